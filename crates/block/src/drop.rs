@@ -1,0 +1,70 @@
+//! Why a packet was dropped: every drop has a reason.
+
+macro_rules! reasons {
+    ($($variant:ident $name:literal $help:literal),+ $(,)?) => {
+        /// Why a packet was dropped. The number is its place in counter arrays.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum DropReason { $(#[doc = $help] $variant),+ }
+
+        impl DropReason {
+            /// Every reason, in order of its number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its name in statistics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// What it means, in one sentence.
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help),+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    QueueFull "queue-full" "The link's queue had reached its limit.",
+    Loss "loss" "The link's loss model took it.",
+    Mtu "mtu" "It was longer than the link's MTU.",
+    PoolFull "pool-full" "The packet pool had no room: the emulation is not faithful.",
+    PortDown "port-down" "The port it was bound for is down or gone.",
+    PortFull "port-full" "The port it was bound for would not take it: the emulation is not faithful.",
+    RingFull "ring-full" "The ring to another worker had no room: the emulation is not faithful.",
+    BadFrame "bad-frame" "It was no valid frame: too short, too long, or a bad source address.",
+    Reserved "reserved" "Its destination is reserved for bridges (IEEE 802.1D, 01-80-C2-00-00-0X).",
+    Hairpin "hairpin" "Its destination lies behind the port it came from.",
+    NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
+    Stopped "stopped" "It was still waiting when the run was stopped.",
+}
+
+impl DropReason {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The reason with this number.
+    pub const fn from_index(index: usize) -> Option<Self> {
+        if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
+    }
+
+    /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not faithful.
+    pub const fn is_own_failure(self) -> bool {
+        matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        for (index, &reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(reason as usize, index);
+            assert_eq!(DropReason::from_index(index), Some(reason));
+            assert!(DropReason::ALL.iter().filter(|r| r.name() == reason.name()).count() == 1);
+        }
+        assert_eq!(DropReason::from_index(DropReason::COUNT), None);
+    }
+}

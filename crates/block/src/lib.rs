@@ -1,0 +1,20 @@
+//! The contract between the engine and what packets pass through.
+//!
+//! Stages of a link, ports and nodes are told the time and given their dice; they never read a clock or a global
+//! generator. The engine knows only what stands here.
+#![forbid(unsafe_code)]
+
+pub mod dice;
+mod drop;
+mod node;
+pub mod path;
+mod port;
+pub mod spec;
+mod stage;
+
+pub use dice::Dice;
+pub use drop::DropReason;
+pub use node::{FLOOD, MAX_PORTS, Node, REFUSED, refuse, refusal};
+pub use port::{Port, PortError, PortStats, Stamp};
+pub use spec::{Param, ParamKind, Spec, SpecError, Value, Values};
+pub use stage::{Offer, Verdict};

@@ -1,0 +1,2 @@
+//! The `longwire` command.
+fn main() {}

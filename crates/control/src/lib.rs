@@ -1,0 +1,1 @@
+//! The API of a running instance and its client.

@@ -1,0 +1,1 @@
+//! Workers, wheel, clocks, rings and fidelity.

@@ -1,0 +1,1 @@
+//! Test hosts in namespaces, and traffic between them.

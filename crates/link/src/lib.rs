@@ -1,0 +1,1 @@
+//! The emulated link, stage by stage in packet order.

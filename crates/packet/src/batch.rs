@@ -1,0 +1,72 @@
+//! A handful of packets that move together.
+
+use crate::Handle;
+
+/// How many packets a batch holds.
+pub const BATCH: usize = 64;
+
+/// Up to [`BATCH`] packet handles in order. It owns nothing: dropping it does not free the packets.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    handles: [Handle; BATCH],
+    len: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { handles: [Handle::NONE; BATCH], len: 0 }
+    }
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a packet at the end.
+    ///
+    /// # Panics
+    /// If the batch is full: ask [`Batch::room`] first.
+    #[inline]
+    pub fn push(&mut self, handle: Handle) {
+        self.handles[self.len] = handle;
+        self.len += 1;
+    }
+
+    /// How many more packets fit.
+    #[inline]
+    pub fn room(&self) -> usize {
+        BATCH - self.len
+    }
+
+    /// How many packets there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether no more fit.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len == BATCH
+    }
+
+    /// Forgets all packets.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// The packets in order.
+    #[inline]
+    pub fn as_slice(&self) -> &[Handle] {
+        &self.handles[..self.len]
+    }
+}

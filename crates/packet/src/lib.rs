@@ -1,0 +1,13 @@
+//! Where packets lie while Longwire holds them: a bounded pool, handles into it, batches of handles, and what
+//! is known of each packet.
+//!
+//! A packet is one cache line of [`Meta`] followed by its bytes in whole lines, so that a waiting 64-byte packet
+//! costs 128 bytes. All memory is allocated and touched when the pool is made.
+
+mod batch;
+mod meta;
+mod pool;
+
+pub use batch::{BATCH, Batch};
+pub use meta::{Checksum, Gso, Meta};
+pub use pool::{Handle, MAX_FRAME, Pool, PoolError, prefetch};

@@ -1,0 +1,445 @@
+//! The packet pool: pages of equal slots, one size class a page, nothing allocated after the start.
+//!
+//! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in steps of
+//! at most a third above. A page with no packet in it can serve any class again, so memory wanders between classes.
+
+use crate::Meta;
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
+
+/// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
+pub const MAX_FRAME: usize = 1026 * LINE;
+
+const LINE: usize = 64;
+const PAGE_LINES: u32 = 4096;
+const PAGE_SHIFT: u32 = 12;
+const NONE: u32 = u32::MAX;
+/// Up to this many lines every class is exact.
+const EXACT_LINES: usize = 33;
+const CLASSES: usize = EXACT_LINES + 1 + LARGE.len();
+/// Lines of the classes above the exact ones.
+const LARGE: [u32; 18] =
+    [38, 44, 51, 60, 72, 89, 102, 128, 157, 195, 256, 292, 341, 455, 585, 682, 819, 1027];
+
+/// A packet in the pool. Copying it does not copy the packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle(pub u32);
+
+impl Handle {
+    /// No packet.
+    pub const NONE: Self = Self(NONE);
+
+    /// Whether this is no packet.
+    #[inline]
+    pub const fn is_none(self) -> bool {
+        self.0 == NONE
+    }
+}
+
+/// Why a pool can't be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolError {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a packet pool of {} bytes can't be had; it must be 1 MiB to 256 GiB and fit in memory", self.bytes)
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// The state of a page: which class it serves and which of its slots are free.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    /// First freed slot, as a line index into the arena.
+    free: u32,
+    /// Line within the page from which no slot was handed out yet.
+    fresh: u32,
+    live: u32,
+    class: u32,
+    /// Neighbours among the pages of this class with room.
+    next: u32,
+    previous: u32,
+}
+
+/// Memory for packets, bounded, of one worker.
+pub struct Pool {
+    arena: Box<[Line]>,
+    pages: Box<[Page]>,
+    /// Pages that serve no class.
+    empty: Vec<u32>,
+    /// By class: first page with room.
+    room: [u32; CLASSES],
+    class_lines: [u32; CLASSES],
+    live: u64,
+    used_lines: u64,
+    peak_lines: u64,
+}
+
+impl Pool {
+    /// A pool of `bytes` of memory (rounded down to whole pages of 256 KiB), all of it touched now.
+    ///
+    /// # Errors
+    /// Below 1 MiB, above 256 GiB, or more than the system gives.
+    pub fn new(bytes: u64) -> Result<Self, PoolError> {
+        let pages = bytes / u64::from(PAGE_LINES) / LINE as u64;
+        if !(4..1 << 20).contains(&pages) {
+            return Err(PoolError { bytes });
+        }
+        let lines = pages as usize * PAGE_LINES as usize;
+        let mut arena = bytemuck::allocation::try_zeroed_slice_box::<Line>(lines).map_err(|()| PoolError { bytes })?;
+        advise_huge(&mut arena);
+        for line in arena.iter_mut().step_by(4096 / LINE) {
+            // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
+            line.0[0] = std::hint::black_box(0);
+        }
+        let idle = Page { free: NONE, fresh: 0, live: 0, class: 0, next: NONE, previous: NONE };
+        Ok(Self {
+            arena,
+            pages: vec![idle; pages as usize].into(),
+            empty: (0..pages as u32).rev().collect(),
+            room: [NONE; CLASSES],
+            class_lines: std::array::from_fn(lines_of_class),
+            live: 0,
+            used_lines: 0,
+            peak_lines: 0,
+        })
+    }
+
+    /// A packet of `len` bytes with fresh metadata and arbitrary contents, or none if the pool is full or the
+    /// length above [`MAX_FRAME`].
+    #[inline]
+    pub fn alloc(&mut self, len: usize) -> Option<Handle> {
+        if len > MAX_FRAME {
+            return None;
+        }
+        let class = class_of(len);
+        let mut page = self.room[class];
+        if page == NONE {
+            page = self.page_for(class)?;
+        }
+        let slot_lines = self.class_lines[class];
+        let state = &mut self.pages[page as usize];
+        let index = if state.free != NONE {
+            let index = state.free;
+            state.free = meta_of(&self.arena[index as usize]).next;
+            index
+        } else {
+            let index = (page << PAGE_SHIFT) + state.fresh;
+            state.fresh += slot_lines;
+            index
+        };
+        state.live += 1;
+        if state.free == NONE && state.fresh + slot_lines > PAGE_LINES {
+            self.unlink(page, class);
+        }
+        self.live += 1;
+        self.used_lines += u64::from(slot_lines);
+        self.peak_lines = self.peak_lines.max(self.used_lines);
+        *bytemuck::cast_mut::<Line, Meta>(&mut self.arena[index as usize]) = Meta::fresh(len as u32, slot_lines);
+        Some(Handle(index))
+    }
+
+    /// A packet holding a copy of `frame`.
+    #[inline]
+    pub fn insert(&mut self, frame: &[u8]) -> Option<Handle> {
+        let handle = self.alloc(frame.len())?;
+        self.data_mut(handle).copy_from_slice(frame);
+        Some(handle)
+    }
+
+    /// A second packet with the same bytes and metadata.
+    pub fn duplicate(&mut self, handle: Handle) -> Option<Handle> {
+        let meta = *self.meta(handle);
+        let twin = self.alloc(meta.len as usize)?;
+        let lines = self.meta(twin).lines;
+        *self.meta_mut(twin) = Meta { lines, next: NONE, ..meta };
+        let (from, to) = (handle.0 as usize + 1, twin.0 as usize + 1);
+        let count = (meta.len as usize).div_ceil(LINE);
+        self.arena.copy_within(from..from + count, to);
+        Some(twin)
+    }
+
+    /// Gives a packet's memory back.
+    #[inline]
+    pub fn free(&mut self, handle: Handle) {
+        let page = handle.0 >> PAGE_SHIFT;
+        let state = &mut self.pages[page as usize];
+        let class = state.class as usize;
+        let slot_lines = self.class_lines[class];
+        let was_full = state.free == NONE && state.fresh + slot_lines > PAGE_LINES;
+        let meta = bytemuck::cast_mut::<Line, Meta>(&mut self.arena[handle.0 as usize]);
+        debug_assert_ne!(meta.lines, 0, "packet freed twice");
+        meta.lines = 0;
+        meta.next = state.free;
+        state.free = handle.0;
+        state.live -= 1;
+        let vacant = state.live == 0;
+        self.live -= 1;
+        self.used_lines -= u64::from(slot_lines);
+        if was_full {
+            self.link(page, class);
+        }
+        if vacant && (self.pages[page as usize].next != NONE || self.pages[page as usize].previous != NONE) {
+            self.retire(page, class);
+        }
+    }
+
+    /// What is known of a packet.
+    #[inline]
+    pub fn meta(&self, handle: Handle) -> &Meta {
+        meta_of(&self.arena[handle.0 as usize])
+    }
+
+    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised.
+    #[inline]
+    pub fn meta_mut(&mut self, handle: Handle) -> &mut Meta {
+        bytemuck::cast_mut(&mut self.arena[handle.0 as usize])
+    }
+
+    /// A packet's bytes, from the Ethernet header on.
+    #[inline]
+    pub fn data(&self, handle: Handle) -> &[u8] {
+        let len = self.meta(handle).len as usize;
+        let first = handle.0 as usize + 1;
+        &bytemuck::cast_slice::<Line, u8>(&self.arena[first..first + len.div_ceil(LINE)])[..len]
+    }
+
+    /// A packet's bytes, to change.
+    #[inline]
+    pub fn data_mut(&mut self, handle: Handle) -> &mut [u8] {
+        self.parts_mut(handle).1
+    }
+
+    /// Metadata and bytes at once.
+    #[inline]
+    pub fn parts_mut(&mut self, handle: Handle) -> (&mut Meta, &mut [u8]) {
+        let (head, tail) = self.arena[handle.0 as usize..].split_at_mut(1);
+        let meta: &mut Meta = bytemuck::cast_mut(&mut head[0]);
+        let len = meta.len as usize;
+        (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(&mut tail[..len.div_ceil(LINE)])[..len])
+    }
+
+    /// Packets held now.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Bytes in use now, slots whole.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_lines * LINE as u64
+    }
+
+    /// The most bytes ever in use.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_lines * LINE as u64
+    }
+
+    /// Bytes of the pool.
+    pub fn capacity_bytes(&self) -> u64 {
+        (self.arena.len() * LINE) as u64
+    }
+
+    /// Bytes that a waiting packet of `len` bytes occupies.
+    pub fn cost_of(len: usize) -> u64 {
+        u64::from(lines_of_class(class_of(len.min(MAX_FRAME)))) * LINE as u64
+    }
+
+    /// Reads a packet's metadata and first bytes into the cache ahead of use.
+    #[inline]
+    pub fn prefetch(&self, handle: Handle) {
+        if let Some(line) = self.arena.get(handle.0 as usize) {
+            prefetch(line);
+        }
+        if let Some(line) = self.arena.get(handle.0 as usize + 1) {
+            prefetch(line);
+        }
+    }
+
+    /// Finds a page for a class that has none with room.
+    #[cold]
+    fn page_for(&mut self, class: usize) -> Option<u32> {
+        if self.empty.is_empty() {
+            self.reclaim();
+        }
+        let page = self.empty.pop()?;
+        let state = &mut self.pages[page as usize];
+        (state.free, state.fresh, state.live, state.class) = (NONE, 0, 0, class as u32);
+        self.link(page, class);
+        Some(page)
+    }
+
+    /// Takes back the vacant page that each class keeps to avoid taking and returning it for every packet.
+    fn reclaim(&mut self) {
+        for class in 0..CLASSES {
+            let page = self.room[class];
+            if page != NONE && self.pages[page as usize].live == 0 {
+                self.retire(page, class);
+            }
+        }
+    }
+
+    fn retire(&mut self, page: u32, class: usize) {
+        self.unlink(page, class);
+        self.empty.push(page);
+    }
+
+    fn link(&mut self, page: u32, class: usize) {
+        let next = self.room[class];
+        if next != NONE {
+            self.pages[next as usize].previous = page;
+        }
+        let state = &mut self.pages[page as usize];
+        (state.next, state.previous) = (next, NONE);
+        self.room[class] = page;
+    }
+
+    fn unlink(&mut self, page: u32, class: usize) {
+        let Page { next, previous, .. } = self.pages[page as usize];
+        match previous {
+            NONE => self.room[class] = next,
+            _ => self.pages[previous as usize].next = next,
+        }
+        if next != NONE {
+            self.pages[next as usize].previous = previous;
+        }
+        let state = &mut self.pages[page as usize];
+        (state.next, state.previous) = (NONE, NONE);
+    }
+}
+
+/// Reads the cache line of `target` ahead of use; a hint without effect on results.
+#[inline]
+#[allow(unsafe_code)]
+pub fn prefetch<T>(target: &T) {
+    // SAFETY: a prefetch has no architectural effect, whatever the address; this one is valid besides.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(target).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = target;
+}
+
+/// Asks for huge pages: without them a million links' packets miss the TLB at every step.
+#[allow(unsafe_code)]
+fn advise_huge(arena: &mut [Line]) {
+    let start = arena.as_mut_ptr().addr().next_multiple_of(1 << 21);
+    let end = (arena.as_ptr().addr() + size_of_val(arena)) & !((1 << 21) - 1);
+    if start < end {
+        let at = arena.as_mut_ptr().with_addr(start);
+        // SAFETY: the range lies inside the arena, which we own; MADV_HUGEPAGE changes no contents. A refusal
+        // costs speed only, so its result is not looked at.
+        unsafe { libc::madvise(at.cast(), end - start, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[inline]
+fn meta_of(line: &Line) -> &Meta {
+    bytemuck::cast_ref(line)
+}
+
+/// The class whose slots hold `len` bytes and the metadata.
+#[inline]
+fn class_of(len: usize) -> usize {
+    let lines = 1 + len.div_ceil(LINE);
+    if lines <= EXACT_LINES {
+        return lines;
+    }
+    EXACT_LINES + 1 + LARGE.partition_point(|&large| (large as usize) < lines)
+}
+
+fn lines_of_class(class: usize) -> u32 {
+    match class.checked_sub(EXACT_LINES + 1) {
+        Some(large) => LARGE[large],
+        None => class.max(1) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(bytes: u64) -> Pool {
+        Pool::new(bytes).unwrap()
+    }
+
+    #[test]
+    fn every_length_fits_its_slot_and_little_more() {
+        for len in 0..=MAX_FRAME {
+            let lines = lines_of_class(class_of(len)) as usize;
+            assert!((lines - 1) * LINE >= len, "{len}");
+            let need = 1 + len.div_ceil(LINE);
+            assert!(lines * 3 <= need * 4 + 3, "{len}: {lines} lines for {need}");
+        }
+        assert_eq!(Pool::cost_of(64), 128);
+        assert_eq!(Pool::cost_of(60), 128);
+        assert_eq!(Pool::cost_of(1514), 1600);
+    }
+
+    #[test]
+    fn keeps_bytes_apart_and_gives_memory_back() {
+        let mut pool = pool(4 << 20);
+        let mut held = Vec::new();
+        for round in 0..20_000u32 {
+            let len = (round as usize * 7919) % 3000 + 1;
+            match pool.insert(&vec![(round % 251) as u8; len]) {
+                Some(handle) => held.push((handle, (round % 251) as u8, len)),
+                None => {
+                    for (handle, byte, len) in held.drain(..) {
+                        assert_eq!(pool.data(handle), vec![byte; len]);
+                        pool.free(handle);
+                    }
+                }
+            }
+            if round % 3 == 0 && !held.is_empty() {
+                let (handle, byte, len) = held.swap_remove((round as usize * 31) % held.len());
+                assert_eq!(pool.data(handle), vec![byte; len]);
+                pool.free(handle);
+            }
+        }
+        for (handle, _, _) in held {
+            pool.free(handle);
+        }
+        assert_eq!((pool.live(), pool.used_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn holds_as_many_small_packets_as_the_memory_allows_then_says_full() {
+        let mut pool = pool(1 << 20);
+        let held: Vec<_> = std::iter::from_fn(|| pool.alloc(64)).collect();
+        assert_eq!(held.len(), (1 << 20) / 128);
+        held.iter().for_each(|&handle| pool.free(handle));
+        // The pages wander to another class.
+        let large: Vec<_> = std::iter::from_fn(|| pool.alloc(MAX_FRAME)).collect();
+        assert_eq!(large.len(), 4 * (4096 / 1027));
+    }
+
+    #[test]
+    fn duplicates_bytes_and_facts() {
+        let mut pool = pool(1 << 20);
+        let one = pool.insert(&[7; 100]).unwrap();
+        pool.meta_mut(one).arrival = 42;
+        let two = pool.duplicate(one).unwrap();
+        pool.data_mut(one).fill(0);
+        pool.free(one);
+        assert_eq!(pool.data(two), [7; 100]);
+        assert_eq!(pool.meta(two).arrival, 42);
+        pool.free(two);
+        assert_eq!(pool.live(), 0);
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_hold() {
+        assert!(Pool::new(1000).is_err());
+        assert!(pool(1 << 20).alloc(MAX_FRAME + 1).is_none());
+    }
+}

@@ -1,0 +1,1 @@
+//! Drivers: AF_XDP, AF_PACKET, TAP, pcap, memory.

@@ -1,0 +1,1 @@
+//! The one shape of every result, as JSON and as a table.

@@ -1,0 +1,1 @@
+//! Scenario file to checked plan.

@@ -1,0 +1,174 @@
+//! Exact reading of "number unit" texts, and what the four quantities share.
+
+use thiserror::Error;
+
+/// Why a text is not the quantity that was asked for; names the mend.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// The text does not begin with a number.
+    #[error("\"{text}\" does not begin with a number; write {example}")]
+    NoNumber {
+        /// What was read.
+        text: String,
+        /// A text that would do.
+        example: &'static str,
+    },
+    /// The unit is missing or unknown.
+    #[error("\"{text}\" has {found}; use one of {units}, as in {example}")]
+    Unit {
+        /// What was read.
+        text: String,
+        /// `no unit` or `the unknown unit "x"`.
+        found: String,
+        /// The units there are.
+        units: &'static str,
+        /// A text that would do.
+        example: &'static str,
+    },
+    /// The number does not fit the quantity's range.
+    #[error("\"{text}\" is out of range: {range}")]
+    Range {
+        /// What was read.
+        text: String,
+        /// The range in words.
+        range: &'static str,
+    },
+}
+
+/// A unit: how it is written, and its size in base units as `numerator / denominator`.
+pub(crate) struct Unit {
+    pub name: &'static str,
+    pub numerator: u128,
+    pub denominator: u128,
+}
+
+/// A whole number of base units as a [`Unit`].
+pub(crate) const fn unit(name: &'static str, numerator: u128) -> Unit {
+    Unit { name, numerator, denominator: 1 }
+}
+
+/// What a quantity needs to be read: its units and texts for errors.
+pub(crate) struct Reader {
+    pub units: &'static [Unit],
+    pub names: &'static str,
+    pub example: &'static str,
+    pub range: &'static str,
+}
+
+impl Reader {
+    /// Reads `text` into base units, rounding half up.
+    pub(crate) fn read(&self, text: &str) -> Result<u64, UnitError> {
+        let trimmed = text.trim();
+        let (mantissa, scale, rest) = number(trimmed)
+            .ok_or_else(|| UnitError::NoNumber { text: text.into(), example: self.example })?;
+        let name = rest.trim();
+        let unit = self.find(name).ok_or_else(|| UnitError::Unit {
+            text: text.into(),
+            found: if name.is_empty() { "no unit".into() } else { format!("the unknown unit \"{name}\"") },
+            units: self.names,
+            example: self.example,
+        })?;
+        let range = || UnitError::Range { text: text.into(), range: self.range };
+        let numerator = mantissa.checked_mul(unit.numerator).ok_or_else(range)?;
+        let denominator = 10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
+        u64::try_from((numerator + denominator / 2) / denominator).map_err(|_| range())
+    }
+
+    fn find(&self, name: &str) -> Option<&'static Unit> {
+        let exact = self.units.iter().find(|u| u.name == name);
+        exact.or_else(|| self.units.iter().find(|u| u.name.eq_ignore_ascii_case(name) && !ambiguous(u.name)))
+    }
+}
+
+/// Units whose letters' case carries meaning (B bytes, b bits) are matched exactly only.
+fn ambiguous(name: &str) -> bool {
+    name.contains('B')
+}
+
+/// Splits a decimal number off the front: its digits, how many of them are decimals, and the rest.
+fn number(text: &str) -> Option<(u128, u32, &str)> {
+    let mut mantissa = 0u128;
+    let mut scale = 0u32;
+    let mut digits = 0;
+    let mut seen_point = false;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '0'..='9' => {
+                mantissa = mantissa.checked_mul(10)?.checked_add(u128::from(c as u8 - b'0'))?;
+                scale += u32::from(seen_point);
+                digits += 1;
+            }
+            '.' if !seen_point => seen_point = true,
+            '_' if digits > 0 => {}
+            _ => break,
+        }
+        end = at + c.len_utf8();
+    }
+    if digits == 0 || digits > 30 {
+        return None;
+    }
+    exponent(mantissa, scale, &text[end..])
+}
+
+/// Applies a trailing `e-3` style exponent, if the rest begins with one.
+fn exponent(mantissa: u128, scale: u32, rest: &str) -> Option<(u128, u32, &str)> {
+    let Some(tail) = rest.strip_prefix(['e', 'E']) else { return Some((mantissa, scale, rest)) };
+    let (negative, tail) = match tail.strip_prefix('-') {
+        Some(tail) => (true, tail),
+        None => (false, tail.strip_prefix('+').unwrap_or(tail)),
+    };
+    let length = tail.bytes().take_while(u8::is_ascii_digit).count();
+    if length == 0 || length > 2 {
+        return Some((mantissa, scale, rest));
+    }
+    let power: u32 = tail[..length].parse().ok()?;
+    let rest = &tail[length..];
+    if negative {
+        return Some((mantissa, scale + power, rest));
+    }
+    let up = power.saturating_sub(scale);
+    Some((mantissa.checked_mul(10u128.checked_pow(up)?)?, scale.saturating_sub(power), rest))
+}
+
+/// Writes `value` in the largest of `units` (name, size; ascending) that leaves at most three decimals.
+pub(crate) fn print(value: u64, units: &[(&str, u64)]) -> String {
+    let fits = |&&(_, size): &&(&str, u64)| value >= size && (u128::from(value) * 1000).is_multiple_of(u128::from(size));
+    let (name, size) = units.iter().rev().find(fits).copied().unwrap_or(units[0]);
+    let thousandths = u128::from(value) * 1000 / u128::from(size);
+    let (whole, part) = (thousandths / 1000, thousandths % 1000);
+    if part == 0 {
+        return format!("{whole} {name}");
+    }
+    let part = format!("{part:03}");
+    format!("{whole}.{} {name}", part.trim_end_matches('0'))
+}
+
+/// Serde and JSON schema for a quantity that reads from text and prints itself.
+macro_rules! as_text {
+    ($type:ty, $what:literal, $example:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(d)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "description": $what, "examples": [$example] })
+            }
+        }
+    };
+}
+pub(crate) use as_text;

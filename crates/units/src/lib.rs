@@ -1,0 +1,17 @@
+//! Quantities as exact integers, and the way people write them.
+//!
+//! Every quantity is a newtype over `u64`, parsed without floating point from text such as `"10 Mbit/s"`,
+//! `"25 ms"`, `"64 KiB"` or `"1.5 %"`, and printed back in the largest unit that keeps it exact.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod decimal;
+mod nanos;
+mod probability;
+mod rate;
+
+pub use bytes::Bytes;
+pub use decimal::UnitError;
+pub use nanos::Nanos;
+pub use probability::Probability;
+pub use rate::Rate;

@@ -1,0 +1,102 @@
+//! Probabilities as fixed-point integers.
+
+use crate::decimal::{Reader, Unit, UnitError, as_text, unit};
+use std::fmt;
+use std::str::FromStr;
+
+/// A probability from 0 to 1 in steps of 2⁻⁶³, so that 1 itself can be written.
+///
+/// A draw is a uniform 63-bit integer; the event happens if it is below the value: exact at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Probability(u64);
+
+const ONE: u64 = 1 << 63;
+
+const READER: Reader = Reader {
+    units: &[
+        unit("", ONE as u128),
+        Unit { name: "%", numerator: ONE as u128, denominator: 100 },
+        Unit { name: "‰", numerator: ONE as u128, denominator: 1000 },
+        Unit { name: "ppm", numerator: ONE as u128, denominator: 1_000_000 },
+    ],
+    names: "%, ‰, ppm, or none for a fraction of one",
+    example: "\"1.5 %\"",
+    range: "0 % to 100 %",
+};
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Self = Self(0);
+    /// Always.
+    pub const ONE: Self = Self(ONE);
+
+    /// Whether a uniform 64-bit `draw` makes the event happen.
+    #[inline]
+    pub const fn happens(self, draw: u64) -> bool {
+        draw >> 1 < self.0
+    }
+
+    /// The value as a fraction, for reports and closed forms in tests.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / ONE as f64
+    }
+}
+
+impl FromStr for Probability {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let range = || UnitError::Range { text: text.into(), range: READER.range };
+        let value = READER.read(text)?;
+        if value > ONE { Err(range()) } else { Ok(Self(value)) }
+    }
+}
+
+impl fmt::Display for Probability {
+    /// In per cent with as many decimals as needed to read the same value back, twelve at most.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scaled = (u128::from(self.0) * 100_000_000_000_000 + u128::from(ONE / 2)) / u128::from(ONE);
+        let (whole, part) = (scaled / 1_000_000_000_000, scaled % 1_000_000_000_000);
+        let part = format!("{part:012}");
+        match part.trim_end_matches('0') {
+            "" => write!(f, "{whole} %"),
+            part => write!(f, "{whole}.{part} %"),
+        }
+    }
+}
+
+as_text!(Probability, "A probability, in per cent or as a fraction of one", "1.5 %");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_prints() {
+        for (text, fraction, printed) in [
+            ("1.5 %", 0.015, "1.5 %"),
+            ("1.5%", 0.015, "1.5 %"),
+            ("0.01", 0.01, "1 %"),
+            ("1e-3", 0.001, "0.1 %"),
+            ("1", 1.0, "100 %"),
+            ("0 %", 0.0, "0 %"),
+            ("5 ppm", 5e-6, "0.0005 %"),
+        ] {
+            let got: Probability = text.parse().unwrap();
+            assert!((got.as_f64() - fraction).abs() < 1e-15, "{text}");
+            assert_eq!(got.to_string(), printed);
+        }
+        assert!("101 %".parse::<Probability>().is_err());
+        assert!("2".parse::<Probability>().is_err());
+        assert!("1 percent".parse::<Probability>().is_err());
+    }
+
+    #[test]
+    fn is_exact_at_both_ends() {
+        for draw in [0, 1, u64::MAX / 2, u64::MAX] {
+            assert!(!Probability::ZERO.happens(draw));
+            assert!(Probability::ONE.happens(draw));
+        }
+        let half: Probability = "50 %".parse().unwrap();
+        assert!(half.happens((1 << 63) - 1) && !half.happens(1 << 63));
+    }
+}

@@ -1,0 +1,117 @@
+//! Transmission rates in bits per second.
+
+use crate::decimal::{Reader, Unit, UnitError, as_text, print, unit};
+use std::fmt;
+use std::str::FromStr;
+
+/// A rate in whole bits per second. Zero stalls a link; [`Rate::UNLIMITED`] takes no time at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+const UNITS: &[Unit] = &[
+    unit("bit/s", 1),
+    unit("bit", 1),
+    unit("bps", 1),
+    unit("kbit/s", 1_000),
+    unit("kbit", 1_000),
+    unit("Mbit/s", 1_000_000),
+    unit("Mbit", 1_000_000),
+    unit("Gbit/s", 1_000_000_000),
+    unit("Gbit", 1_000_000_000),
+    unit("B/s", 8),
+    unit("kB/s", 8_000),
+    unit("MB/s", 8_000_000),
+    unit("GB/s", 8_000_000_000),
+];
+
+const READER: Reader = Reader {
+    units: UNITS,
+    names: "bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s",
+    example: "\"10 Mbit/s\"",
+    range: "0 to 400 Gbit/s, or \"unlimited\"",
+};
+
+const PRINT: &[(&str, u64)] =
+    &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+
+impl Rate {
+    /// Sending takes no time.
+    pub const UNLIMITED: Self = Self(u64::MAX);
+    /// Nothing is sent: an outage.
+    pub const STALLED: Self = Self(0);
+    /// The lowest rate that sends: 300 bit/s.
+    pub const MIN: Self = Self(300);
+    /// The highest finite rate: 400 Gbit/s.
+    pub const MAX: Self = Self(400_000_000_000);
+
+    /// Bits per second as a floating-point number, for reports only; infinite if unlimited.
+    pub fn as_f64(self) -> f64 {
+        if self == Self::UNLIMITED { f64::INFINITY } else { self.0 as f64 }
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text.trim().eq_ignore_ascii_case("unlimited") {
+            return Ok(Self::UNLIMITED);
+        }
+        let rate = if text.trim() == "0" { 0 } else { READER.read(text)? };
+        if rate != 0 && !(Self::MIN.0..=Self::MAX.0).contains(&rate) {
+            return Err(UnitError::Range {
+                text: text.into(),
+                range: "300 bit/s to 400 Gbit/s, 0 for an outage, or \"unlimited\"",
+            });
+        }
+        Ok(Self(rate))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::UNLIMITED => f.write_str("unlimited"),
+            Self::STALLED => f.write_str("0 bit/s"),
+            Self(rate) => f.write_str(&print(rate, PRINT)),
+        }
+    }
+}
+
+as_text!(Rate, "A rate: 300 bit/s to 400 Gbit/s, 0 for an outage, or \"unlimited\"", "10 Mbit/s");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_prints() {
+        let table = [
+            ("10 Mbit/s", 10_000_000, "10 Mbit/s"),
+            ("10mbit", 10_000_000, "10 Mbit/s"),
+            ("1.544 Mbit/s", 1_544_000, "1.544 Mbit/s"),
+            ("300 bit/s", 300, "300 bit/s"),
+            ("400 Gbit/s", 400_000_000_000, "400 Gbit/s"),
+            ("125 kB/s", 1_000_000, "1 Mbit/s"),
+            ("0", 0, "0 bit/s"),
+            ("unlimited", u64::MAX, "unlimited"),
+        ];
+        for (text, rate, printed) in table {
+            let got: Rate = text.parse().unwrap();
+            assert_eq!(got, Rate(rate), "{text}");
+            assert_eq!(got.to_string(), printed);
+            assert_eq!(printed.parse::<Rate>().unwrap(), got);
+        }
+    }
+
+    #[test]
+    fn refuses() {
+        let error = "10 Mbitt".parse::<Rate>().unwrap_err().to_string();
+        assert!(error.contains("\"Mbitt\"") && error.contains("Mbit/s"), "{error}");
+        // tc's kbps are kilobytes, other people's kilobits: neither is guessed.
+        assert!("64 kbps".parse::<Rate>().is_err());
+        assert!("1 mB/s".parse::<Rate>().is_err());
+        assert!("299 bit/s".parse::<Rate>().is_err());
+        assert!("401 Gbit/s".parse::<Rate>().is_err());
+        assert!("10".parse::<Rate>().is_err());
+    }
+}

@@ -1,0 +1,1 @@
+//! Header views, checksums and segmentation.
