@@ -1,1 +1,6 @@
-//! Drivers: AF_XDP, AF_PACKET, TAP, pcap, memory.
+//! Where frames come in and go out: drivers for real interfaces, captures and memory, and the offload settings of
+//! interfaces with their restoring.
+//!
+//! Each driver is a [`longwire_block::Port`] in a file of its own under [`driver`].
+
+pub mod driver;
