@@ -1,0 +1,162 @@
+//! The report as people read it.
+
+use crate::{Report, Row, Scalar};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+const HEAD: [&str; 5] = ["", "configured", "measured", "error", ""];
+
+impl Report {
+    /// Writes the rows as an aligned table with a line about the machine above it and the notes below it. Units are scaled
+    /// (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
+    pub fn print_table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let machine = &self.machine;
+        writeln!(
+            out,
+            "longwire {} {} on {}, {} cores, {}, Linux {}",
+            self.version,
+            self.command,
+            machine.cpu_model,
+            machine.cores,
+            in_unit(machine.memory_bytes as f64, "bytes"),
+            machine.kernel
+        )?;
+        let cells: Vec<[String; 5]> = self.rows.iter().map(cells).collect();
+        let width = |column: usize| {
+            let widths = cells.iter().map(|row| row[column].chars().count());
+            widths.chain([HEAD[column].len()]).max().unwrap_or(0)
+        };
+        let widths = [0, 1, 2, 3, 4].map(width);
+        print_line(out, &HEAD.map(str::to_owned), &widths)?;
+        for (row, cells) in self.rows.iter().zip(&cells) {
+            print_line(out, cells, &widths)?;
+            for note in &row.notes {
+                writeln!(out, "    {note}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print_line(out: &mut dyn Write, cells: &[String; 5], widths: &[usize; 5]) -> io::Result<()> {
+    let [name, expected, measured, error, pass] = cells;
+    let line = format!(
+        "{name:<0$}  {expected:>1$}  {measured:>2$}  {error:>3$}  {pass}",
+        widths[0], widths[1], widths[2], widths[3]
+    );
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn cells(row: &Row) -> [String; 5] {
+    let value = |value: &Option<Scalar>| {
+        value.as_ref().map_or_else(|| "-".to_owned(), |value| shown(value, &row.unit))
+    };
+    let mut error = String::new();
+    if let Some(percent) = row.error_percent {
+        // Writing to a String cannot fail.
+        let _ = write!(error, "{percent:+.2} %");
+    }
+    let pass = match row.pass {
+        Some(true) => "ok",
+        Some(false) => "FAIL",
+        None => "",
+    };
+    [row.name.clone(), value(&row.expected), value(&row.measured), error, pass.to_owned()]
+}
+
+fn shown(value: &Scalar, unit: &str) -> String {
+    match value {
+        Scalar::Text(text) => text.clone(),
+        number => in_unit(number.as_f64().unwrap_or(0.0), unit),
+    }
+}
+
+/// The number with its unit, scaled where the unit has a scale that people use.
+fn in_unit(value: f64, unit: &str) -> String {
+    const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    const BITS: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+    const BYTES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")];
+    const PACKETS: [(f64, &str); 3] = [(1e6, "Mpps"), (1e3, "kpps"), (1.0, "pps")];
+    let (value, scales): (f64, &[(f64, &str)]) = match unit {
+        "s" => (value * 1e9, &TIMES),
+        "ms" => (value * 1e6, &TIMES),
+        "µs" | "us" => (value * 1e3, &TIMES),
+        "ns" => (value, &TIMES),
+        "bit/s" => (value, &BITS),
+        "bytes" => (value, &BYTES),
+        "pps" | "packets/s" => (value, &PACKETS),
+        _ => return format!("{} {unit}", rounded(value)).trim_end().to_owned(),
+    };
+    let fits = |scale: &&(f64, &str)| value.abs() >= scale.0;
+    let (scale, name) = scales.iter().find(fits).or(scales.last()).copied().unwrap_or((1.0, unit));
+    format!("{} {name}", rounded(value / scale))
+}
+
+/// At most three decimals, and none that are zero.
+fn rounded(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Machine;
+
+    #[test]
+    fn units_are_scaled() {
+        let table = [
+            (10e6, "bit/s", "10 Mbit/s"),
+            (999.0, "bit/s", "999 bit/s"),
+            (20_012_345.0, "ns", "20.012 ms"),
+            (0.0205, "s", "20.5 ms"),
+            (1500.0, "µs", "1.5 ms"),
+            (0.0, "ns", "0 ns"),
+            (-2500.0, "ns", "-2.5 µs"),
+            (0.25, "ns", "0.25 ns"),
+            (1514.0, "bytes", "1.514 kB"),
+            (2.0, "%", "2 %"),
+            (2000.0, "packets", "2000 packets"),
+            (1.25e6, "pps", "1.25 Mpps"),
+            (3.0, "", "3"),
+        ];
+        for (value, unit, text) in table {
+            assert_eq!(in_unit(value, unit), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut report = Report::new("demo");
+        report.machine = Machine {
+            cpu_model: "Some CPU".into(),
+            cores: 2,
+            memory_bytes: 8_000_000_000,
+            kernel: "6.1.0".into(),
+        };
+        report.version = "1.2.3".into();
+        report.push(
+            Row::new("bandwidth", "bit/s").expected(10_000_000).measured(9_990_000).within_percent(1.0),
+        );
+        report.push(
+            Row::new("délai", "ns")
+                .expected(20_000_000)
+                .measured(25_000_000)
+                .within_percent(1.0)
+                .note("late by a queue"),
+        );
+        report.push(Row::new("driver", "").measured("tap"));
+        let mut out = Vec::new();
+        report.print_table(&mut out).unwrap();
+        let expected = "\
+longwire 1.2.3 demo on Some CPU, 2 cores, 8 GB, Linux 6.1.0
+           configured     measured     error
+bandwidth   10 Mbit/s  9.99 Mbit/s   -0.10 %  ok
+délai           20 ms        25 ms  +25.00 %  FAIL
+    late by a queue
+driver              -          tap
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
