@@ -1,1 +1,3 @@
 //! The drivers, one module each.
+
+pub mod memory;

@@ -1,0 +1,307 @@
+//! A generator and a sink in one port, for benchmarks of the engine: they cost a few nanoseconds a packet, so that what
+//! is measured is the engine.
+//!
+//! Every packet is a buffer of its own, written by the source and read by the sink; nothing is shared or skipped.
+
+use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+use thiserror::Error;
+
+const HEADERS: usize = 14 + 20 + 8;
+
+/// Source and destination address of a packet.
+pub type Pair = (Ipv4Addr, Ipv4Addr);
+
+/// What a [`Blast`] sends.
+#[derive(Debug, Clone)]
+pub struct BlastPlan {
+    /// Length of each frame in bytes, without FCS: 42 (Ethernet, IPv4 and UDP headers) to 9000.
+    pub frame_bytes: usize,
+    /// Addresses of the packets, one pair after the other, again and again. Empty: the port only takes packets.
+    pub pairs: Vec<Pair>,
+    /// Shuffles the pairs once with this seed; else they are used as they stand.
+    pub shuffle: Option<u64>,
+    /// How many packets there are, [`u64::MAX`] for no end.
+    pub count: u64,
+    /// The n-th packet arrives at n times this, as in a capture. None: as fast as it is asked, stamped with `now`.
+    pub gap: Option<Nanos>,
+    /// Destination and source MAC address.
+    pub macs: ([u8; 6], [u8; 6]),
+}
+
+/// A [`BlastPlan`] that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BlastError {
+    /// The frame's length is out of range.
+    #[error("frame_bytes is {0}; it must be 42 to 9000")]
+    FrameBytes(usize),
+}
+
+/// What changes from packet to packet: bytes 24 to 34 of the frame, IPv4 checksum and addresses, in network order.
+#[derive(Clone, Copy)]
+struct Patch([u8; 10]);
+
+/// The port.
+pub struct Blast {
+    name: String,
+    template: Box<[u8]>,
+    patches: Box<[Patch]>,
+    cursor: usize,
+    left: u64,
+    gap: Option<Nanos>,
+    next: Nanos,
+    stats: PortStats,
+    sum: u64,
+}
+
+impl BlastPlan {
+    /// A port that only takes packets.
+    pub fn sink() -> Self {
+        Self {
+            frame_bytes: 60,
+            pairs: Vec::new(),
+            shuffle: None,
+            count: 0,
+            gap: None,
+            macs: ([0; 6], [0; 6]),
+        }
+    }
+}
+
+impl Blast {
+    /// A port that sends what `plan` says and takes whatever comes. Allocates all it needs.
+    ///
+    /// # Errors
+    /// The frame's length is out of range.
+    pub fn new(name: &str, mut plan: BlastPlan) -> Result<Self, BlastError> {
+        if !(HEADERS..=9000).contains(&plan.frame_bytes) {
+            return Err(BlastError::FrameBytes(plan.frame_bytes));
+        }
+        if let Some(seed) = plan.shuffle {
+            shuffle(&mut plan.pairs, seed);
+        }
+        let template = template(&plan);
+        let patches = plan.pairs.iter().map(|&pair| Patch::new(&template, pair)).collect();
+        Ok(Self {
+            name: name.into(),
+            template,
+            patches,
+            cursor: 0,
+            left: if plan.pairs.is_empty() { 0 } else { plan.count },
+            gap: plan.gap,
+            next: Nanos::ZERO,
+            stats: PortStats::default(),
+            sum: 0,
+        })
+    }
+
+    /// Packets that are still to be sent.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The sum of the first eight words of all packets taken: proof that they were read.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+}
+
+impl Port for Blast {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        format!("blast of {} bytes, {} address pairs", self.template.len(), self.patches.len())
+    }
+
+    fn stamp(&self) -> Stamp {
+        if self.gap.is_some() { Stamp::Source } else { Stamp::Poll }
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        let wanted = self.left.min(batch.room() as u64);
+        let mut sent = 0;
+        while sent < wanted && (self.gap.is_none() || self.next <= now) {
+            let Some(handle) = pool.alloc(self.template.len()) else {
+                // The packet is lost, as on a card; an unpaced source has not made it yet and waits.
+                if let Some(gap) = self.gap {
+                    self.stats.in_pool_full += 1;
+                    self.next += gap;
+                    self.left -= 1;
+                }
+                break;
+            };
+            let (meta, data) = pool.parts_mut(handle);
+            data.copy_from_slice(&self.template);
+            if let (Some(field), Some(patch)) = (data.get_mut(24..34), self.patches.get(self.cursor)) {
+                field.copy_from_slice(&patch.0);
+            }
+            self.cursor = if self.cursor + 1 < self.patches.len() { self.cursor + 1 } else { 0 };
+            match self.gap {
+                None => meta.arrival = now.0,
+                Some(gap) => {
+                    meta.arrival = self.next.0;
+                    self.next += gap;
+                }
+            }
+            batch.push(handle);
+            sent += 1;
+        }
+        self.left -= sent;
+        self.stats.in_frames += sent;
+        self.stats.in_bytes += sent * self.template.len() as u64;
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            self.stats.out_frames += u64::from(meta.segments);
+            self.stats.out_bytes += meta.segment_bytes();
+            let words = pool.data(handle).as_chunks::<8>().0.iter().take(8);
+            self.sum = words.fold(self.sum, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
+            pool.free(handle);
+        }
+        self.sum = black_box(self.sum);
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        match (self.left, self.gap) {
+            (0, _) => Some(Nanos::NEVER),
+            (_, Some(_)) => Some(self.next),
+            (_, None) => None,
+        }
+    }
+
+    fn stats(&self) -> PortStats {
+        self.stats
+    }
+}
+
+impl Patch {
+    /// The changing bytes of `template` for a pair of addresses (checksum by RFC 1071 over the 20-byte header).
+    fn new(template: &[u8], (source, destination): Pair) -> Self {
+        let mut header = [0; 20];
+        header.copy_from_slice(&template[14..34]);
+        header[12..16].copy_from_slice(&source.octets());
+        header[16..20].copy_from_slice(&destination.octets());
+        let sum: u32 =
+            header.as_chunks::<2>().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        let mut patch = [0; 10];
+        patch[..2].copy_from_slice(&sum.to_be_bytes());
+        patch[2..].copy_from_slice(&header[12..]);
+        Self(patch)
+    }
+}
+
+/// A UDP datagram over IPv4 without addresses and checksums (0 stands for none in UDP, RFC 768).
+fn template(plan: &BlastPlan) -> Box<[u8]> {
+    let mut frame = vec![0; plan.frame_bytes];
+    frame[..6].copy_from_slice(&plan.macs.0);
+    frame[6..12].copy_from_slice(&plan.macs.1);
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    let ip_len = (plan.frame_bytes - 14) as u16;
+    frame[14..16].copy_from_slice(&[0x45, 0]);
+    frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
+    // Do not fragment; 64 hops; UDP.
+    frame[20..24].copy_from_slice(&[0x40, 0, 64, 17]);
+    // The discard port.
+    frame[34..38].copy_from_slice(&[0, 9, 0, 9]);
+    frame[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
+    frame.into()
+}
+
+/// Fisher and Yates, with draws of our own so that a seed always gives the same order.
+fn shuffle(pairs: &mut [Pair], seed: u64) {
+    let mut dice = Dice::named(seed, "blast/order");
+    for last in (1..pairs.len()).rev() {
+        pairs.swap(last, dice.below(last as u64 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_packet::BATCH;
+
+    fn pairs(n: u32) -> Vec<Pair> {
+        (0..n).map(|i| (Ipv4Addr::from(0x0a00_0000 + i), Ipv4Addr::from(0x0b00_0000 + i))).collect()
+    }
+
+    fn plan(n: u32, count: u64) -> BlastPlan {
+        BlastPlan { frame_bytes: 64, pairs: pairs(n), count, macs: ([2; 6], [4; 6]), ..BlastPlan::sink() }
+    }
+
+    #[test]
+    fn sends_each_pair_in_turn_and_stops() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut port = Blast::new("a", plan(3, 100)).unwrap();
+        let mut sources = Vec::new();
+        loop {
+            let mut batch = Batch::new();
+            port.receive(&mut pool, Nanos(7), &mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            for &handle in batch.as_slice() {
+                let data = pool.data(handle);
+                assert_eq!(data.len(), 64);
+                assert_eq!(&data[..14], [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 8, 0]);
+                // A right header sums to all ones, its checksum included.
+                let words = data[14..34].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+                let sum: u32 = words.sum();
+                assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+                sources.push(u64::from(data[29]));
+                assert_eq!(pool.meta(handle).arrival, 7);
+            }
+            port.transmit(&mut pool, &batch).unwrap();
+        }
+        assert_eq!(sources, (0..100).map(|i| i % 3).collect::<Vec<u64>>());
+        let stats = port.stats();
+        assert_eq!((stats.in_frames, stats.out_frames, stats.out_bytes), (100, 100, 6400));
+        assert_ne!(port.sum(), 0);
+        assert_eq!((port.left(), pool.live(), port.next_arrival()), (0, 0, Some(Nanos::NEVER)));
+    }
+
+    #[test]
+    fn a_shuffled_list_still_has_every_pair_once() {
+        let mut one = pairs(1000);
+        shuffle(&mut one, 1);
+        assert_ne!(one, pairs(1000));
+        let mut again = pairs(1000);
+        shuffle(&mut again, 1);
+        assert_eq!(one, again);
+        one.sort_unstable();
+        assert_eq!(one, pairs(1000));
+    }
+
+    #[test]
+    fn a_paced_source_keeps_its_times() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let plan = BlastPlan { gap: Some(Nanos(672)), ..plan(2, 1000) };
+        let mut port = Blast::new("a", plan).unwrap();
+        let mut batch = Batch::new();
+        port.receive(&mut pool, Nanos(672 * 2), &mut batch).unwrap();
+        let times: Vec<_> = batch.as_slice().iter().map(|&handle| pool.meta(handle).arrival).collect();
+        assert_eq!(times, [0, 672, 1344]);
+        assert_eq!((port.next_arrival(), port.stamp()), (Some(Nanos(2016)), Stamp::Source));
+        batch.clear();
+        port.receive(&mut pool, Nanos::NEVER, &mut batch).unwrap();
+        assert_eq!(batch.len(), BATCH);
+    }
+
+    #[test]
+    fn a_sink_sends_nothing_and_bad_lengths_are_refused() {
+        let mut sink = Blast::new("b", BlastPlan::sink()).unwrap();
+        assert_eq!(sink.next_arrival(), Some(Nanos::NEVER));
+        let short = BlastPlan { frame_bytes: 41, ..BlastPlan::sink() };
+        assert_eq!(Blast::new("b", short).err(), Some(BlastError::FrameBytes(41)));
+    }
+}
