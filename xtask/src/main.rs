@@ -1,1 +1,47 @@
-fn main() {}
+//! Commands for developers: `cargo xtask tidy | ci | bench | new`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod ci;
+mod tidy;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the three.
+const TEST_COMMAND: &str = "cargo test --workspace";
+
+const HELP: &str = "\
+Commands for developers.
+
+cargo xtask tidy                  check the rules of the house that no compiler knows
+cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
+cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
+";
+
+fn main() -> Result<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let passed = match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            true
+        }
+        ["tidy"] => tidy::run(&root()?)?,
+        ["ci"] => ci::run(&root()?, ci::Extent::All)?,
+        ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests)?,
+        ["bench"] => bench::run(&root()?, None)?,
+        ["bench", name] => bench::run(&root()?, Some(name))?,
+        _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
+    };
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The workspace's folder: the one above this package's.
+fn root() -> Result<PathBuf> {
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").context("start this with `cargo xtask`, not by its path")?;
+    let root = Path::new(&package).parent().context("this package lies in no workspace")?;
+    Ok(root.to_path_buf())
+}

@@ -1,0 +1,95 @@
+//! Everything a change has to pass, step by step.
+
+use crate::{TEST_COMMAND, tidy};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How much of it is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Every step.
+    All,
+    /// What needs no test run.
+    WithoutTests,
+}
+
+const CHECKS: &[(&str, &str)] = &[
+    ("format", "cargo fmt --all --check"),
+    ("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
+    ("docs", "cargo doc --no-deps --workspace"),
+];
+
+struct Outcome {
+    step: &'static str,
+    passed: bool,
+    took: Duration,
+}
+
+/// Runs every step, the later ones also after a failure, and prints which passed.
+///
+/// # Errors
+/// If a step can't be started.
+pub fn run(root: &Path, extent: Extent) -> Result<bool> {
+    let mut outcomes = Vec::new();
+    for (step, line) in CHECKS {
+        outcomes.push(timed(step, line, || command(root, line))?);
+    }
+    outcomes.push(timed("tidy", "cargo xtask tidy", || tidy::run(root))?);
+    if extent == Extent::All {
+        // Lab tests, corpora and the examples of README and book are ordinary tests.
+        outcomes.push(timed("tests", TEST_COMMAND, || command(root, TEST_COMMAND))?);
+    }
+    println!("\n{}", summary(&outcomes));
+    Ok(outcomes.iter().all(|o| o.passed))
+}
+
+fn timed(step: &'static str, line: &str, work: impl FnOnce() -> Result<bool>) -> Result<Outcome> {
+    println!("\n== {step}: {line}");
+    let start = Instant::now();
+    let passed = work()?;
+    let took = start.elapsed();
+    println!("== {step}: {} after {:.1} s", verdict(passed), took.as_secs_f64());
+    Ok(Outcome { step, passed, took })
+}
+
+fn command(root: &Path, line: &str) -> Result<bool> {
+    let mut words = line.split(' ');
+    let program = words.next().unwrap_or_default();
+    let status = Command::new(program)
+        .args(words)
+        .current_dir(root)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("can't start `{line}`"))?;
+    Ok(status.success())
+}
+
+fn summary(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for o in outcomes {
+        text += &format!("{:<8}{:<8}{:>7.1} s\n", o.step, verdict(o.passed), o.took.as_secs_f64());
+    }
+    let failed: Vec<_> = outcomes.iter().filter(|o| !o.passed).map(|o| o.step).collect();
+    if failed.is_empty() { text + "all passed" } else { text + "failed: " + &failed.join(", ") }
+}
+
+fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_names_what_failed() {
+        let outcome = |step, passed| Outcome { step, passed, took: Duration::from_millis(1500) };
+        let good = summary(&[outcome("format", true)]);
+        assert_eq!(good, "format  passed      1.5 s\nall passed");
+        let bad = summary(&[outcome("format", true), outcome("docs", false), outcome("tests", false)]);
+        assert!(bad.ends_with("failed: docs, tests"), "{bad}");
+    }
+}
