@@ -1,3 +1,4 @@
 //! The drivers, one module each.
 
 pub mod memory;
+pub mod source;

@@ -1,0 +1,283 @@
+//! What a flow is, and its frames.
+//!
+//! The payload begins with 18 bytes: a mark (2), the flow's number (2), the packet's sequence number (6) and the time at
+//! which it was due (8), all in network order; zeros follow. So a frame fits in 60 bytes, the least Ethernet carries.
+
+use super::pace::Pacing;
+use longwire_units::Nanos;
+use std::net::{IpAddr, SocketAddr};
+use thiserror::Error;
+
+const ETHERNET: usize = 14;
+const UDP: usize = 8;
+const TAG: usize = 18;
+const MARK: u16 = 0x4c57;
+const UDP_PROTOCOL: u8 = 17;
+
+/// The shortest frame of an IPv4 flow, without FCS.
+pub const MIN_FRAME_V4: usize = ETHERNET + 20 + UDP + TAG;
+/// The shortest frame of an IPv6 flow, without FCS.
+pub const MIN_FRAME_V6: usize = ETHERNET + 40 + UDP + TAG;
+/// The longest frame: the longest IPv4 packet.
+const MAX_FRAME: usize = ETHERNET + 65_535;
+
+/// A flow of UDP datagrams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flow {
+    /// Its number among all flows of the run, from 0.
+    pub id: u16,
+    /// Where its frames go.
+    pub destination_mac: [u8; 6],
+    /// Where they come from.
+    pub source_mac: [u8; 6],
+    /// Address and port they come from.
+    pub source: SocketAddr,
+    /// Address and port they go to, of the same family.
+    pub destination: SocketAddr,
+    /// Length of each frame from the Ethernet header on, without FCS: from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to
+    /// 65 549 bytes.
+    pub frame_bytes: usize,
+    /// How they are spaced.
+    pub pacing: Pacing,
+    /// When it begins, on the engine's clock.
+    pub start: Nanos,
+    /// No packet is sent at this time or later.
+    pub until: Nanos,
+    /// How many packets there are at most.
+    pub count: u64,
+}
+
+/// A flow that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FlowError {
+    /// Source and destination are of different families.
+    #[error(
+        "flow {id}: source {source_address} and destination {destination} must both be IPv4 or both IPv6"
+    )]
+    Family {
+        /// The flow.
+        id: u16,
+        /// Its source.
+        source_address: IpAddr,
+        /// Its destination.
+        destination: IpAddr,
+    },
+    /// The frame's length is out of range.
+    #[error(
+        "flow {id}: frame_bytes is {bytes}; it must be {min} to {max} (Ethernet to payload, without FCS)"
+    )]
+    FrameBytes {
+        /// The flow.
+        id: u16,
+        /// What was asked.
+        bytes: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// The number is not below that of the run's flows.
+    #[error("flow {id}: its number must be below the number of flows, {count}")]
+    Id {
+        /// The flow.
+        id: u16,
+        /// How many flows the run has.
+        count: u16,
+    },
+}
+
+/// A flow's frame, all but sequence number, time and UDP checksum.
+pub(super) struct Template {
+    bytes: Box<[u8]>,
+    udp: usize,
+    /// Sum of all 16-bit words that the UDP checksum covers and that never change.
+    sum: u64,
+}
+
+/// What a frame of some flow says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) flow: u16,
+    pub(super) sequence: u64,
+    pub(super) time: Nanos,
+}
+
+impl Template {
+    pub(super) fn new(flow: &Flow) -> Result<Self, FlowError> {
+        let (min, ip_header) = match (flow.source.ip(), flow.destination.ip()) {
+            (IpAddr::V4(_), IpAddr::V4(_)) => (MIN_FRAME_V4, 20),
+            (IpAddr::V6(_), IpAddr::V6(_)) => (MIN_FRAME_V6, 40),
+            (source_address, destination) => {
+                return Err(FlowError::Family { id: flow.id, source_address, destination });
+            }
+        };
+        let bytes = flow.frame_bytes;
+        if !(min..=MAX_FRAME).contains(&bytes) {
+            return Err(FlowError::FrameBytes { id: flow.id, bytes, min, max: MAX_FRAME });
+        }
+        let mut frame = vec![0; bytes];
+        frame[..6].copy_from_slice(&flow.destination_mac);
+        frame[6..12].copy_from_slice(&flow.source_mac);
+        let udp = ETHERNET + ip_header;
+        let datagram = bytes - udp;
+        let addresses = ip(&mut frame[12..udp], flow.source.ip(), flow.destination.ip(), datagram);
+        frame[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
+        frame[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
+        frame[udp + 4..udp + 6].copy_from_slice(&(datagram as u16).to_be_bytes());
+        frame[udp + UDP..udp + UDP + 2].copy_from_slice(&MARK.to_be_bytes());
+        frame[udp + UDP + 2..udp + UDP + 4].copy_from_slice(&flow.id.to_be_bytes());
+        let pseudo = addresses + u64::from(UDP_PROTOCOL) + datagram as u64;
+        let sum = pseudo + words(&frame[udp..]);
+        Ok(Self { bytes: frame.into(), udp, sum })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as the template.
+    pub(super) fn write(&self, frame: &mut [u8], sequence: u64, time: Nanos) {
+        frame.copy_from_slice(&self.bytes);
+        let tag = self.udp + UDP;
+        frame[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
+        frame[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
+        // A sum of 0 is sent as all ones: 0 stands for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
+        let checksum = match !fold(self.sum + words(&frame[tag + 4..tag + 18])) {
+            0 => 0xffff,
+            checksum => checksum,
+        };
+        frame[self.udp + 6..self.udp + 8].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+impl Said {
+    /// Reads what a frame says, if it is one of a flow.
+    pub(super) fn read(frame: &[u8]) -> Option<Self> {
+        let udp = match (frame.get(12..15)?, frame.get(20)?, frame.get(23)?) {
+            ([0x08, 0x00, 0x45], _, &UDP_PROTOCOL) => ETHERNET + 20,
+            ([0x86, 0xdd, version], &UDP_PROTOCOL, _) if version >> 4 == 6 => ETHERNET + 40,
+            _ => return None,
+        };
+        let tag = frame.get(udp + UDP..udp + UDP + TAG)?;
+        if tag[..2] != MARK.to_be_bytes() {
+            return None;
+        }
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        Some(Self {
+            flow: number(&tag[2..4]) as u16,
+            sequence: number(&tag[4..10]),
+            time: Nanos(number(&tag[10..])),
+        })
+    }
+}
+
+/// Writes EtherType and IP header for a datagram of `datagram` bytes; returns the sum of the addresses' words.
+fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr, datagram: usize) -> u64 {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            header[..4].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+            header[4..6].copy_from_slice(&((datagram + 20) as u16).to_be_bytes());
+            // Do not fragment; 64 hops.
+            header[8..12].copy_from_slice(&[0x40, 0, 64, UDP_PROTOCOL]);
+            header[14..18].copy_from_slice(&source.octets());
+            header[18..22].copy_from_slice(&destination.octets());
+            let checksum = !fold(words(&header[2..]));
+            header[12..14].copy_from_slice(&checksum.to_be_bytes());
+            words(&header[14..22])
+        }
+        (source, destination) => {
+            let octets = |address| match address {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            header[..3].copy_from_slice(&[0x86, 0xdd, 0x60]);
+            header[6..8].copy_from_slice(&(datagram as u16).to_be_bytes());
+            header[8..10].copy_from_slice(&[UDP_PROTOCOL, 64]);
+            header[10..26].copy_from_slice(&octets(source));
+            header[26..42].copy_from_slice(&octets(destination));
+            words(&header[10..42])
+        }
+    }
+}
+
+/// The sum of the 16-bit words of `bytes`, an odd last byte padded with zero (RFC 1071).
+fn words(bytes: &[u8]) -> u64 {
+    let (pairs, odd) = bytes.as_chunks::<2>();
+    let sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
+    sum + odd.first().map_or(0, |&byte| u64::from(byte) << 8)
+}
+
+/// A sum of words with its carries added back in.
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pace::Interval;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn flow(source: &str, destination: &str, frame_bytes: usize) -> Flow {
+        Flow {
+            id: 7,
+            destination_mac: [2, 0, 0, 0, 0, 2],
+            source_mac: [2, 0, 0, 0, 0, 1],
+            source: source.parse().unwrap(),
+            destination: destination.parse().unwrap(),
+            frame_bytes,
+            pacing: Pacing::Constant(Interval::of(Nanos(1)).unwrap()),
+            start: Nanos::ZERO,
+            until: Nanos::NEVER,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn frames_are_right_to_the_last_checksum() {
+        for (source, destination, bytes) in [
+            ("10.0.0.1:5000", "10.0.0.2:6000", 60),
+            ("10.0.0.1:5000", "10.0.0.2:6000", 1511),
+            ("[fd00::1]:5000", "[fd00::2]:6000", 80),
+            ("[fd00::1]:5000", "[fd00::2]:6000", 1513),
+        ] {
+            let template = Template::new(&flow(source, destination, bytes)).unwrap();
+            let mut frame = vec![0; template.len()];
+            template.write(&mut frame, 0x0001_0203_0405, Nanos(0x1122_3344_5566_7788));
+            let wanted = Said { flow: 7, sequence: 0x0001_0203_0405, time: Nanos(0x1122_3344_5566_7788) };
+            assert_eq!(Said::read(&frame), Some(wanted));
+            let (pseudo, udp) = if source.starts_with('[') {
+                assert_eq!(usize::from(u16::from_be_bytes([frame[18], frame[19]])), bytes - 54);
+                (words(&frame[22..54]), 54)
+            } else {
+                assert_eq!(fold(words(&frame[14..34])), 0xffff);
+                assert_eq!(usize::from(u16::from_be_bytes([frame[16], frame[17]])), bytes - 14);
+                (words(&frame[26..34]), 34)
+            };
+            let length = u64::from(u16::from_be_bytes([frame[udp + 4], frame[udp + 5]]));
+            assert_eq!(length as usize, bytes - udp);
+            assert_eq!(fold(pseudo + 17 + length + words(&frame[udp..])), 0xffff);
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_be() {
+        let error = |source, destination, bytes| {
+            Template::new(&flow(source, destination, bytes)).err().map(|error| error.to_string()).unwrap()
+        };
+        assert!(error("10.0.0.1:1", "[fd00::2]:2", 100).contains("both be IPv4 or both IPv6"));
+        assert!(error("10.0.0.1:1", "10.0.0.2:2", 59).contains("60 to 65549"));
+        assert!(error("[fd00::1]:1", "[fd00::2]:2", 79).contains("80 to 65549"));
+        assert!(error("10.0.0.1:1", "10.0.0.2:2", 65_550).contains("frame_bytes is 65550"));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(frame in proptest::collection::vec(any::<u8>(), 0..100)) {
+            Said::read(&frame);
+        }
+    }
+}
