@@ -4,3 +4,6 @@
 //! Each driver is a [`longwire_block::Port`] in a file of its own under [`driver`].
 
 pub mod driver;
+pub mod interface;
+
+pub use interface::{Feature, Interface, OffloadGuard, OpenError};

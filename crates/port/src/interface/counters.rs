@@ -1,0 +1,112 @@
+//! The kernel's own counters of an interface, through one small netlink message.
+
+use super::{Interface, OpenError};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Frames the kernel lost on an interface since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Lost {
+    /// On their way in: receive backlog or receive ring full.
+    pub(crate) received: u64,
+    /// On their way out: transmit queue full.
+    pub(crate) sent: u64,
+}
+
+/// Reads counters of interfaces of the namespace in which it was opened.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    netlink: OwnedFd,
+}
+
+/// Offsets in `struct rtnl_link_stats64` (linux/if_link.h).
+const RX_DROPPED: usize = 6 * 8;
+const TX_DROPPED: usize = 7 * 8;
+const RX_MISSED: usize = 15 * 8;
+
+/// `nlmsghdr` and `if_stats_msg`.
+const HEAD: usize = 16 + 12;
+const RTM_NEWSTATS: u16 = 92;
+const RTM_GETSTATS: u16 = 94;
+const LINK_64: u16 = 1;
+
+impl Counters {
+    /// For interfaces of the calling thread's namespace.
+    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
+        let netlink = unsafe {
+            match libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) {
+                fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+                _ => return Err(OpenError::last(name, "open a netlink socket")),
+            }
+        };
+        Ok(Self { netlink })
+    }
+
+    /// What `interface` has lost, or none if it is gone. The kernel answers such a request before the call that asks
+    /// returns, so this does not wait.
+    pub(crate) fn lost(&self, interface: &Interface) -> Option<Lost> {
+        let mut answer = [0u8; 1024];
+        let length = self.exchange(&question(interface.index()), &mut answer).ok()?;
+        parse(answer.get(..length)?)
+    }
+
+    fn exchange(&self, question: &[u8], answer: &mut [u8]) -> io::Result<usize> {
+        let fd = self.netlink.as_raw_fd();
+        // SAFETY: the slices are valid for their lengths.
+        unsafe {
+            if libc::send(fd, question.as_ptr().cast(), question.len(), libc::MSG_DONTWAIT) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            match libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), libc::MSG_DONTWAIT) {
+                length if length >= 0 => Ok(length as usize),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+}
+
+/// Asks for the 64-bit counters of one interface.
+fn question(index: u32) -> [u8; HEAD] {
+    let mut message = [0; HEAD];
+    message[..4].copy_from_slice(&(HEAD as u32).to_ne_bytes());
+    message[4..6].copy_from_slice(&RTM_GETSTATS.to_ne_bytes());
+    message[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    message[20..24].copy_from_slice(&index.to_ne_bytes());
+    message[24..28].copy_from_slice(&(1u32 << (LINK_64 - 1)).to_ne_bytes());
+    message
+}
+
+/// The counters in the answer, if it is one.
+fn parse(answer: &[u8]) -> Option<Lost> {
+    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
+    if half(4)? != RTM_NEWSTATS || half(HEAD + 2)? != LINK_64 {
+        return None;
+    }
+    let counters = answer.get(HEAD + 4..)?;
+    let counter = |at: usize| Some(u64::from_ne_bytes(counters.get(at..at + 8)?.try_into().ok()?));
+    Some(Lost { received: counter(RX_DROPPED)? + counter(RX_MISSED)?, sent: counter(TX_DROPPED)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_loopback_and_misses_the_missing() {
+        let lo = Interface::open("lo").unwrap();
+        let counters = Counters::open("lo").unwrap();
+        assert!(counters.lost(&lo).is_some());
+        let gone = Interface { control: lo.control.try_clone().unwrap(), name: "x".into(), index: 1 << 30 };
+        assert_eq!(counters.lost(&gone), None);
+        // The answer to the one does not disturb the next.
+        assert!(counters.lost(&lo).is_some());
+    }
+
+    #[test]
+    fn a_cut_answer_is_none() {
+        assert_eq!(parse(&[]), None);
+        assert_eq!(parse(&[0; 64]), None);
+    }
+}

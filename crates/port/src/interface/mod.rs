@@ -1,0 +1,380 @@
+//! What a driver must know of a network interface and set on it, through `ioctl` only: no external commands.
+#![allow(unsafe_code)]
+
+mod claim;
+mod counters;
+mod error;
+mod offload;
+
+pub use claim::Claim;
+pub use error::OpenError;
+pub use offload::{Feature, Features, OffloadGuard};
+
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
+#[derive(Debug)]
+pub struct Interface {
+    /// Any socket will do: it stands for the namespace in which it was made.
+    control: OwnedFd,
+    name: String,
+    index: u32,
+}
+
+/// The state of an interface, as far as a port cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// Up, with a carrier.
+    Running,
+    /// Up, but the other end is down or the cable is out.
+    NoCarrier,
+    /// Set down.
+    Down,
+}
+
+impl Interface {
+    /// Looks up the interface called `name` in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// No such name, or no socket to be had.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        Self::with_control(control_socket(name)?, name)
+    }
+
+    /// Looks up `name` in the namespace in which `control` was made.
+    pub(crate) fn with_control(control: OwnedFd, name: &str) -> Result<Self, OpenError> {
+        let mut request = Request::named(name)?;
+        request.call(control.as_fd(), libc::SIOCGIFINDEX).map_err(|e| OpenError::from_io(name, "look it up", e))?;
+        Ok(Self { control, name: name.into(), index: request.word() as u32 })
+    }
+
+    /// A second handle on the same interface.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn try_clone(&self) -> Result<Self, OpenError> {
+        let control =
+            self.control.try_clone().map_err(|e| OpenError::from_io(&self.name, "open a second handle", e))?;
+        Ok(Self { control, name: self.name.clone(), index: self.index })
+    }
+
+    /// Its name when it was looked up.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its index, which survives renaming.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its hardware address.
+    ///
+    /// # Errors
+    /// The interface is gone, or carries no Ethernet.
+    pub fn mac(&self) -> Result<[u8; 6], OpenError> {
+        let request = self.ask(libc::SIOCGIFHWADDR, "read its hardware address")?;
+        let kind = request.half() as u16;
+        if kind != libc::ARPHRD_ETHER {
+            return Err(OpenError::NotEthernet { name: self.name.clone(), kind });
+        }
+        Ok(std::array::from_fn(|i| request.data[2 + i]))
+    }
+
+    /// Gives it a hardware address.
+    ///
+    /// # Errors
+    /// The address is a group address or the driver refuses; most want the interface down for this.
+    pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), OpenError> {
+        let mut request = self.request()?;
+        request.data[..2].copy_from_slice(&libc::ARPHRD_ETHER.to_ne_bytes());
+        request.data[2..8].copy_from_slice(&mac);
+        self.tell(request, libc::SIOCSIFHWADDR, "set its hardware address")
+    }
+
+    /// The longest payload of an Ethernet frame on it, in bytes.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn mtu(&self) -> Result<u32, OpenError> {
+        Ok(self.ask(libc::SIOCGIFMTU, "read its MTU")?.word() as u32)
+    }
+
+    /// Sets the MTU, in bytes.
+    ///
+    /// # Errors
+    /// Outside the driver's range.
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), OpenError> {
+        let mut request = self.request()?;
+        request.set_word(mtu as i32);
+        self.tell(request, libc::SIOCSIFMTU, "set its MTU")
+    }
+
+    /// Whether it is up, and has a carrier.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn state(&self) -> Result<LinkState, OpenError> {
+        self.link_state().map_err(|e| OpenError::from_io(&self.name, "read its flags", e))
+    }
+
+    /// As [`Interface::state`], without allocating: for the packet path.
+    pub(crate) fn link_state(&self) -> io::Result<LinkState> {
+        let mut request = self.current()?;
+        request.call(self.control.as_fd(), libc::SIOCGIFFLAGS)?;
+        let flags = i32::from(request.half());
+        Ok(match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+            (false, _) => LinkState::Down,
+            (true, false) => LinkState::NoCarrier,
+            (true, true) => LinkState::Running,
+        })
+    }
+
+    /// As [`Interface::mtu`], without allocating: for the packet path.
+    pub(crate) fn link_mtu(&self) -> io::Result<u32> {
+        let mut request = self.current()?;
+        request.call(self.control.as_fd(), libc::SIOCGIFMTU)?;
+        Ok(request.word() as u32)
+    }
+
+    /// Sets it up or down.
+    ///
+    /// # Errors
+    /// No right to do so, or the driver refuses.
+    pub fn set_up(&self, up: bool) -> Result<(), OpenError> {
+        let mut request = self.ask(libc::SIOCGIFFLAGS, "read its flags")?;
+        let flags = i32::from(request.half());
+        let flags = if up { flags | libc::IFF_UP } else { flags & !libc::IFF_UP };
+        request.data[..2].copy_from_slice(&(flags as i16).to_ne_bytes());
+        self.tell(request, libc::SIOCSIFFLAGS, "set it up or down")
+    }
+
+    /// Sets how many packets its transmit queue holds (`txqueuelen`).
+    ///
+    /// # Errors
+    /// No right to do so.
+    pub fn set_queue_length(&self, packets: u32) -> Result<(), OpenError> {
+        let mut request = self.request()?;
+        request.set_word(packets as i32);
+        self.tell(request, libc::SIOCSIFTXQLEN, "set its queue length")
+    }
+
+    /// Name of its driver: `veth`, `tun`, `virtio_net`, … Empty if the driver does not say.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn driver(&self) -> Result<String, OpenError> {
+        const GDRVINFO: u32 = 0x03;
+        // struct ethtool_drvinfo: command, then six texts of 32 bytes less 12, then five counts; 196 bytes.
+        let mut info = [0u32; 49];
+        info[0] = GDRVINFO;
+        match self.ethtool(&mut info) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(String::new()),
+            Err(e) => return Err(OpenError::from_io(&self.name, "ask for its driver", e)),
+        }
+        let bytes: Vec<u8> = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        Ok(text(&bytes))
+    }
+
+    /// Its addresses, when asked from the namespace it is in.
+    ///
+    /// # Errors
+    /// The system gives no list.
+    pub fn addresses(&self) -> Result<Vec<IpAddr>, OpenError> {
+        let mut list = std::ptr::null_mut();
+        // SAFETY: `list` is a valid place for the pointer that getifaddrs stores.
+        if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+            return Err(OpenError::last(&self.name, "list addresses"));
+        }
+        let mut found = Vec::new();
+        let mut at = list;
+        while !at.is_null() {
+            // SAFETY: `at` is a node of the list, which lives until freeifaddrs below; its name is a C string.
+            let (node, name) = unsafe { (&*at, CStr::from_ptr((*at).ifa_name)) };
+            if name.to_bytes() == self.name.as_bytes() {
+                // SAFETY: ifa_addr is null or a socket address of the family it names, as `ip_of` needs.
+                found.extend(unsafe { ip_of(node.ifa_addr) });
+            }
+            at = node.ifa_next;
+        }
+        // SAFETY: the list came from getifaddrs and nothing refers to it any more.
+        unsafe { libc::freeifaddrs(list) };
+        Ok(found)
+    }
+
+    /// Refuses if the machine's own stack would answer frames as well: an IPv4 address, or an IPv6 address that is
+    /// not link-local.
+    ///
+    /// # Errors
+    /// There is such an address; the error says how to mend it.
+    pub fn refuse_addresses(&self) -> Result<(), OpenError> {
+        let own = |address: &IpAddr| match address {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(address) => !address.is_unicast_link_local(),
+        };
+        match self.addresses()?.into_iter().find(own) {
+            Some(address) => Err(OpenError::HasAddress { name: self.name.clone(), address }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs an ethtool command: `words` begins with its number and is what the command reads and writes.
+    pub(crate) fn ethtool(&self, words: &mut [u32]) -> io::Result<()> {
+        let name = self.current()?.name;
+        let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
+        // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as its
+        // command says, which each caller sees to.
+        let result = unsafe { libc::ioctl(self.control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The file descriptor that stands for the interface's namespace.
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// A request with the interface's present name.
+    fn request(&self) -> Result<Request, OpenError> {
+        self.current().map_err(|e| OpenError::from_io(&self.name, "look it up", e))
+    }
+
+    fn current(&self) -> io::Result<Request> {
+        let mut request = Request { name: [0; libc::IFNAMSIZ], data: [0; 24] };
+        request.set_word(self.index as i32);
+        request.call(self.control.as_fd(), libc::SIOCGIFNAME)?;
+        Ok(request)
+    }
+
+    fn ask(&self, number: libc::c_ulong, action: &'static str) -> Result<Request, OpenError> {
+        let mut request = self.request()?;
+        request.call(self.control.as_fd(), number).map_err(|e| OpenError::from_io(&self.name, action, e))?;
+        Ok(request)
+    }
+
+    fn tell(&self, mut request: Request, number: libc::c_ulong, action: &'static str) -> Result<(), OpenError> {
+        request.call(self.control.as_fd(), number).map_err(|e| OpenError::from_io(&self.name, action, e))
+    }
+}
+
+/// A socket that stands for the calling thread's network namespace.
+pub(crate) fn control_socket(name: &str) -> Result<OwnedFd, OpenError> {
+    // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
+    unsafe {
+        match libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            _ => Err(OpenError::last(name, "open a control socket")),
+        }
+    }
+}
+
+/// `struct ifreq` with its union as bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) name: [u8; libc::IFNAMSIZ],
+    pub(crate) data: [u8; 24],
+}
+
+const _: () = assert!(size_of::<Request>() == size_of::<libc::ifreq>());
+
+#[repr(C)]
+struct EthtoolRequest {
+    name: [u8; libc::IFNAMSIZ],
+    data: *mut u32,
+    rest: [u8; 16],
+}
+
+impl Request {
+    /// A request about the interface called `name`.
+    pub(crate) fn named(name: &str) -> Result<Self, OpenError> {
+        let bytes = name.as_bytes();
+        let odd = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'/' | b':' | 0);
+        if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.iter().any(odd) {
+            return Err(OpenError::BadName { name: name.into() });
+        }
+        let mut request = Self { name: [0; libc::IFNAMSIZ], data: [0; 24] };
+        request.name[..bytes.len()].copy_from_slice(bytes);
+        Ok(request)
+    }
+
+    /// Makes an `ioctl` that takes a `struct ifreq` without pointers in it.
+    pub(crate) fn call(&mut self, fd: BorrowedFd<'_>, number: impl Into<u64>) -> io::Result<()> {
+        // SAFETY: `self` has the layout of `struct ifreq`, which is all that these requests read and write.
+        let result = unsafe { libc::ioctl(fd.as_raw_fd(), number.into() as _, std::ptr::from_mut(self)) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The interface's name in the request.
+    pub(crate) fn name(&self) -> String {
+        text(&self.name)
+    }
+
+    fn half(&self) -> i16 {
+        i16::from_ne_bytes([self.data[0], self.data[1]])
+    }
+
+    fn word(&self) -> i32 {
+        i32::from_ne_bytes(std::array::from_fn(|i| self.data[i]))
+    }
+
+    fn set_word(&mut self, word: i32) {
+        self.data[..4].copy_from_slice(&word.to_ne_bytes());
+    }
+}
+
+/// The text in `bytes` up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The IP address in a socket address, if it is one.
+///
+/// # Safety
+/// `address` is null or points to a socket address as long as its family says.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a socket address of the family it names, as the caller promises.
+    unsafe {
+        match i32::from((*address).sa_family) {
+            libc::AF_INET => {
+                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into())
+            }
+            libc::AF_INET6 => {
+                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
+                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_names_no_interface_can_have() {
+        for name in ["", "a name", "a/b", "a:b", "sixteen-bytes-xx", "nul\0"] {
+            assert!(matches!(Interface::open(name), Err(OpenError::BadName { .. })), "{name:?}");
+        }
+        assert!(matches!(Interface::open("lw-none-such"), Err(OpenError::Missing { .. })));
+    }
+
+    #[test]
+    fn reads_the_loopback_without_privileges() {
+        let lo = Interface::open("lo").unwrap();
+        assert_eq!(lo.index(), 1);
+        assert!(lo.mtu().unwrap() >= 1500);
+        assert!(matches!(lo.mac(), Err(OpenError::NotEthernet { kind: libc::ARPHRD_LOOPBACK, .. })));
+        lo.driver().unwrap();
+        lo.state().unwrap();
+    }
+}
