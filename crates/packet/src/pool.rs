@@ -6,6 +6,7 @@
 use crate::Meta;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
+use std::ops::Range;
 
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
 pub const MAX_FRAME: usize = 1026 * LINE;
@@ -165,6 +166,19 @@ impl Pool {
         let count = (meta.len as usize).div_ceil(LINE);
         self.arena.copy_within(from..from + count, to);
         Some(twin)
+    }
+
+    /// Copies `bytes` of one packet over another's, from its byte `at` on, without going through a buffer.
+    ///
+    /// # Panics
+    /// If either packet is too short.
+    #[inline]
+    pub fn copy(&mut self, from: Handle, bytes: Range<usize>, to: Handle, at: usize) {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.meta(from).len as usize);
+        assert!(at + bytes.len() <= self.meta(to).len as usize);
+        let (source, target) = ((from.0 as usize + 1) * LINE, (to.0 as usize + 1) * LINE);
+        let arena = bytemuck::cast_slice_mut::<Line, u8>(&mut self.arena);
+        arena.copy_within(source + bytes.start..source + bytes.end, target + at);
     }
 
     /// Gives a packet's memory back.
@@ -421,6 +435,17 @@ mod tests {
         // The pages wander to another class.
         let large: Vec<_> = std::iter::from_fn(|| pool.alloc(MAX_FRAME)).collect();
         assert_eq!(large.len(), 4 * (4096 / 1027));
+    }
+
+    #[test]
+    fn copies_a_part_of_one_packet_over_another() {
+        let mut pool = pool(1 << 20);
+        let from = pool.insert(&[1, 2, 3, 4, 5]).unwrap();
+        let to = pool.insert(&[9; 100]).unwrap();
+        pool.copy(from, 1..4, to, 97);
+        pool.copy(from, 0..0, to, 100);
+        assert_eq!(pool.data(from), [1, 2, 3, 4, 5]);
+        assert_eq!(pool.data(to)[95..], [9, 9, 2, 3, 4]);
     }
 
     #[test]

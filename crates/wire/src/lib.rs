@@ -1,1 +1,26 @@
-//! Header views, checksums and segmentation.
+//! What stands in a frame: header views, checksums, and trains of segments.
+//!
+//! A view is checked once, when it is made, and never panics afterwards, whatever the bytes. Nothing here
+//! allocates, except that [`segment`] takes packets from the pool.
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod arp;
+pub mod checksum;
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod malformed;
+mod train;
+mod transport;
+pub mod virtio;
+
+pub use addresses::{Addresses, addresses};
+pub use arp::Arp;
+pub use checksum::finish_checksum;
+pub use ethernet::{Ethernet, ethertype, l3_offset};
+pub use ipv4::Ipv4;
+pub use ipv6::{Ipv6, Transport};
+pub use malformed::Malformed;
+pub use train::{TrainError, segment, validate_train};
+pub use transport::{Icmp, Tcp, Udp, is_neighbour_discovery, protocol, tcp_flags};

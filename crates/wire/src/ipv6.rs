@@ -1,0 +1,169 @@
+//! IPv6 headers and the way through their extension headers (RFC 8200).
+
+use crate::malformed::{Malformed, be16, part, split};
+use crate::transport::protocol;
+
+const HEADER: usize = 40;
+/// Most extension headers that are walked through; real packets have one or two.
+const MAX_EXTENSIONS: usize = 8;
+
+/// A checked IPv6 header. Its payload length is believed only as far as there are bytes, so that frames which a
+/// capture cut short can be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Ipv6<'a> {
+    header: &'a [u8; HEADER],
+    payload: &'a [u8],
+}
+
+/// Where the transport header of an IPv6 packet is, and what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transport {
+    /// Number of the protocol.
+    pub protocol: u8,
+    /// Its offset from the first byte of the IPv6 header.
+    pub offset: usize,
+    /// Whether the packet is a fragment (the first one: later ones have no transport header).
+    pub is_fragment: bool,
+    /// Whether it has a routing header, so that its destination may not be the last one.
+    pub is_routed: bool,
+}
+
+impl<'a> Ipv6<'a> {
+    /// Reads what follows an Ethernet header.
+    ///
+    /// # Errors
+    /// Shorter than 40 bytes, or another version.
+    #[inline]
+    pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, rest) = split::<HEADER>(bytes, "IPv6")?;
+        let version = header[0] >> 4;
+        if version != 6 {
+            let value = u32::from(version);
+            return Err(Malformed::Field { header: "IPv6", field: "version", value, wanted: "6" });
+        }
+        let len = usize::from(be16::<4, _>(header));
+        Ok(Self { header, payload: &rest[..rest.len().min(len)] })
+    }
+
+    /// Bytes behind the 40 of the fixed header, as the sender wrote.
+    pub fn payload_len(&self) -> u16 {
+        be16::<4, _>(self.header)
+    }
+
+    /// Differentiated services code point and congestion bits.
+    pub fn traffic_class(&self) -> u8 {
+        (be16::<0, _>(self.header) >> 4) as u8
+    }
+
+    /// What kind of header follows the fixed one.
+    pub fn next_header(&self) -> u8 {
+        self.header[6]
+    }
+
+    /// Hops it may still take.
+    pub fn hop_limit(&self) -> u8 {
+        self.header[7]
+    }
+
+    /// The source address.
+    pub fn source(&self) -> u128 {
+        u128::from_be_bytes(part::<8, 16, _>(self.header))
+    }
+
+    /// The destination address; not the last one if there is a routing header.
+    pub fn destination(&self) -> u128 {
+        u128::from_be_bytes(part::<24, 16, _>(self.header))
+    }
+
+    /// What follows the fixed header, extension headers first, without Ethernet padding, as far as the bytes reach.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// Walks over at most eight extension headers. None if the packet is a later fragment, is encrypted, has no
+    /// transport header, has more extension headers, or ends within them.
+    pub fn transport(&self) -> Option<Transport> {
+        let mut found =
+            Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false };
+        for _ in 0..=MAX_EXTENSIONS {
+            let rest = self.payload.get(found.offset..)?;
+            let len = match found.protocol {
+                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION | protocol::MOBILITY => {
+                    8 + usize::from(*rest.get(1)?) * 8
+                }
+                protocol::AUTHENTICATION => 8 + usize::from(*rest.get(1)?) * 4,
+                protocol::FRAGMENT => {
+                    let [_, _, high, low, ..] = *rest else { return None };
+                    if u16::from_be_bytes([high, low]) & 0xfff8 != 0 {
+                        return None;
+                    }
+                    found.is_fragment = true;
+                    8
+                }
+                protocol::ENCRYPTED | protocol::NONE => return None,
+                _ => return Some(Transport { offset: HEADER + found.offset, ..found }),
+            };
+            found.is_routed |= found.protocol == protocol::ROUTING;
+            found.protocol = rest[0];
+            found.offset += len;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x6a, 0xb0, 0, 0, 0, payload.len() as u8, next, 64];
+        bytes.extend(1u128.to_be_bytes());
+        bytes.extend(2u128.to_be_bytes());
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn transport(next: u8, payload: &[u8]) -> Option<(u8, usize, bool, bool)> {
+        let bytes = packet(next, payload);
+        let found = Ipv6::check(&bytes).unwrap().transport()?;
+        Some((found.protocol, found.offset, found.is_fragment, found.is_routed))
+    }
+
+    #[test]
+    fn reads_the_fixed_header() {
+        let mut bytes = packet(17, &[1, 2, 3]);
+        bytes.push(0);
+        let ip = Ipv6::check(&bytes).unwrap();
+        assert_eq!((ip.source(), ip.destination(), ip.hop_limit()), (1, 2, 64));
+        assert_eq!((ip.payload_len(), ip.payload(), ip.traffic_class()), (3, &[1, 2, 3][..], 0xab));
+        assert!(Ipv6::check(&bytes[..39]).is_err());
+        bytes[0] = 0x45;
+        assert!(Ipv6::check(&bytes).unwrap_err().to_string().contains("version is 4"));
+    }
+
+    #[test]
+    fn walks_extension_headers() {
+        let hop = [43, 0, 0, 0, 0, 0, 0, 0];
+        let routing = [6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let both = [&hop[..], &routing[..]].concat();
+        assert_eq!(transport(6, &[]), Some((6, 40, false, false)));
+        assert_eq!(transport(0, &both), Some((6, 64, false, true)));
+        assert_eq!(transport(0, &both[..23]), None, "ends within the second");
+        assert_eq!(transport(44, &[17, 0, 0, 1, 0, 0, 0, 9]), Some((17, 48, true, false)));
+        assert_eq!(transport(44, &[17, 0, 0, 8, 0, 0, 0, 9]), None, "later fragment");
+        assert_eq!(transport(51, &[58, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Some((58, 52, false, false)));
+        assert_eq!(transport(59, &[]), None);
+        assert_eq!(transport(50, &[0; 64]), None);
+    }
+
+    #[test]
+    fn gives_up_after_eight() {
+        let chain = |count: usize| {
+            let mut bytes = [60, 0, 0, 0, 0, 0, 0, 0].repeat(count);
+            bytes[(count - 1) * 8] = 6;
+            transport(60, &bytes)
+        };
+        assert_eq!(chain(8), Some((6, 104, false, false)));
+        assert_eq!(chain(9), None);
+    }
+}

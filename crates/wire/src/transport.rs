@@ -1,0 +1,277 @@
+//! TCP, UDP and ICMP headers (RFC 9293, 768, 792, 4443).
+
+use crate::malformed::{Malformed, be16, be32, options, split};
+
+/// Protocol numbers that Longwire looks at (IANA "Assigned Internet Protocol Numbers").
+pub mod protocol {
+    /// IPv6 hop-by-hop options.
+    pub const HOP_BY_HOP: u8 = 0;
+    /// ICMP.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// IPv6 routing header.
+    pub const ROUTING: u8 = 43;
+    /// IPv6 fragment header.
+    pub const FRAGMENT: u8 = 44;
+    /// Encapsulating security payload.
+    pub const ENCRYPTED: u8 = 50;
+    /// Authentication header.
+    pub const AUTHENTICATION: u8 = 51;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+    /// No header follows.
+    pub const NONE: u8 = 59;
+    /// IPv6 destination options.
+    pub const DESTINATION: u8 = 60;
+    /// IPv6 mobility header.
+    pub const MOBILITY: u8 = 135;
+}
+
+/// Bits of [`Tcp::flags`].
+pub mod tcp_flags {
+    /// No more data from the sender.
+    pub const FIN: u8 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 0x02;
+    /// Reset.
+    pub const RST: u8 = 0x04;
+    /// Push.
+    pub const PSH: u8 = 0x08;
+    /// The acknowledgement number counts.
+    pub const ACK: u8 = 0x10;
+    /// The urgent pointer counts.
+    pub const URG: u8 = 0x20;
+    /// Congestion was signalled.
+    pub const ECE: u8 = 0x40;
+    /// The congestion window was reduced.
+    pub const CWR: u8 = 0x80;
+}
+
+/// Whether an ICMPv6 message of this type belongs to neighbour discovery (RFC 4861).
+#[inline]
+pub const fn is_neighbour_discovery(icmpv6_kind: u8) -> bool {
+    matches!(icmpv6_kind, 133..=137)
+}
+
+const TCP: usize = 20;
+const UDP: usize = 8;
+const ICMP: usize = 8;
+
+/// A checked TCP header.
+#[derive(Debug, Clone, Copy)]
+pub struct Tcp<'a> {
+    header: &'a [u8; TCP],
+    options: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Tcp<'a> {
+    /// Reads what follows an IP header.
+    ///
+    /// # Errors
+    /// The bytes end before the header does, or its length is below 20.
+    #[inline]
+    pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, rest) = split::<TCP>(bytes, "TCP")?;
+        let len = usize::from(header[12] >> 4) * 4;
+        if len < TCP {
+            let (value, wanted) = (len as u32, "20 to 60");
+            return Err(Malformed::Field { header: "TCP", field: "header length", value, wanted });
+        }
+        let (options, payload) = options(rest, len - TCP, TCP, "TCP")?;
+        Ok(Self { header, options, payload })
+    }
+
+    /// Bytes of the header with its options: 20 to 60.
+    pub fn header_len(&self) -> usize {
+        TCP + self.options.len()
+    }
+
+    /// The source port.
+    pub fn source(&self) -> u16 {
+        be16::<0, _>(self.header)
+    }
+
+    /// The destination port.
+    pub fn destination(&self) -> u16 {
+        be16::<2, _>(self.header)
+    }
+
+    /// The sequence number.
+    pub fn sequence(&self) -> u32 {
+        be32::<4, _>(self.header)
+    }
+
+    /// The acknowledgement number.
+    pub fn acknowledgement(&self) -> u32 {
+        be32::<8, _>(self.header)
+    }
+
+    /// The flags, as in [`tcp_flags`].
+    pub fn flags(&self) -> u8 {
+        self.header[13]
+    }
+
+    /// The receive window, unscaled.
+    pub fn window(&self) -> u16 {
+        be16::<14, _>(self.header)
+    }
+
+    /// The checksum.
+    pub fn checksum(&self) -> u16 {
+        be16::<16, _>(self.header)
+    }
+
+    /// The options, padding included.
+    pub fn options(&self) -> &'a [u8] {
+        self.options
+    }
+
+    /// What follows the header.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// A checked UDP header. Its length is believed only as far as there are bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Udp<'a> {
+    header: &'a [u8; UDP],
+    payload: &'a [u8],
+}
+
+impl<'a> Udp<'a> {
+    /// Reads what follows an IP header.
+    ///
+    /// # Errors
+    /// Shorter than 8 bytes, or its length field below 8.
+    #[inline]
+    pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, rest) = split::<UDP>(bytes, "UDP")?;
+        let len = usize::from(be16::<4, _>(header));
+        if len < UDP {
+            let (value, wanted) = (len as u32, "at least 8");
+            return Err(Malformed::Field { header: "UDP", field: "length", value, wanted });
+        }
+        Ok(Self { header, payload: &rest[..rest.len().min(len - UDP)] })
+    }
+
+    /// The source port.
+    pub fn source(&self) -> u16 {
+        be16::<0, _>(self.header)
+    }
+
+    /// The destination port.
+    pub fn destination(&self) -> u16 {
+        be16::<2, _>(self.header)
+    }
+
+    /// Bytes of header and payload, as the sender wrote.
+    pub fn len(&self) -> u16 {
+        be16::<4, _>(self.header)
+    }
+
+    /// Whether it carries nothing.
+    pub fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// The checksum; zero if the sender made none.
+    pub fn checksum(&self) -> u16 {
+        be16::<6, _>(self.header)
+    }
+
+    /// What follows the header, as far as the bytes reach.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// A checked ICMP or ICMPv6 header.
+#[derive(Debug, Clone, Copy)]
+pub struct Icmp<'a> {
+    header: &'a [u8; ICMP],
+    payload: &'a [u8],
+}
+
+impl<'a> Icmp<'a> {
+    /// Reads what follows an IP header.
+    ///
+    /// # Errors
+    /// Shorter than 8 bytes.
+    #[inline]
+    pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        split::<ICMP>(bytes, "ICMP").map(|(header, payload)| Self { header, payload })
+    }
+
+    /// The type of message.
+    pub fn kind(&self) -> u8 {
+        self.header[0]
+    }
+
+    /// The code within the type.
+    pub fn code(&self) -> u8 {
+        self.header[1]
+    }
+
+    /// The checksum.
+    pub fn checksum(&self) -> u16 {
+        be16::<2, _>(self.header)
+    }
+
+    /// The four bytes that mean something else in each type: identifier and sequence number of an echo.
+    pub fn rest_of_header(&self) -> u32 {
+        be32::<4, _>(self.header)
+    }
+
+    /// What follows the header.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_tcp() {
+        let mut bytes =
+            vec![0, 80, 1, 187, 0, 0, 0, 5, 0, 0, 0, 6, 0x60, 0x18, 0, 9, 0xab, 0xcd, 0, 0, 1, 1, 1, 0];
+        bytes.extend(b"hi");
+        let tcp = Tcp::check(&bytes).unwrap();
+        assert_eq!((tcp.source(), tcp.destination(), tcp.window(), tcp.checksum()), (80, 443, 9, 0xabcd));
+        assert_eq!(
+            (tcp.sequence(), tcp.acknowledgement(), tcp.flags()),
+            (5, 6, tcp_flags::ACK | tcp_flags::PSH)
+        );
+        assert_eq!((tcp.header_len(), tcp.options(), tcp.payload()), (24, &[1, 1, 1, 0][..], &b"hi"[..]));
+        assert!(Tcp::check(&bytes[..23]).unwrap_err().to_string().contains("needs 24 bytes"));
+        bytes[12] = 0x40;
+        assert!(Tcp::check(&bytes).unwrap_err().to_string().contains("header length is 16"));
+    }
+
+    #[test]
+    fn reads_udp() {
+        let bytes = [0, 53, 0, 54, 0, 10, 0, 1, 7, 8, 0, 0];
+        let udp = Udp::check(&bytes).unwrap();
+        assert_eq!((udp.source(), udp.destination(), udp.len(), udp.checksum()), (53, 54, 10, 1));
+        assert_eq!((udp.payload(), udp.is_empty()), (&[7, 8][..], false));
+        assert_eq!(Udp::check(&bytes[..9]).unwrap().payload(), &[7]);
+        assert!(Udp::check(&[0, 0, 0, 0, 0, 7, 0, 0]).unwrap_err().to_string().contains("length is 7"));
+    }
+
+    #[test]
+    fn reads_icmp() {
+        let icmp = Icmp::check(&[8, 1, 0, 2, 0, 3, 0, 4, 5]).unwrap();
+        assert_eq!(
+            (icmp.kind(), icmp.code(), icmp.checksum(), icmp.rest_of_header()),
+            (8, 1, 2, 0x0003_0004)
+        );
+        assert_eq!(icmp.payload(), &[5]);
+        assert!(Icmp::check(&[0; 7]).is_err());
+    }
+}
