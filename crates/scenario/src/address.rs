@@ -1,0 +1,155 @@
+//! Addresses as a scenario writes them: networks and hardware addresses.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An IP address with the length of its network's prefix, as `10.0.0.1/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Network {
+    /// The address, host bits included.
+    pub address: IpAddr,
+    /// Bits of the address that name the network: 0 to 32, or 128 for IPv6.
+    pub prefix: u8,
+}
+
+impl Network {
+    /// The network of one address.
+    pub const fn single(address: IpAddr) -> Self {
+        Self { address, prefix: bits(address) }
+    }
+
+    /// Whether it holds one address only.
+    pub const fn is_single(&self) -> bool {
+        self.prefix == bits(self.address)
+    }
+
+    /// Whether `address` lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (first, last) = self.range();
+        self.address.is_ipv4() == address.is_ipv4() && (first..=last).contains(&number(address))
+    }
+
+    /// Its first and its last address as numbers.
+    pub(crate) fn range(&self) -> (u128, u128) {
+        let host_bits = u32::from(bits(self.address) - self.prefix);
+        let hosts = if host_bits == 128 { u128::MAX } else { (1u128 << host_bits) - 1 };
+        let first = number(self.address) & !hosts;
+        (first, first | hosts)
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    /// Reads `address/prefix`, or an address alone as the network of that address.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, prefix) = match text.trim().split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text.trim(), None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| {
+            format!("\"{text}\" is no address; write one such as \"10.0.0.1/24\" or \"fd00::1/64\"")
+        })?;
+        let most = bits(address);
+        let prefix = match prefix.map(str::parse) {
+            None => most,
+            Some(Ok(prefix)) if prefix <= most => prefix,
+            Some(_) => return Err(format!("\"{text}\" has no valid prefix length; it is 0 to {most}")),
+        };
+        Ok(Self { address, prefix })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// A hardware (Ethernet) address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// The address that the port at `place` of the plan has unless the scenario gives one: locally administered, with
+    /// the letters `LW` in it.
+    pub const fn of_port(place: u16) -> Self {
+        let [high, low] = place.to_be_bytes();
+        Self([0x02, b'L', b'W', 0, high, low])
+    }
+}
+
+impl FromStr for Mac {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || format!("\"{text}\" is no hardware address; write one such as \"02:00:00:00:00:01\"");
+        let mut bytes = [0; 6];
+        let mut parts = text.trim().split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| matches!(part.len(), 1 | 2)).ok_or_else(wanted)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| wanted())?;
+        }
+        if parts.next().is_some() || text.contains('+') {
+            return Err(wanted());
+        }
+        if bytes[0] & 1 == 1 || bytes == [0; 6] {
+            return Err(format!(
+                "\"{text}\" is a group address or zero; a host's own address has an even first byte"
+            ));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// How many bits an address of this family has.
+const fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// An address as a number.
+pub(crate) fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let net: Network = "10.1.2.3/16".parse().unwrap();
+        assert_eq!(net.to_string(), "10.1.2.3/16");
+        for (address, inside) in
+            [("10.1.0.0", true), ("10.1.255.255", true), ("10.2.0.0", false), ("::10.1.0.0", false)]
+        {
+            assert_eq!(net.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert!("0.0.0.0/0".parse::<Network>().unwrap().contains("255.255.255.255".parse().unwrap()));
+        assert!("::/0".parse::<Network>().unwrap().contains("fd00::1".parse().unwrap()));
+        assert!("10.0.0.1".parse::<Network>().unwrap().is_single());
+        for bad in ["", "10.0.0/8", "10.0.0.0/33", "fd00::/129", "10.0.0.1/", "10.0.0.1/-1"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hardware_addresses() {
+        assert_eq!("2:0:0:0:0:A".parse::<Mac>().unwrap().to_string(), "02:00:00:00:00:0a");
+        assert_eq!(Mac::of_port(258).to_string(), "02:4c:57:00:01:02");
+        for bad in ["", "01:00:00:00:00:01", "00:00:00:00:00:00", "02:00:00:00:00", "02:00:00:00:00:+1"] {
+            assert!(bad.parse::<Mac>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON schema
+//! all come from these structures and, for what a link is made of, from the block registry.
+
+use crate::address::{Mac, Network};
+use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
+use crate::written::{Listed, Name, Text, Whole, Written};
+use longwire_units::{Bytes, Nanos, Probability, Rate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// A network of Longwire: hosts and ports, bridges, and the links between them.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct File {
+    /// What all random draws derive from. Default 1.
+    pub(crate) seed: Option<Written<Whole>>,
+    /// How ways across bridges are found. Default "tree": bridges that form a loop are an error.
+    pub(crate) routing: Option<Written<Routing>>,
+    /// How the engine runs.
+    pub(crate) engine: Option<Engine>,
+    /// What counts as faithful.
+    pub(crate) fidelity: Option<Fidelity>,
+    /// Test hosts, each a network namespace with one interface.
+    #[serde(default)]
+    pub(crate) host: Vec<Host>,
+    /// Where packets come in and go out.
+    #[serde(default)]
+    pub(crate) port: Vec<Port>,
+    /// Learning bridges. Without any, all hosts and ports hang on one.
+    #[serde(default)]
+    pub(crate) bridge: Vec<Bridge>,
+    /// Links, simplex (from, to) or duplex (between).
+    #[serde(default)]
+    pub(crate) link: Vec<Link>,
+    /// Ways that are given instead of found.
+    #[serde(default)]
+    pub(crate) path: Vec<Path>,
+    /// Traffic of runs in virtual time.
+    #[serde(default)]
+    pub(crate) source: Vec<Source>,
+}
+
+/// How the engine runs.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Engine {
+    /// Worker threads, 1 to 64. Default 1.
+    pub(crate) workers: Option<Written<Whole>>,
+    /// How the work is shared. Default "single" for one worker, else "parallel".
+    pub(crate) mapping: Option<Written<Mapping>>,
+    /// What a worker does while nothing is due. Default "sleep-then-spin".
+    pub(crate) wait: Option<Written<Wait>>,
+    /// Packet memory of each worker, 1 MiB to 256 GiB. Default "256 MiB".
+    pub(crate) pool: Option<Written<Bytes>>,
+    /// Processors to pin the workers to, one for each. Default: none.
+    #[serde(default)]
+    pub(crate) cpus: Listed<Whole>,
+    /// Longest time between the leaving times of segments that stay together in one large packet, at most "1 s".
+    /// Default "10 us".
+    pub(crate) train_spread: Option<Written<Nanos>>,
+}
+
+/// What counts as faithful.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Fidelity {
+    /// Lateness that is still in time. Default "100 us".
+    pub(crate) within: Option<Written<Nanos>>,
+    /// How many of the packets must be in time. Default "99 %".
+    pub(crate) share: Option<Written<Probability>>,
+}
+
+/// A test host.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Host {
+    /// Its name.
+    pub(crate) name: Written<Name>,
+    /// Addresses of its interface, with prefix lengths.
+    pub(crate) address: Listed<Network>,
+    /// Hardware address. Default: one made from its place in the file.
+    pub(crate) mac: Option<Written<Mac>>,
+    /// How Longwire holds its end of the wire. Default "tap".
+    pub(crate) driver: Option<Written<HostDriver>>,
+    /// Longest IP packet it sends, 68 to 65535. Default 1500.
+    pub(crate) mtu: Option<Written<Whole>>,
+    /// Default gateway, one for each family at most.
+    #[serde(default)]
+    pub(crate) gateway: Listed<IpAddr>,
+    /// Further routes.
+    #[serde(default)]
+    pub(crate) routes: Vec<HostRoute>,
+    /// The bridge it hangs on. Default: that of its link, or the only one.
+    pub(crate) bridge: Option<Written<Name>>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+}
+
+/// A route of a host.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct HostRoute {
+    /// Where to.
+    pub(crate) to: Written<Network>,
+    /// The neighbour that knows the way.
+    pub(crate) via: Written<IpAddr>,
+}
+
+/// Where packets come in and go out.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Port {
+    /// Its name.
+    pub(crate) name: Written<Name>,
+    /// Where its frames come from and go to.
+    pub(crate) driver: Written<Driver>,
+    /// The interface (af_packet, af_xdp), or the name of the device to make (tap). Default: the port's name.
+    pub(crate) interface: Option<Written<Text>>,
+    /// Queues, 1 to 64. Default: those of the interface; 1 for tap.
+    pub(crate) queues: Option<Written<Whole>>,
+    /// Capture file with the frames that come in (pcap).
+    pub(crate) input: Option<Written<Text>>,
+    /// Capture file for the frames that go out (pcap).
+    pub(crate) output: Option<Written<Text>>,
+    /// Addresses that lie behind it.
+    #[serde(default)]
+    pub(crate) addresses: Listed<Network>,
+    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the file.
+    pub(crate) mac: Option<Written<Mac>>,
+    /// The bridge it hangs on. Default: that of its link, or the only one.
+    pub(crate) bridge: Option<Written<Name>>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+}
+
+/// A learning bridge.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Bridge {
+    /// Its name.
+    pub(crate) name: Written<Name>,
+    /// How long an address is remembered that sends nothing, "1 s" to "1000000 s". Default "300 s".
+    pub(crate) ageing: Option<Written<Nanos>>,
+    /// How many addresses are remembered, 16 to 16777216. Default 4096.
+    pub(crate) table: Option<Written<Whole>>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+}
+
+/// A link. Its other keys are those of the block registry.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Link {
+    /// Its name. Default: its ends, as a-b.
+    pub(crate) name: Option<Written<Name>>,
+    /// The host, port or bridge where it begins.
+    pub(crate) from: Option<Written<Name>>,
+    /// The host, port or bridge where it ends.
+    pub(crate) to: Option<Written<Name>>,
+    /// Both ends of a duplex link: two links, name.forward and name.backward.
+    pub(crate) between: Option<Listed<Name>>,
+    /// The packets that take it, by address. Default: all that go from its one end to the other.
+    #[serde(rename = "match", default)]
+    pub(crate) matches: Vec<Match>,
+    /// Keeps a histogram of lateness. Default false.
+    pub(crate) histogram: Option<bool>,
+    /// What differs on the way from the first end of between.
+    #[schemars(skip)]
+    pub(crate) forward: Option<Direction>,
+    /// What differs on the way back.
+    #[schemars(skip)]
+    pub(crate) backward: Option<Direction>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+    /// What the keys of the registry say.
+    #[serde(skip)]
+    pub(crate) blocks: Vec<BlockText>,
+    /// Where the entry stands.
+    #[serde(skip)]
+    pub(crate) span: Range<usize>,
+}
+
+/// One direction of a duplex link. Its other keys are those of the block registry.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Direction {
+    /// Keeps a histogram of lateness.
+    pub(crate) histogram: Option<bool>,
+    /// What the keys of the registry say.
+    #[serde(skip)]
+    pub(crate) blocks: Vec<BlockText>,
+}
+
+/// A pair of addresses.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Match {
+    /// Source address.
+    pub(crate) source: Written<IpAddr>,
+    /// Destination address.
+    pub(crate) destination: Written<IpAddr>,
+}
+
+/// A way that is given.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Path {
+    /// The host or port where it begins.
+    pub(crate) from: Written<Name>,
+    /// The host or port where it ends.
+    pub(crate) to: Written<Name>,
+    /// The links, in the order in which packets pass them.
+    pub(crate) links: Listed<Name>,
+    /// The packets that take it, by address. Default: all that go from its one end to the other.
+    #[serde(rename = "match", default)]
+    pub(crate) matches: Vec<Match>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+}
+
+/// UDP datagrams in virtual time.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Source {
+    /// Its name. Default: its ends, as a-b.
+    pub(crate) name: Option<Written<Name>>,
+    /// The host or port by which they come in.
+    pub(crate) from: Written<Name>,
+    /// The host or port they are bound for.
+    pub(crate) to: Written<Name>,
+    /// Source address. Default: the first of from.
+    pub(crate) source: Option<Written<IpAddr>>,
+    /// Destination address. Default: the first of to, of the same family.
+    pub(crate) destination: Option<Written<IpAddr>>,
+    /// Bytes of a frame, from its Ethernet header on and without FCS: "60 B" to "65549 B". Default "1000 B".
+    pub(crate) size: Option<Written<Bytes>>,
+    /// How fast the frames come; either this or interval.
+    pub(crate) rate: Option<Written<Rate>>,
+    /// How far apart the frames come; either this or rate.
+    pub(crate) interval: Option<Written<Nanos>>,
+    /// Draws exponential gaps with that mean. Default false.
+    pub(crate) poisson: Option<bool>,
+    /// When the first comes. Default "0 ms".
+    pub(crate) start: Option<Written<Nanos>>,
+    /// How many frames it sends. Default: no limit.
+    pub(crate) packets: Option<Written<Whole>>,
+    /// How long it sends. Default: until the run ends.
+    #[serde(rename = "for")]
+    pub(crate) duration: Option<Written<Nanos>>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+}
+
+/// What the file says for one key of the block registry.
+#[derive(Clone)]
+pub(crate) struct BlockText {
+    /// The key: `rate`.
+    pub(crate) key: String,
+    /// Which block, if the file says so, and where.
+    pub(crate) kind: Option<(String, Range<usize>)>,
+    /// Parameters: name (none for the one that a mere value sets), text, place of the value.
+    pub(crate) params: Vec<(Option<String>, String, Range<usize>)>,
+    /// Where its value stands.
+    pub(crate) span: Range<usize>,
+}

@@ -1,0 +1,390 @@
+//! The checked plan: everything a run needs to know, with every reference resolved to a place.
+//!
+//! A plan comes out of [`crate::parse`] only, so that whoever holds one need not check it again: every index is in
+//! range, names are unique within their kind, and routes join up.
+
+use crate::address::{Mac, Network};
+use crate::finding::Finding;
+use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
+use longwire_block::{Spec, Values};
+use longwire_units::{Bytes, Nanos, Probability, Rate};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// A scenario after all checks.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The file it was read from, as errors name it.
+    pub file: String,
+    /// What every block's dice derive from. Default 1.
+    pub seed: u64,
+    /// How ways across bridges were found.
+    pub routing: Routing,
+    /// How the engine runs.
+    pub engine: EngineSettings,
+    /// What counts as faithful.
+    pub fidelity: Fidelity,
+    /// Hosts, in the file's order.
+    pub hosts: Vec<Host>,
+    /// Ports; a port's place is its index. First those of the hosts, then those that the file declares.
+    pub ports: Vec<Port>,
+    /// Bridges, in the file's order; one named `bridge` if the file declares none.
+    pub bridges: Vec<Bridge>,
+    /// Groups of bridges that links join: each learns addresses as one bridge.
+    pub segments: Vec<Segment>,
+    /// What links are made of; many links share one.
+    pub profiles: Vec<Profile>,
+    /// Links; a link's place is its index. A duplex link is two, forward first.
+    pub links: Vec<Link>,
+    /// Routes of more than one link, and of none.
+    pub routes: Routes,
+    /// What decides first: routes by source and destination address. Each pair occurs once.
+    pub address_rules: Vec<AddressRule>,
+    /// What decides next: routes by port. Pairs that are not listed cross unimpaired. Ascending by (in, out).
+    pub pair_rules: Vec<PairRule>,
+    /// Traffic sources of virtual runs.
+    pub sources: Vec<Source>,
+    /// What is allowed and yet looks like a mistake.
+    pub notes: Vec<Finding>,
+}
+
+/// Section `[engine]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Worker threads, 1 to 64; 1 if the mapping is single.
+    pub workers: u32,
+    /// How the work is shared among them.
+    pub mapping: Mapping,
+    /// What they do while nothing is due.
+    pub wait: Wait,
+    /// Packet memory of each worker, 1 MiB to 256 GiB.
+    pub pool: Bytes,
+    /// Processors to pin the workers to, one each; empty to leave that to the system.
+    pub cpus: Vec<u32>,
+    /// Longest time between the leaving times of segments that may stay together in a train.
+    pub train_spread: Nanos,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            mapping: Mapping::Single,
+            wait: Wait::SleepThenSpin,
+            pool: Bytes(256 << 20),
+            cpus: Vec::new(),
+            train_spread: Nanos::from_micros(10),
+        }
+    }
+}
+
+/// Section `[fidelity]`: a run is faithful if `share` of the packets leave no more than `within` late.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fidelity {
+    /// Lateness that is still in time.
+    pub within: Nanos,
+    /// How many of the packets have to be in time.
+    pub share: Probability,
+}
+
+/// A test host: a network namespace with one interface, wired to a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: Box<str>,
+    /// Place of its port.
+    pub port: u16,
+    /// How Longwire holds its end of the wire.
+    pub driver: HostDriver,
+    /// Addresses of its interface, with the prefix of the network that is on the link.
+    pub addresses: Vec<Network>,
+    /// Hardware address of its interface.
+    pub mac: Mac,
+    /// Longest IP packet its interface sends, 68 to 65535 bytes.
+    pub mtu: u32,
+    /// Default gateways, at most one of each family.
+    pub gateways: Vec<IpAddr>,
+    /// Further routes.
+    pub routes: Vec<HostRoute>,
+}
+
+/// A route in a host's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRoute {
+    /// Where to.
+    pub to: Network,
+    /// The neighbour that knows the way.
+    pub via: IpAddr,
+}
+
+/// Where packets come in and go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name: the host's, if it belongs to one.
+    pub name: Box<str>,
+    /// What is on the other side.
+    pub attachment: Attachment,
+    /// Addresses behind it: the host's own, or what the file says lies there.
+    pub addresses: Vec<Network>,
+    /// Hardware address of what is behind it: the host's, or the one traffic sources use.
+    pub mac: Mac,
+    /// Index of its bridge.
+    pub bridge: u32,
+    /// Index of its segment.
+    pub segment: u32,
+}
+
+/// What a port is attached to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attachment {
+    /// A host, by index.
+    Host(u32),
+    /// An interface of this machine.
+    Interface {
+        /// Whether through AF_XDP; else through packet sockets.
+        xdp: bool,
+        /// Its name.
+        interface: String,
+        /// Receive queues to use; none for as many as it has.
+        queues: Option<u16>,
+    },
+    /// A TAP device that Longwire makes.
+    Tap {
+        /// The device's name.
+        interface: String,
+        /// Queues, 1 to 64.
+        queues: u16,
+    },
+    /// Capture files; relative names count from the scenario's folder. Either may be given when the run starts.
+    Pcap {
+        /// Frames that come in.
+        input: Option<PathBuf>,
+        /// Where frames that go out are written.
+        output: Option<PathBuf>,
+    },
+    /// Rings in the process.
+    Memory,
+    /// Traffic sources; what goes out is counted and forgotten.
+    Source,
+}
+
+impl Attachment {
+    /// The word for it in a scenario; none for a host.
+    pub const fn driver(&self) -> Option<Driver> {
+        match self {
+            Self::Host(_) => None,
+            Self::Interface { xdp: true, .. } => Some(Driver::AfXdp),
+            Self::Interface { xdp: false, .. } => Some(Driver::AfPacket),
+            Self::Tap { .. } => Some(Driver::Tap),
+            Self::Pcap { .. } => Some(Driver::Pcap),
+            Self::Memory => Some(Driver::Memory),
+            Self::Source => Some(Driver::Source),
+        }
+    }
+}
+
+/// A bridge of the scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name.
+    pub name: Box<str>,
+    /// How long an address is remembered that sends nothing.
+    pub ageing: Nanos,
+    /// How many addresses are remembered, at most.
+    pub table: u32,
+    /// Places of its ports, ascending.
+    pub ports: Vec<u16>,
+    /// Index of its segment.
+    pub segment: u32,
+}
+
+/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Indices of its bridges, ascending.
+    pub bridges: Vec<u32>,
+    /// Places of their ports, ascending.
+    pub ports: Vec<u16>,
+    /// The shortest ageing time of its bridges.
+    pub ageing: Nanos,
+    /// The largest table of its bridges.
+    pub table: u32,
+}
+
+/// What a link is made of.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Blocks that the file names, one a key at most; the others have their defaults.
+    pub blocks: Vec<(&'static Spec, Values)>,
+    /// Whether such a link keeps a histogram of lateness.
+    pub histogram: bool,
+    /// The least time from arriving to leaving.
+    pub min_delay: Nanos,
+}
+
+/// A simplex link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its name; those of a duplex link's halves end in `.forward` and `.backward`.
+    pub name: Box<str>,
+    /// Index of what it is made of.
+    pub profile: u32,
+    /// Where it begins.
+    pub from: End,
+    /// Where it ends.
+    pub to: End,
+}
+
+/// An end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum End {
+    /// A bridge, by index.
+    Bridge(u32),
+    /// A port (a host's, too), by place.
+    Port(u16),
+}
+
+/// A list of links in 32 bits: one link is its own route, others stand in [`Routes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Route(u32);
+
+const LISTED: u32 = 1 << 31;
+
+impl Route {
+    /// There is no way: packets are to be dropped.
+    pub const NONE: Self = Self(u32::MAX);
+
+    /// Most links a plan can have.
+    pub const MAX_LINKS: usize = 1 << 24;
+
+    /// Whether there is a way.
+    pub fn exists(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// The routes that are not one link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routes {
+    links: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Routes {
+    /// Writes down a list of link places.
+    pub(crate) fn add(&mut self, links: &[u32]) -> Route {
+        if let [only] = links {
+            return Route(*only);
+        }
+        self.links.extend_from_slice(links);
+        self.ends.push(self.links.len() as u32);
+        Route((self.ends.len() - 1) as u32 | LISTED)
+    }
+
+    /// The links of a route in the order in which packets pass them; empty if they cross unimpaired or there is no
+    /// way (see [`Route::exists`]).
+    pub fn links<'a>(&'a self, route: &'a Route) -> &'a [u32] {
+        if route.0 & LISTED == 0 {
+            return std::slice::from_ref(&route.0);
+        }
+        let index = (route.0 & !LISTED) as usize;
+        let Some(&end) = self.ends.get(index) else { return &[] };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.links[start as usize..end as usize]
+    }
+
+    /// How many links stand in the table, over all routes.
+    pub fn listed(&self) -> usize {
+        self.links.len()
+    }
+}
+
+/// A route by addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRule {
+    /// Source address of the packets.
+    pub source: IpAddr,
+    /// Destination address, of the same family.
+    pub destination: IpAddr,
+    /// The links they take.
+    pub route: Route,
+}
+
+/// A route by ports of one segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairRule {
+    /// Place of the port they come in by.
+    pub in_port: u16,
+    /// Place of the port they are bound for.
+    pub out_port: u16,
+    /// The links they take, or [`Route::NONE`].
+    pub route: Route,
+}
+
+/// A traffic source: UDP datagrams that come in by a port in virtual time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name; its dice derive from it.
+    pub name: Box<str>,
+    /// Place of the port by which its packets come in.
+    pub in_port: u16,
+    /// Place of the port that they are bound for.
+    pub out_port: u16,
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address, of the same family.
+    pub destination: IpAddr,
+    /// Bytes of each frame from its Ethernet header on, without FCS.
+    pub size: u32,
+    /// How far apart they come.
+    pub pace: Pace,
+    /// Whether the gaps are exponential, with the pace as their mean; else they are all alike.
+    pub poisson: bool,
+    /// When the first one comes.
+    pub start: Nanos,
+    /// How many there are; none for no limit.
+    pub count: Option<u64>,
+    /// When they end, counted from the start; none for the end of the run.
+    pub duration: Option<Nanos>,
+}
+
+/// How far apart a source's packets come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As far as this rate needs for the bits of a frame; rounding never accumulates.
+    Rate(Rate),
+    /// As far as this.
+    Interval(Nanos),
+}
+
+impl Plan {
+    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they cross
+    /// unimpaired, `None` if there is no way.
+    pub fn pair_route(&self, in_port: u16, out_port: u16) -> Option<&[u32]> {
+        match self.pair_rules.binary_search_by_key(&(in_port, out_port), |rule| (rule.in_port, rule.out_port))
+        {
+            Ok(index) if !self.pair_rules[index].route.exists() => None,
+            Ok(index) => Some(self.routes.links(&self.pair_rules[index].route)),
+            Err(_) => Some(&[]),
+        }
+    }
+
+    /// What the link at `place` is made of.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn profile(&self, place: usize) -> &Profile {
+        &self.profiles[self.links[place].profile as usize]
+    }
+
+    /// The name of an end of a link.
+    ///
+    /// # Panics
+    /// If it is none of this plan's.
+    pub fn end_name(&self, end: End) -> &str {
+        match end {
+            End::Bridge(index) => &self.bridges[index as usize].name,
+            End::Port(place) => &self.ports[place as usize].name,
+        }
+    }
+}

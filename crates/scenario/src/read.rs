@@ -1,0 +1,300 @@
+//! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
+
+use crate::file::{BlockText, Direction, Engine, Fidelity, File, Link};
+use crate::finding::{Findings, suggestion};
+use longwire_block::Spec;
+use serde::de::DeserializeOwned;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
+
+/// The sections that the file can have.
+const SECTIONS: [&str; 10] =
+    ["seed", "routing", "engine", "fidelity", "host", "port", "bridge", "link", "path", "source"];
+
+/// Parameters of the rate block that may also stand beside it.
+pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
+
+/// Longest scenario file.
+const LONGEST_FILE: usize = 64 << 20;
+
+type Key<'i> = Spanned<DeString<'i>>;
+type Item<'i> = Spanned<DeValue<'i>>;
+
+/// Reads `text`; what can't be read is in `findings` and left out.
+pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findings<'_>) -> File {
+    let mut file = File::default();
+    if text.len() > LONGEST_FILE {
+        let what = format!("the file has {} bytes; at most {LONGEST_FILE} are read", text.len());
+        findings.error(0..0, "", what, "write links of one kind as one entry with a count");
+        return file;
+    }
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            let span = error.span().unwrap_or(0..0);
+            findings.error(span, "", format!("not TOML: {}", error.message()), mend_syntax(error.message()));
+        }
+        return file;
+    }
+    let mut reader = Reader { registry, findings };
+    for (key, item) in root.into_inner() {
+        reader.section(&mut file, &key, item);
+    }
+    file
+}
+
+/// What to do about an error of TOML itself.
+fn mend_syntax(message: &str) -> &'static str {
+    if message.contains("duplicate") {
+        "give each key once; several hosts, links and so on are [[host]], [[link]] with two brackets each"
+    } else if message.contains("string values must be quoted") || message.contains("unquoted") {
+        "texts stand in quotes, as in rate = \"10 Mbit/s\""
+    } else {
+        "texts stand in quotes (rate = \"10 Mbit/s\"), lists in brackets, and each key on a line of its own"
+    }
+}
+
+struct Reader<'r, 'f, 't> {
+    registry: &'r [&'static Spec],
+    findings: &'f mut Findings<'t>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn section(&mut self, file: &mut File, key: &Key<'_>, item: Item<'_>) {
+        match key.get_ref().as_ref() {
+            "seed" => file.seed = self.scalar("seed", item),
+            "routing" => file.routing = self.scalar("routing", item),
+            "engine" => file.engine = self.table::<Engine>("engine", item, &[]),
+            "fidelity" => file.fidelity = self.table::<Fidelity>("fidelity", item, &[]),
+            "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
+            "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
+            "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
+            "link" => file.link = self.entries("link", item, Self::link),
+            "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
+            "source" => file.source = self.entries("source", item, |r, i| r.table("source", i, &[])),
+            other => self.unknown(key.span(), "", other, &SECTIONS),
+        }
+    }
+
+    fn scalar<T: DeserializeOwned>(&mut self, field: &str, item: Item<'_>) -> Option<T> {
+        let span = item.span();
+        match T::deserialize(ValueDeserializer::from(item)) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.findings.error(error.span().unwrap_or(span), field, plain(error.message()), "");
+                None
+            }
+        }
+    }
+
+    /// The entries of a section that is a list of tables.
+    fn entries<T>(
+        &mut self,
+        section: &str,
+        item: Item<'_>,
+        read: impl Fn(&mut Self, Item<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        let span = item.span();
+        match item.into_inner() {
+            DeValue::Array(list) => list.into_iter().filter_map(|item| read(self, item)).collect(),
+            _ => {
+                let what = format!("{section} is a list of entries");
+                self.findings.error(
+                    span,
+                    section,
+                    what,
+                    format!("write [[{section}]], with two brackets each"),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// A table as a `T`; `others` are keys that were taken out of it before.
+    fn table<T: DeserializeOwned>(&mut self, section: &str, item: Item<'_>, others: &[&str]) -> Option<T> {
+        let span = item.span();
+        let DeValue::Table(mut table) = item.into_inner() else {
+            self.findings.error(
+                span,
+                section,
+                format!("{section} is a table of keys"),
+                format!("write [{section}]"),
+            );
+            return None;
+        };
+        let label = label(section, &table);
+        let mut whole = true;
+        loop {
+            let copy = Spanned::new(span.clone(), DeValue::Table(table.clone()));
+            let error = match T::deserialize(ValueDeserializer::from(copy)) {
+                Ok(value) => return whole.then_some(value),
+                Err(error) => error,
+            };
+            let at = error.span().unwrap_or(span.clone());
+            let bad =
+                table.iter().find(|(key, value)| within(&at, &key.span()) || within(&at, &value.span()));
+            let bad = bad.map(|(key, _)| key.get_ref().to_string());
+            self.tell(&label, bad.as_deref(), &at, error.message(), others, whole);
+            whole = false;
+            // Without the key that is wrong, the next error comes to light.
+            match bad {
+                Some(key) if !self.findings.full() => table.remove(key.as_str()),
+                _ => return None,
+            };
+        }
+    }
+
+    /// Words an error of serde's. An entry of which something was taken out may lack it: that is no news.
+    fn tell(
+        &mut self,
+        label: &str,
+        key: Option<&str>,
+        at: &Range<usize>,
+        message: &str,
+        others: &[&str],
+        whole: bool,
+    ) {
+        let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        if message.starts_with("unknown field") {
+            let known: Vec<&str> = names[1..].iter().chain(others).copied().collect();
+            let label = match key {
+                Some(key) if key != names[0] => format!("{label}, {key}"),
+                _ => label.into(),
+            };
+            self.unknown(at.clone(), &label, names[0], &known);
+        } else if message.starts_with("missing field") {
+            let name = names.first().copied().unwrap_or_default();
+            let label = key.map_or_else(|| label.to_string(), |key| format!("{label}, {key}"));
+            if whole || key.is_some() {
+                self.findings.error(at.clone(), &label, format!("\"{name}\" is missing"), mend_missing(name));
+            }
+        } else {
+            let label = key.map_or_else(|| label.to_string(), |key| format!("{label}, {key}"));
+            self.findings.error(at.clone(), &label, plain(message), "");
+        }
+    }
+
+    fn unknown(&mut self, span: Range<usize>, label: &str, given: &str, known: &[&str]) {
+        let mend = match suggestion(given, known.iter().copied()) {
+            Some(name) => format!("did you mean \"{name}\"?"),
+            None => format!("there are {}", known.join(", ")),
+        };
+        let what = if label.is_empty() { "section" } else { "key" };
+        self.findings.error(span, label, format!("there is no {what} \"{}\"", given.escape_debug()), mend);
+    }
+
+    /// A link: first what the registry knows, then the rest.
+    fn link(&mut self, mut item: Item<'_>) -> Option<Link> {
+        let span = item.span();
+        let keys = self.block_keys();
+        let (mut blocks, mut ways) = (Vec::new(), Vec::new());
+        if let DeValue::Table(table) = item.get_mut() {
+            let label = label("link", table);
+            blocks = self.blocks(&label, table);
+            for way in ["forward", "backward"] {
+                if let Some(mut inner) = table.remove(way) {
+                    let label = format!("{label}, {way}");
+                    let blocks = match inner.get_mut() {
+                        DeValue::Table(table) => self.blocks(&label, table),
+                        _ => Vec::new(),
+                    };
+                    let direction: Option<Direction> = self.table(&label, inner, &keys);
+                    ways.push((way, direction.map(|direction| Direction { blocks, ..direction })));
+                }
+            }
+        }
+        let mut link: Link = self.table("link", item, &keys)?;
+        for (way, direction) in ways {
+            *(if way == "forward" { &mut link.forward } else { &mut link.backward }) = Some(direction?);
+        }
+        Some(Link { blocks, span, ..link })
+    }
+
+    /// The link keys that are not in [`Link`] itself, each once.
+    fn block_keys(&self) -> Vec<&'static str> {
+        let mut keys: Vec<&'static str> = Vec::new();
+        for key in self.registry.iter().map(|spec| spec.key).chain(BESIDE_RATE) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// Takes the keys of the registry out of a table.
+    fn blocks(&mut self, label: &str, table: &mut DeTable<'_>) -> Vec<BlockText> {
+        let keys = self.block_keys();
+        let found = keys.into_iter().filter_map(|key| Some((key, table.remove(key)?)));
+        found.filter_map(|(key, item)| self.block(label, key, item)).collect()
+    }
+
+    fn block(&mut self, label: &str, key: &str, item: Item<'_>) -> Option<BlockText> {
+        let span = item.span();
+        let mut block = BlockText { key: key.into(), kind: None, params: Vec::new(), span: span.clone() };
+        let field = format!("{label}, {key}");
+        match item.into_inner() {
+            DeValue::Table(table) => {
+                for (name, item) in table {
+                    let at = item.span();
+                    let text =
+                        self.text(&format!("{field}.{}", name.get_ref()), at.clone(), item.get_ref())?;
+                    if name.get_ref() == "kind" {
+                        block.kind = Some((text, at));
+                    } else {
+                        block.params.push((Some(name.into_inner().into_owned()), text, at));
+                    }
+                }
+            }
+            scalar => {
+                let text = self.text(&field, span.clone(), &scalar)?;
+                block.params.push((None, text, span));
+            }
+        }
+        Some(block)
+    }
+
+    /// A text or a number as text.
+    fn text(&mut self, field: &str, span: Range<usize>, value: &DeValue<'_>) -> Option<String> {
+        match value {
+            DeValue::String(text) => return Some(text.to_string()),
+            DeValue::Integer(number) if number.radix() == 10 => return Some(number.as_str().into()),
+            DeValue::Float(number) => return Some(number.as_str().into()),
+            _ => {}
+        }
+        let mend = "write a text, a decimal number, or a table such as { kind = \"…\" }";
+        self.findings.error(span, field, format!("a {} can't stand here", value.type_str()), mend);
+        None
+    }
+}
+
+/// How errors call an entry: its section, and its name or ends if it has any.
+fn label(section: &str, table: &DeTable<'_>) -> String {
+    let text = |key: &str| table.get(key).and_then(|item| item.get_ref().as_str()).map(str::escape_debug);
+    match (text("name"), text("from"), text("to")) {
+        (Some(name), ..) => format!("{section} \"{name}\""),
+        (None, Some(from), Some(to)) => format!("{section} {from}-{to}"),
+        _ => section.into(),
+    }
+}
+
+fn within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// serde's words without its quoting of types.
+fn plain(message: &str) -> String {
+    message.replace('`', "").replace("invalid type: ", "wrong type: ").trim_end().into()
+}
+
+fn mend_missing(name: &str) -> String {
+    let example = match name {
+        "address" => "address = \"10.0.0.1/24\"",
+        "driver" => "driver = \"af_packet\"",
+        "links" => "links = [\"first\", \"second\"]",
+        "source" | "destination" | "via" => return format!("add {name} = \"10.0.0.1\""),
+        "to" => "to = \"b\"",
+        _ => return format!("add {name} = \"…\""),
+    };
+    format!("add {example}")
+}

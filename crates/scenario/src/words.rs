@@ -1,0 +1,101 @@
+//! The settings that are one word out of a few.
+
+/// Makes an enum of words with the text of each.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident $what:literal { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$word_doc])* $variant),+ }
+
+        impl $name {
+            /// Every one, in the order in which errors name them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// How it is written in a scenario.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+
+        impl crate::written::Term for $name {
+            const WANTED: &'static str = $what;
+
+            fn read(text: &str) -> Result<Self, String> {
+                let known = Self::ALL.iter().find(|word| word.word() == text);
+                known.copied().ok_or_else(|| crate::finding::not_one_of($what, text, &[$($word),+]))
+            }
+
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),+] })
+            }
+        }
+    };
+}
+
+words! {
+    /// How the work is shared among workers.
+    Mapping "a mapping" {
+        /// One worker does everything.
+        Single = "single",
+        /// Links are spread over workers; each packet is handled start to end by one.
+        Parallel = "parallel",
+    }
+}
+
+words! {
+    /// What a worker does while nothing is due.
+    Wait "a way of waiting" {
+        /// Sleeps until shortly before the next deadline, then spins.
+        SleepThenSpin = "sleep-then-spin",
+        /// Never gives the processor up: the least lateness.
+        Spin = "spin",
+        /// Sleeps to the deadline: the least processor time, and 40–90 µs late.
+        Sleep = "sleep",
+    }
+}
+
+words! {
+    /// How ways across bridges are found.
+    Routing "a routing" {
+        /// There is one way only: bridges that form a loop are refused.
+        Tree = "tree",
+        /// The way with the least delay, then the fewest links, then the first in the file.
+        ShortestDelay = "shortest-delay",
+    }
+}
+
+words! {
+    /// How a host's end of the wire is held.
+    HostDriver "a host's driver" {
+        /// A TAP device in the host's namespace.
+        Tap = "tap",
+        /// A veth pair and packet sockets.
+        AfPacket = "af_packet",
+        /// A veth pair and AF_XDP sockets.
+        AfXdp = "af_xdp",
+    }
+}
+
+words! {
+    /// Where a port's frames come from and go to.
+    Driver "a port's driver" {
+        /// An interface, through packet sockets.
+        AfPacket = "af_packet",
+        /// An interface, through AF_XDP sockets.
+        AfXdp = "af_xdp",
+        /// A TAP device that Longwire makes.
+        Tap = "tap",
+        /// Capture files, in virtual time.
+        Pcap = "pcap",
+        /// Rings in the process: benchmarks and tests.
+        Memory = "memory",
+        /// Traffic sources of the scenario; what goes out is counted and forgotten.
+        Source = "source",
+    }
+}
