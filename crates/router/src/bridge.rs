@@ -1,0 +1,237 @@
+//! A learning bridge (IEEE 802.1D-2004, 7.7 to 7.9), without a spanning tree: the plan refuses loops.
+
+use crate::fdb::Fdb;
+use longwire_block::{DropReason, FLOOD, Node, refuse};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+
+/// How long a station is remembered after it was last heard, unless said otherwise: 300 s (802.1D, table 7-5).
+pub const DEFAULT_AGEING: Nanos = Nanos::from_secs(300);
+
+/// How many stations a bridge remembers, unless said otherwise.
+pub const DEFAULT_STATIONS: usize = 4096;
+
+/// The group bit of an address read as a 48-bit number.
+const GROUP: u64 = 1 << 40;
+/// The first of sixteen addresses that no bridge forwards to (802.1D, table 7-10).
+const RESERVED: u64 = 0x0180_c200_0000;
+
+/// Forwards frames to the port behind which their destination was heard, and to all ports if it was not.
+///
+/// Where a frame goes is a function of the frames before it and their arrival times. VLAN tags are not looked at:
+/// all VLANs share what is learnt.
+#[derive(Debug)]
+pub struct Bridge {
+    ports: Box<[u16]>,
+    stations: Fdb,
+    not_learnt: u64,
+}
+
+impl Bridge {
+    /// A bridge with these ports (places in the plan), that forgets stations not heard for `ageing` and remembers
+    /// at most `table` of them, 32 to 64 bytes each. With an ageing time of zero it floods everything.
+    pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
+        ports.sort_unstable();
+        ports.dedup();
+        Self { ports: ports.into(), stations: Fdb::new(table, ageing), not_learnt: 0 }
+    }
+
+    /// Frames whose source was new and could not be remembered because the table was full. Frames to such a
+    /// station are flooded.
+    pub fn not_learnt(&self) -> u64 {
+        self.not_learnt
+    }
+
+    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it.
+    #[inline]
+    fn decide(&mut self, in_port: u16, frame: &[u8], now: Nanos) -> Result<u16, DropReason> {
+        let header = frame.first_chunk::<14>().ok_or(DropReason::BadFrame)?;
+        let (destination, source) = addresses(header);
+        if source == 0 || source & GROUP != 0 {
+            return Err(DropReason::BadFrame);
+        }
+        if !self.stations.learn(source, in_port, now) {
+            self.not_learnt += 1;
+        }
+        if destination & GROUP != 0 {
+            return if destination & !0xf == RESERVED { Err(DropReason::Reserved) } else { Ok(FLOOD) };
+        }
+        match self.stations.find(destination, now) {
+            Some(port) if port == in_port => Err(DropReason::Hairpin),
+            Some(port) => Ok(port),
+            None => Ok(FLOOD),
+        }
+    }
+}
+
+/// Destination and source as 48-bit numbers.
+#[inline]
+fn addresses(header: &[u8; 14]) -> (u64, u64) {
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
+    (u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]), u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]))
+}
+
+impl Node for Bridge {
+    fn forward(&mut self, pool: &mut Pool, batch: &Batch) {
+        for &handle in batch.as_slice() {
+            let (meta, frame) = pool.parts_mut(handle);
+            debug_assert!(
+                self.ports.binary_search(&meta.in_port).is_ok(),
+                "a frame from another node's port"
+            );
+            match self.decide(meta.in_port, frame, Nanos(meta.arrival)) {
+                Ok(port) => meta.out_port = port,
+                Err(reason) => refuse(meta, reason),
+            }
+        }
+    }
+
+    fn ports(&self) -> &[u16] {
+        &self.ports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_block::{REFUSED, refusal};
+    use proptest::prelude::*;
+
+    const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+    const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
+    const C: [u8; 6] = [2, 0, 0, 0, 0, 0xc];
+    const ALL: [u8; 6] = [0xff; 6];
+    const GROUP_ADDRESS: [u8; 6] = [1, 0, 0x5e, 0, 0, 1];
+
+    fn bridge(ageing: Nanos, table: usize) -> (Bridge, Pool) {
+        (Bridge::new(vec![30, 10, 20, 10], ageing, table), Pool::new(1 << 20).unwrap())
+    }
+
+    /// What becomes of one frame: the port, FLOOD or the reason.
+    fn pass(
+        bridge: &mut Bridge,
+        pool: &mut Pool,
+        at: u64,
+        in_port: u16,
+        frame: &[u8],
+    ) -> Result<u16, DropReason> {
+        let handle = pool.insert(frame).unwrap();
+        (pool.meta_mut(handle).in_port, pool.meta_mut(handle).arrival) = (in_port, at);
+        let mut batch = Batch::new();
+        batch.push(handle);
+        bridge.forward(pool, &batch);
+        let meta = *pool.meta(handle);
+        pool.free(handle);
+        refusal(&meta).map_or(Ok(meta.out_port), Err)
+    }
+
+    fn frame(destination: [u8; 6], source: [u8; 6]) -> Vec<u8> {
+        [&destination[..], &source, &[0x08, 0x00], &[0; 46]].concat()
+    }
+
+    #[test]
+    fn learns_floods_and_moves() {
+        let (mut bridge, mut pool) = bridge(Nanos(100), 10);
+        assert_eq!(bridge.ports(), [10, 20, 30]);
+        // (time, in port, source, destination, where to)
+        let table = [
+            (0, 10, A, B, Ok(FLOOD)),
+            (1, 20, B, A, Ok(10)),
+            (2, 10, A, B, Ok(20)),
+            (3, 10, A, ALL, Ok(FLOOD)),
+            (4, 10, A, GROUP_ADDRESS, Ok(FLOOD)),
+            (5, 20, C, B, Err(DropReason::Hairpin)),
+            (6, 30, A, C, Ok(20)),
+            (7, 20, B, A, Ok(30)),
+            (8, 30, A, A, Err(DropReason::Hairpin)),
+            // B was last heard at 7, and refreshes itself at 106.
+            (106, 30, A, B, Ok(20)),
+            (106, 20, B, C, Ok(FLOOD)),
+            (107, 30, A, B, Ok(20)),
+            (206, 30, A, B, Ok(FLOOD)),
+        ];
+        for (at, in_port, source, destination, expected) in table {
+            let result = pass(&mut bridge, &mut pool, at, in_port, &frame(destination, source));
+            assert_eq!(result, expected, "at {at}");
+        }
+        assert_eq!(bridge.not_learnt(), 0);
+    }
+
+    #[test]
+    fn refuses_what_no_bridge_forwards() {
+        let (mut bridge, mut pool) = bridge(DEFAULT_AGEING, 10);
+        let mut result = |frame: &[u8]| pass(&mut bridge, &mut pool, 0, 10, frame);
+        for last in 0..=0xf {
+            assert_eq!(result(&frame([1, 0x80, 0xc2, 0, 0, last], A)), Err(DropReason::Reserved));
+        }
+        assert_eq!(result(&frame([1, 0x80, 0xc2, 0, 0, 0x10], A)), Ok(FLOOD));
+        assert_eq!(result(&frame(B, GROUP_ADDRESS)), Err(DropReason::BadFrame));
+        assert_eq!(result(&frame(B, ALL)), Err(DropReason::BadFrame));
+        assert_eq!(result(&frame(B, [0; 6])), Err(DropReason::BadFrame));
+        assert_eq!(result(&frame([0; 6], A)), Ok(FLOOD));
+        for len in 0..14 {
+            assert_eq!(result(&frame(B, A)[..len]), Err(DropReason::BadFrame));
+        }
+        assert_eq!(result(&frame(B, A)[..14]), Ok(FLOOD));
+    }
+
+    #[test]
+    fn a_full_table_floods_and_counts() {
+        let (mut bridge, mut pool) = bridge(Nanos(100), 2);
+        let mut send = |at, in_port, destination, source| {
+            let result = pass(&mut bridge, &mut pool, at, in_port, &frame(destination, source));
+            (result, bridge.not_learnt())
+        };
+        assert_eq!(send(0, 10, ALL, A), (Ok(FLOOD), 0));
+        assert_eq!(send(1, 20, A, B), (Ok(10), 0));
+        assert_eq!(send(2, 30, A, C), (Ok(10), 1));
+        assert_eq!(send(3, 10, C, A), (Ok(FLOOD), 1));
+        // B is old at 101 and makes room.
+        assert_eq!(send(101, 30, A, C), (Ok(10), 1));
+        assert_eq!(send(102, 10, C, A), (Ok(30), 1));
+    }
+
+    #[test]
+    fn the_default_is_five_minutes() {
+        let (mut bridge, mut pool) = bridge(DEFAULT_AGEING, DEFAULT_STATIONS);
+        let second = 1_000_000_000;
+        assert_eq!(pass(&mut bridge, &mut pool, 0, 10, &frame(ALL, A)), Ok(FLOOD));
+        assert_eq!(pass(&mut bridge, &mut pool, 300 * second - 1, 20, &frame(A, B)), Ok(10));
+        assert_eq!(pass(&mut bridge, &mut pool, 300 * second, 20, &frame(A, B)), Ok(FLOOD));
+    }
+
+    /// Frames between a handful of addresses, proper or not, and any bytes.
+    fn frames() -> impl Strategy<Value = Vec<u8>> {
+        let address =
+            || prop::sample::select(vec![A, B, C, ALL, GROUP_ADDRESS, [0; 6], [1, 0x80, 0xc2, 0, 0, 1]]);
+        let between = (address(), address()).prop_map(|(destination, source)| frame(destination, source));
+        prop_oneof![3 => between, 1 => prop::collection::vec(any::<u8>(), 0..30)]
+    }
+
+    proptest! {
+        /// A frame goes to another port of the bridge, to all, or is refused; in batches as one by one.
+        #[test]
+        fn never_leaves_by_a_foreign_port(
+            frames in prop::collection::vec((frames(), 0..3usize, 0..50u64), 1..64),
+        ) {
+            let (mut one_by_one, mut pool) = bridge(Nanos(100), 8);
+            let (mut at_once, _) = bridge(Nanos(100), 8);
+            let (mut batch, mut now, mut expected) = (Batch::new(), 0, Vec::new());
+            for (frame, port, step) in &frames {
+                now += step;
+                let in_port = one_by_one.ports()[*port];
+                expected.push(pass(&mut one_by_one, &mut pool, now, in_port, frame));
+                let handle = pool.insert(frame).unwrap();
+                (pool.meta_mut(handle).in_port, pool.meta_mut(handle).arrival) = (in_port, now);
+                batch.push(handle);
+            }
+            at_once.forward(&mut pool, &batch);
+            for (&handle, expected) in batch.as_slice().iter().zip(expected) {
+                let meta = pool.meta(handle);
+                prop_assert_eq!(refusal(meta).map_or(Ok(meta.out_port), Err), expected);
+                let own = at_once.ports().contains(&meta.out_port) && meta.out_port != meta.in_port;
+                prop_assert!(own || meta.out_port == FLOOD || (meta.out_port >= REFUSED && expected.is_err()));
+            }
+        }
+    }
+}
