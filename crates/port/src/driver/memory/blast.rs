@@ -6,6 +6,7 @@
 use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
+use longwire_wire::checksum::Sum;
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 use thiserror::Error;
@@ -184,18 +185,15 @@ impl Port for Blast {
 }
 
 impl Patch {
-    /// The changing bytes of `template` for a pair of addresses (checksum by RFC 1071 over the 20-byte header).
+    /// The changing bytes of `template` for a pair of addresses.
     fn new(template: &[u8], (source, destination): Pair) -> Self {
         let mut header = [0; 20];
         header.copy_from_slice(&template[14..34]);
         header[12..16].copy_from_slice(&source.octets());
         header[16..20].copy_from_slice(&destination.octets());
-        let sum: u32 =
-            header.as_chunks::<2>().0.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        let checksum = Sum::ZERO.bytes(&header).checksum();
         let mut patch = [0; 10];
-        patch[..2].copy_from_slice(&sum.to_be_bytes());
+        patch[..2].copy_from_slice(&checksum.to_be_bytes());
         patch[2..].copy_from_slice(&header[12..]);
         Self(patch)
     }

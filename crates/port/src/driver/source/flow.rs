@@ -5,6 +5,7 @@
 
 use super::pace::Pacing;
 use longwire_units::Nanos;
+use longwire_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
 use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
@@ -91,7 +92,7 @@ pub(super) struct Template {
     bytes: Box<[u8]>,
     udp: usize,
     /// Sum of all 16-bit words that the UDP checksum covers and that never change.
-    sum: u64,
+    sum: Sum,
 }
 
 /// What a frame of some flow says.
@@ -120,15 +121,13 @@ impl Template {
         frame[6..12].copy_from_slice(&flow.source_mac);
         let udp = ETHERNET + ip_header;
         let datagram = bytes - udp;
-        let addresses = ip(&mut frame[12..udp], flow.source.ip(), flow.destination.ip(), datagram);
+        let pseudo = ip(&mut frame[12..udp], flow.source.ip(), flow.destination.ip(), datagram as u16);
         frame[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
         frame[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
         frame[udp + 4..udp + 6].copy_from_slice(&(datagram as u16).to_be_bytes());
         frame[udp + UDP..udp + UDP + 2].copy_from_slice(&MARK.to_be_bytes());
         frame[udp + UDP + 2..udp + UDP + 4].copy_from_slice(&flow.id.to_be_bytes());
-        let pseudo = addresses + u64::from(UDP_PROTOCOL) + datagram as u64;
-        let sum = pseudo + words(&frame[udp..]);
-        Ok(Self { bytes: frame.into(), udp, sum })
+        Ok(Self { sum: pseudo.bytes(&frame[udp..]), bytes: frame.into(), udp })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -142,7 +141,7 @@ impl Template {
         frame[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         frame[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
         // A sum of 0 is sent as all ones: 0 stands for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
-        let checksum = match !fold(self.sum + words(&frame[tag + 4..tag + 18])) {
+        let checksum = match self.sum.bytes(&frame[tag + 4..tag + 18]).checksum() {
             0 => 0xffff,
             checksum => checksum,
         };
@@ -171,48 +170,34 @@ impl Said {
     }
 }
 
-/// Writes EtherType and IP header for a datagram of `datagram` bytes; returns the sum of the addresses' words.
-fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr, datagram: usize) -> u64 {
+/// Writes EtherType and IP header for a datagram of `datagram` bytes; returns the sum over the pseudo-header.
+fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr, datagram: u16) -> Sum {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             header[..4].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
-            header[4..6].copy_from_slice(&((datagram + 20) as u16).to_be_bytes());
+            header[4..6].copy_from_slice(&(datagram + 20).to_be_bytes());
             // Do not fragment; 64 hops.
             header[8..12].copy_from_slice(&[0x40, 0, 64, UDP_PROTOCOL]);
             header[14..18].copy_from_slice(&source.octets());
             header[18..22].copy_from_slice(&destination.octets());
-            let checksum = !fold(words(&header[2..]));
+            let checksum = Sum::ZERO.bytes(&header[2..]).checksum();
             header[12..14].copy_from_slice(&checksum.to_be_bytes());
-            words(&header[14..22])
+            pseudo_v4(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, datagram)
         }
         (source, destination) => {
-            let octets = |address| match address {
-                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-                IpAddr::V6(v6) => v6.octets(),
+            let wide = |address| match address {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+                IpAddr::V6(v6) => v6,
             };
+            let (source, destination) = (wide(source), wide(destination));
             header[..3].copy_from_slice(&[0x86, 0xdd, 0x60]);
-            header[6..8].copy_from_slice(&(datagram as u16).to_be_bytes());
+            header[6..8].copy_from_slice(&datagram.to_be_bytes());
             header[8..10].copy_from_slice(&[UDP_PROTOCOL, 64]);
-            header[10..26].copy_from_slice(&octets(source));
-            header[26..42].copy_from_slice(&octets(destination));
-            words(&header[10..42])
+            header[10..26].copy_from_slice(&source.octets());
+            header[26..42].copy_from_slice(&destination.octets());
+            pseudo_v6(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, u32::from(datagram))
         }
     }
-}
-
-/// The sum of the 16-bit words of `bytes`, an odd last byte padded with zero (RFC 1071).
-fn words(bytes: &[u8]) -> u64 {
-    let (pairs, odd) = bytes.as_chunks::<2>();
-    let sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();
-    sum + odd.first().map_or(0, |&byte| u64::from(byte) << 8)
-}
-
-/// A sum of words with its carries added back in.
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -234,6 +219,15 @@ mod tests {
             until: Nanos::NEVER,
             count: 1,
         }
+    }
+
+    /// The sum of 16-bit words as RFC 1071 defines it.
+    fn words(bytes: &[u8]) -> u64 {
+        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum()
+    }
+
+    fn fold(sum: u64) -> u64 {
+        if sum > 0xffff { fold((sum & 0xffff) + (sum >> 16)) } else { sum }
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! What can be wrong with a capture file.
+
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A capture that can't be read or written, or not to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PcapError {
+    /// The file can't be opened, made or written.
+    #[error("{}: {what}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        what: String,
+    },
+    /// It is no capture.
+    #[error("{} is no pcap or pcapng file{hint}", .path.display())]
+    NoCapture {
+        /// The file.
+        path: PathBuf,
+        /// What it may be instead.
+        hint: &'static str,
+    },
+    /// Its frames are not Ethernet frames.
+    #[error(
+        "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not on \"any\"",
+        .path.display()
+    )]
+    LinkType {
+        /// The file.
+        path: PathBuf,
+        /// Its link type.
+        link_type: String,
+    },
+    /// The interface asked for is not in the file.
+    #[error("{} has no interface {wanted}; it has {known}", .path.display())]
+    NoInterface {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: String,
+    },
+    /// It is cut short or corrupt: what came before is good.
+    #[error("{} is damaged after {frames} good frames: {what}; those are used", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Frames before the damage.
+        frames: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// An error with all its causes, in one line.
+pub(super) fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>()
+            && io.kind() == io::ErrorKind::UnexpectedEof
+        {
+            return "it is cut short, or a length in it is wrong".into();
+        }
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}

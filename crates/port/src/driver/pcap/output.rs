@@ -1,0 +1,120 @@
+//! Writing captures, with nanoseconds.
+
+use super::error::{PcapError, in_full};
+use longwire_units::Nanos;
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapTsResolution, PcapWriter};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use std::borrow::Cow;
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// More than any frame has, as tcpdump writes it.
+const SNAPLEN: u32 = 262_144;
+const BUFFER: usize = 1 << 18;
+
+enum Writer {
+    Pcap(PcapWriter<BufWriter<File>>),
+    Ng(PcapNgWriter<BufWriter<File>>),
+}
+
+/// A capture that is being written.
+pub(super) struct Output {
+    path: PathBuf,
+    writer: Writer,
+    damage: Option<PcapError>,
+}
+
+impl Output {
+    /// Makes the file: pcapng if its name says so, with these interfaces, else pcap.
+    pub(super) fn create(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
+        let is_ng = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcapng"));
+        if is_ng { Self::create_ng(path, interfaces) } else { Self::create_pcap(path) }
+    }
+
+    pub(super) fn create_ng(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
+        let failed = |error: &dyn Error| PcapError::File { path: path.into(), what: in_full(error) };
+        let file = File::create(path).map_err(|error| failed(&error))?;
+        let writer = PcapNgWriter::new(BufWriter::with_capacity(BUFFER, file));
+        let mut writer = writer.map_err(|error| failed(&error))?;
+        for &name in interfaces {
+            let mut interface = InterfaceDescriptionBlock::new(DataLink::ETHERNET, SNAPLEN);
+            interface.options.push(InterfaceDescriptionOption::IfName(Cow::Borrowed(name)));
+            interface.options.push(InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO));
+            writer.write_block(&interface.into_block()).map_err(|error| failed(&error))?;
+        }
+        Ok(Self { path: path.into(), writer: Writer::Ng(writer), damage: None })
+    }
+
+    fn create_pcap(path: &Path) -> Result<Self, PcapError> {
+        let failed = |error: &dyn Error| PcapError::File { path: path.into(), what: in_full(error) };
+        let file = File::create(path).map_err(|error| failed(&error))?;
+        let header = PcapHeader {
+            snaplen: SNAPLEN,
+            ts_resolution: PcapTsResolution::NanoSecond,
+            ..Default::default()
+        };
+        let writer = PcapWriter::with_header(BufWriter::with_capacity(BUFFER, file), header);
+        let writer = writer.map_err(|error| failed(&error))?;
+        Ok(Self { path: path.into(), writer: Writer::Pcap(writer), damage: None })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first error; nothing is written after it.
+    pub(super) fn damage(&self) -> Option<&PcapError> {
+        self.damage.as_ref()
+    }
+
+    /// Writes a frame with its absolute time and its original length. False if that failed, now or before.
+    pub(super) fn write(&mut self, interface: u32, time: Nanos, original_len: u32, data: &[u8]) -> bool {
+        if self.damage.is_some() {
+            return false;
+        }
+        let timestamp = time.as_duration();
+        let result: Result<(), Box<dyn Error>> = match &mut self.writer {
+            Writer::Pcap(writer) => match PcapPacket::new(timestamp, original_len, data) {
+                Ok(packet) => writer.write_packet(&packet).map(drop).map_err(Into::into),
+                Err(error) => Err(error.into()),
+            },
+            Writer::Ng(writer) => {
+                let data = Cow::Borrowed(data);
+                let block = EnhancedPacketBlock {
+                    interface_id: interface,
+                    timestamp,
+                    original_len,
+                    data,
+                    options: vec![],
+                };
+                writer.write_block(&block.into_block()).map(drop).map_err(Into::into)
+            }
+        };
+        self.note(result)
+    }
+
+    /// Writes out what is buffered.
+    pub(super) fn flush(&mut self) {
+        let result: Result<(), Box<dyn Error>> = match &mut self.writer {
+            Writer::Pcap(writer) => writer.flush().map_err(Into::into),
+            Writer::Ng(writer) => writer.get_mut().flush().map_err(Into::into),
+        };
+        self.note(result);
+    }
+
+    fn note(&mut self, result: Result<(), Box<dyn Error>>) -> bool {
+        if let Err(error) = &result
+            && self.damage.is_none()
+        {
+            self.damage = Some(PcapError::File { path: self.path.clone(), what: in_full(error.as_ref()) });
+        }
+        result.is_ok()
+    }
+}

@@ -1,0 +1,34 @@
+//! Packets as the frames that a wire would carry: trains split into their segments, checksums filled in.
+
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_wire::{finish_checksum, segment};
+
+/// Shows each frame of the packet, whose own checksum may be filled in by this; the packet stays in the pool. Returns
+/// how many frames could not be made, because the pool had no room for a segment.
+pub(super) fn each_frame(pool: &mut Pool, handle: Handle, mut show: impl FnMut(&Meta, &[u8])) -> u64 {
+    let segments = pool.meta(handle).segments;
+    if segments <= 1 {
+        return u64::from(!finish_and_show(pool, handle, &mut show));
+    }
+    let mut missing = 0;
+    for index in 0..segments {
+        match segment(pool, handle, index, 1) {
+            Some(one) => {
+                missing += u64::from(!finish_and_show(pool, one, &mut show));
+                pool.free(one);
+            }
+            None => missing += 1,
+        }
+    }
+    missing
+}
+
+/// False if the place of the checksum is not in the frame, which no driver lets in.
+fn finish_and_show(pool: &mut Pool, handle: Handle, show: &mut impl FnMut(&Meta, &[u8])) -> bool {
+    let (meta, data) = pool.parts_mut(handle);
+    let finished = finish_checksum(meta, data).is_ok();
+    if finished {
+        show(meta, data);
+    }
+    finished
+}
