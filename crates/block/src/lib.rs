@@ -14,7 +14,7 @@ mod stage;
 
 pub use dice::Dice;
 pub use drop::DropReason;
-pub use node::{FLOOD, MAX_PORTS, Node, REFUSED, refuse, refusal};
+pub use node::{FLOOD, MAX_PORTS, Node, REFUSED, refusal, refuse};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use spec::{Param, ParamKind, Spec, SpecError, Value, Values};
 pub use stage::{Offer, Verdict};

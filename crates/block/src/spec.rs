@@ -158,6 +158,21 @@ impl Values {
         spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
     }
 
+    /// These values with the `given` ones in their place: everything not named is kept.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn with(&self, spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        let kept: Vec<_> = spec
+            .params
+            .iter()
+            .zip(&self.0)
+            .map(|(param, value)| (param.name, value.print(param.kind)))
+            .collect();
+        let kept = kept.iter().map(|(name, text)| (*name, text.as_str()));
+        Self::read(spec, &kept.chain(given.iter().copied()).collect::<Vec<_>>())
+    }
+
     /// The value of the parameter at `index` in the spec.
     ///
     /// # Panics
@@ -213,7 +228,9 @@ impl Value {
             (Self::Packets(u64::MAX), _) => "unlimited".into(),
             (Self::Packets(n), _) => format!("{n} packets"),
             (Self::Bytes(bytes), _) => bytes.to_string(),
-            (Self::Choice(index), ParamKind::Choice(words)) => words.get(index).copied().unwrap_or("?").into(),
+            (Self::Choice(index), ParamKind::Choice(words)) => {
+                words.get(index).copied().unwrap_or("?").into()
+            }
             (Self::Choice(index), _) => index.to_string(),
         }
     }
@@ -251,6 +268,11 @@ mod tests {
     #[test]
     fn reads_prints_and_defaults() {
         let values = Values::read(&SPEC, &[("loss", "2 %"), ("mode", "b")]).unwrap();
+        let changed = values.with(&SPEC, &[("limit", "5 packets")]).unwrap();
+        assert_eq!(
+            (changed.at(0), changed.at(1), changed.at(2)),
+            (Value::Packets(5), values.at(1), values.at(2))
+        );
         assert_eq!(values.at(0), Value::Packets(1000));
         assert_eq!(values.at(2), Value::Choice(1));
         for text in ["100 packets", "64 KiB", "50 ms", "unlimited"] {

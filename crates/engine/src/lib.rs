@@ -1,1 +1,2 @@
-//! Workers, wheel, clocks, rings and fidelity.
+//! The engine.
+pub mod wheel;

@@ -1,1 +1,25 @@
-//! The emulated link, stage by stage in packet order.
+//! The emulated link, stage by stage in the order a packet meets them:
+//! classify → filter → impair → queue → transmit → delay.
+//!
+//! Each folder is a stage, each file in it a block. A block has a row in its folder's list, and everything else
+//! (scenario keys, help, schema, contract tests) follows from that row.
+#![forbid(unsafe_code)]
+
+pub mod classify;
+mod counters;
+pub mod delay;
+mod fifo;
+pub mod filter;
+pub mod impair;
+mod judge;
+mod link;
+mod links;
+pub mod queue;
+mod registry;
+mod train;
+pub mod transmit;
+
+pub use counters::{Histogram, LinkStats};
+pub use fifo::Fifo;
+pub use links::{ChangeError, Links};
+pub use registry::{LinkConfig, registry};

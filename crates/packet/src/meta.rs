@@ -37,7 +37,7 @@ pub struct Meta {
     pub path: u32,
     /// When it arrived at the link it is in, or at the port.
     pub arrival: u64,
-    /// When it leaves, or should have left, the link it is in.
+    /// When it leaves, or should have left, the link it is in. While it queues: the bytes it counts there.
     pub leave: u64,
     /// Place in the plan of what sent it here: breaks ties between equal times.
     pub place: u32,

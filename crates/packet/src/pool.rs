@@ -46,7 +46,11 @@ pub struct PoolError {
 
 impl fmt::Display for PoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a packet pool of {} bytes can't be had; it must be 1 MiB to 256 GiB and fit in memory", self.bytes)
+        write!(
+            f,
+            "a packet pool of {} bytes can't be had; it must be 1 MiB to 256 GiB and fit in memory",
+            self.bytes
+        )
     }
 }
 
@@ -95,7 +99,8 @@ impl Pool {
             return Err(PoolError { bytes });
         }
         let lines = pages as usize * PAGE_LINES as usize;
-        let mut arena = bytemuck::allocation::try_zeroed_slice_box::<Line>(lines).map_err(|()| PoolError { bytes })?;
+        let mut arena =
+            bytemuck::allocation::try_zeroed_slice_box::<Line>(lines).map_err(|()| PoolError { bytes })?;
         advise_huge(&mut arena);
         for line in arena.iter_mut().step_by(4096 / LINE) {
             // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
@@ -144,7 +149,8 @@ impl Pool {
         self.live += 1;
         self.used_lines += u64::from(slot_lines);
         self.peak_lines = self.peak_lines.max(self.used_lines);
-        *bytemuck::cast_mut::<Line, Meta>(&mut self.arena[index as usize]) = Meta::fresh(len as u32, slot_lines);
+        *bytemuck::cast_mut::<Line, Meta>(&mut self.arena[index as usize]) =
+            Meta::fresh(len as u32, slot_lines);
         Some(Handle(index))
     }
 

@@ -1,0 +1,92 @@
+//! Which links a packet takes: by its addresses, else by the ports it comes from and goes to.
+
+mod table;
+
+use longwire_block::path::DIRECT;
+use longwire_packet::{Batch, Handle, Pool};
+use longwire_wire::Addresses;
+use table::Table;
+
+/// Chooses a packet's path. Made once from the plan; every worker that takes packets in has one.
+///
+/// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP, neighbour
+/// discovery, non-IP and VLAN-tagged frames take the port pair's path; what matches nothing crosses unimpaired.
+#[derive(Debug)]
+pub struct Classifier {
+    v4: Table<u64>,
+    v6: Table<(u128, u128)>,
+    ports: Table<u64>,
+}
+
+impl Classifier {
+    /// A classifier of these rules: addresses or ports to paths (see `block::path`). Of two rules with the same key
+    /// the first holds.
+    pub fn new(v4: &[((u32, u32), u32)], v6: &[((u128, u128), u32)], ports: &[((u16, u16), u32)]) -> Self {
+        Self {
+            v4: Table::new(
+                v4.len(),
+                v4.iter().map(|&((source, destination), path)| (v4_key(source, destination), path)),
+            ),
+            v6: Table::new(v6.len(), v6.iter().copied()),
+            ports: Table::new(
+                ports.len(),
+                ports.iter().map(|&((from, to), path)| (port_key(from, to), path)),
+            ),
+        }
+    }
+
+    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`.
+    pub fn classify(&self, pool: &mut Pool, batch: &Batch) {
+        let mut found = [Addresses::Other; longwire_packet::BATCH];
+        if !self.v4.is_empty() || !self.v6.is_empty() {
+            // Two passes, so that the table's cache lines for the whole batch are on their way together.
+            for (addresses, &handle) in found.iter_mut().zip(batch.as_slice()) {
+                *addresses = longwire_wire::addresses(pool.data(handle));
+                if let Addresses::V4 { source, destination } = *addresses {
+                    self.v4.prefetch(v4_key(source, destination));
+                }
+            }
+        }
+        for (addresses, &handle) in found.iter().zip(batch.as_slice()) {
+            let path = self.by_addresses(addresses).unwrap_or_else(|| self.by_ports(pool, handle));
+            pool.meta_mut(handle).path = path;
+        }
+    }
+
+    /// The path of one packet that now goes to another `out_port`: a copy of a flooded one.
+    pub fn classify_one(&self, pool: &mut Pool, handle: Handle) {
+        let addresses = longwire_wire::addresses(pool.data(handle));
+        let path = self.by_addresses(&addresses).unwrap_or_else(|| self.by_ports(pool, handle));
+        pool.meta_mut(handle).path = path;
+    }
+
+    /// Bytes of memory that the tables take.
+    pub fn memory_bytes(&self) -> usize {
+        self.v4.memory_bytes() + self.v6.memory_bytes() + self.ports.memory_bytes()
+    }
+
+    #[inline]
+    fn by_addresses(&self, addresses: &Addresses) -> Option<u32> {
+        match *addresses {
+            Addresses::V4 { source, destination } => self.v4.find(v4_key(source, destination)),
+            Addresses::V6 { source, destination } => self.v6.find((source, destination)),
+            Addresses::Other => None,
+        }
+    }
+
+    #[inline]
+    fn by_ports(&self, pool: &Pool, handle: Handle) -> u32 {
+        let meta = pool.meta(handle);
+        self.ports.find(port_key(meta.in_port, meta.out_port)).unwrap_or(DIRECT)
+    }
+}
+
+#[inline]
+const fn v4_key(source: u32, destination: u32) -> u64 {
+    (source as u64) << 32 | destination as u64
+}
+
+#[inline]
+const fn port_key(from: u16, to: u16) -> u64 {
+    (from as u64) << 16 | to as u64
+}

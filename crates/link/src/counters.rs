@@ -1,0 +1,186 @@
+//! What a link counts.
+
+use longwire_block::DropReason;
+use longwire_units::Nanos;
+use serde::Serialize;
+
+/// Counters within a link's record. Segments of a train count one each.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub in_packets: u64,
+    pub in_bytes: u64,
+    pub out_packets: u64,
+    pub out_bytes: u64,
+    pub max_late: Nanos,
+    /// Made when the first packet is dropped: most of a million links never drop one.
+    drops: Option<Box<[u64; DropReason::COUNT]>>,
+    /// Made at the start for links that ask for it.
+    pub histogram: Option<Box<Histogram>>,
+    pub late: u32,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn drop(&mut self, reason: DropReason, packets: u64) {
+        self.drops.get_or_insert_with(Box::default)[reason as usize] += packets;
+    }
+
+    pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops.as_ref().map_or(0, |drops| drops[reason as usize])
+    }
+}
+
+/// What a link has done so far. in = out + dropped + queued + travelling.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct LinkStats {
+    /// Packets that came to the link.
+    pub in_packets: u64,
+    /// Bytes of their frames.
+    pub in_bytes: u64,
+    /// Packets that left it.
+    pub out_packets: u64,
+    /// Bytes of their frames.
+    pub out_bytes: u64,
+    /// Packets dropped, by reason, where any were.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Packets in the queue, the one being sent included.
+    pub queued_packets: u64,
+    /// Their bytes, as the link's rate counts them.
+    pub queued_bytes: u64,
+    /// Packets in the delay line.
+    pub travelling_packets: u64,
+    /// Packets that left later than the run calls faithful.
+    pub late_packets: u64,
+    /// The most a packet was late.
+    pub max_late: Nanos,
+}
+
+impl LinkStats {
+    /// Packets dropped for any reason.
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().map(|(_, packets)| packets).sum()
+    }
+
+    /// Whether every packet that came is accounted for.
+    pub fn is_conserved(&self) -> bool {
+        self.in_packets == self.out_packets + self.dropped() + self.queued_packets + self.travelling_packets
+    }
+}
+
+/// Counts of times in buckets that are an eighth of their value wide or less: exact up to 15 ns, up to 584 years.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    total: u64,
+    max: u64,
+}
+
+const SUB_BITS: u32 = 3;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: Box::new([0; BUCKETS]), total: 0, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts a time.
+    #[inline]
+    pub fn record(&mut self, time: Nanos) {
+        self.counts[bucket(time.0)] += 1;
+        self.total += 1;
+        self.max = self.max.max(time.0);
+    }
+
+    /// How many times were counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The largest.
+    pub fn max(&self) -> Nanos {
+        Nanos(self.max)
+    }
+
+    /// The time that `share` (0 to 1) of all are at or below: the upper edge of its bucket.
+    pub fn quantile(&self, share: f64) -> Nanos {
+        let wanted = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
+        let mut seen = 0;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return Nanos(upper_edge(index).min(self.max));
+            }
+        }
+        Nanos(self.max)
+    }
+
+    /// How many are above `limit`; those in the limit's own bucket count as not above.
+    pub fn above(&self, limit: Nanos) -> u64 {
+        self.counts[bucket(limit.0) + 1..].iter().sum()
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < 1 << SUB_BITS {
+        return value as usize;
+    }
+    let top = 63 - value.leading_zeros();
+    let sub = (value >> (top - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
+    ((top - SUB_BITS + 1) as usize) << SUB_BITS | sub
+}
+
+/// The largest value in the bucket.
+fn upper_edge(index: usize) -> u64 {
+    if index < 1 << SUB_BITS {
+        return index as u64;
+    }
+    let shift = (index >> SUB_BITS) as u32 - 1;
+    let sub = (index & ((1 << SUB_BITS) - 1)) as u64 + (1 << SUB_BITS);
+    ((sub as u128 + 1) << shift).saturating_sub(1).min(u64::MAX.into()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_narrow_and_in_order() {
+        let mut last = 0;
+        for shift in 0..64u32 {
+            for near in [0u64, 1, 2] {
+                let value = (1u64 << shift).saturating_add(near << shift.saturating_sub(2));
+                let index = bucket(value);
+                assert!(index >= last || value < 8, "{value}");
+                assert!(
+                    upper_edge(index) >= value && upper_edge(index) <= value.saturating_add(value / 8),
+                    "{value}"
+                );
+                last = last.max(index);
+            }
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn quantiles() {
+        let mut histogram = Histogram::default();
+        (1..=1000).for_each(|n| histogram.record(Nanos(n * 1000)));
+        let p50 = histogram.quantile(0.5).0;
+        assert!((500_000..=562_500).contains(&p50), "{p50}");
+        assert_eq!(histogram.quantile(1.0), Nanos(1_000_000));
+        assert_eq!(histogram.max(), Nanos(1_000_000));
+        assert_eq!(Histogram::default().quantile(0.99), Nanos::ZERO);
+        let above = histogram.above(Nanos(900_000));
+        assert!((20..=100).contains(&above), "{above}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The same delay for every packet.
+
+use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use longwire_units::Nanos;
+
+/// Delays every packet by the same time after its last bit is sent.
+#[derive(Debug)]
+pub struct Constant {
+    delay: Nanos,
+}
+
+impl Constant {
+    /// Its row in the registry.
+    pub const SPEC: Spec = Spec {
+        key: "delay",
+        kind: "constant",
+        summary: "Delays every packet by the same time.",
+        source: "High capacity network link emulation using network processors, section 4.2.1",
+        params: &[Param {
+            name: "delay",
+            kind: ParamKind::Time { max: Nanos::from_secs(100) },
+            default: Some("0 ms"),
+            help: "one-way delay, 0 to 100 s",
+        }],
+    };
+
+    /// The block with these parameters.
+    pub fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self { delay: Nanos::ZERO };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new delay, for packets whose transmission ends from now on.
+    pub fn change(&mut self, values: &Values) {
+        if let Value::Time(delay) = values.at(0) {
+            self.delay = delay;
+        }
+    }
+
+    /// The delay.
+    #[inline]
+    pub fn travel(&mut self, _: Nanos) -> Nanos {
+        self.delay
+    }
+
+    /// The delay.
+    #[inline]
+    pub fn fixed(&mut self) -> Option<Nanos> {
+        Some(self.delay)
+    }
+}

@@ -1,0 +1,56 @@
+//! A list of packets threaded through their metadata: eight bytes however long it is.
+
+use longwire_packet::{Handle, Pool};
+
+/// Packets in order of arrival, linked by `Meta::next`. A packet is in one list at the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fifo {
+    head: Handle,
+    tail: Handle,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Fifo {
+    /// No packets.
+    pub const EMPTY: Self = Self { head: Handle::NONE, tail: Handle::NONE };
+
+    /// Adds a packet at the end.
+    #[inline]
+    pub fn push(&mut self, pool: &mut Pool, handle: Handle) {
+        pool.meta_mut(handle).next = Handle::NONE.0;
+        if self.head.is_none() {
+            self.head = handle;
+        } else {
+            pool.meta_mut(self.tail).next = handle.0;
+        }
+        self.tail = handle;
+    }
+
+    /// Takes the first packet.
+    #[inline]
+    pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {
+        if self.head.is_none() {
+            return None;
+        }
+        let first = self.head;
+        self.head = Handle(pool.meta(first).next);
+        Some(first)
+    }
+
+    /// The first packet.
+    #[inline]
+    pub fn first(&self) -> Option<Handle> {
+        if self.head.is_none() { None } else { Some(self.head) }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+}

@@ -1,0 +1,64 @@
+//! The longest packet that a link carries.
+
+use longwire_block::{Dice, DropReason, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+
+/// Drops packets whose IP length (frame without its 14 bytes of Ethernet header; VLAN tags count as payload)
+/// exceeds the MTU. Segments of a train are judged one by one.
+#[derive(Debug)]
+pub struct Mtu {
+    longest_frame: u32,
+}
+
+const ETHERNET_HEADER: u32 = 14;
+
+impl Mtu {
+    /// Its row in the registry.
+    pub const SPEC: Spec = Spec {
+        key: "mtu",
+        kind: "drop",
+        summary: "Drops packets longer than the link's MTU.",
+        source: "RFC 791, section 3.2 (without fragmentation)",
+        params: &[Param {
+            name: "mtu",
+            kind: ParamKind::Integer { min: 68, max: 65_535 },
+            default: None,
+            help: "longest IP packet in bytes, 68 to 65535",
+        }],
+    };
+
+    /// The block with these parameters.
+    pub fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self { longest_frame: 0 };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters.
+    pub fn change(&mut self, values: &Values) {
+        if let Value::Integer(mtu) = values.at(0) {
+            self.longest_frame = mtu as u32 + ETHERNET_HEADER;
+        }
+    }
+
+    /// Drops what is too long.
+    #[inline]
+    pub fn judge(&mut self, offer: &Offer) -> Verdict {
+        if offer.bytes > self.longest_frame { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_units::Nanos;
+
+    #[test]
+    fn the_limit_itself_passes() {
+        let mut mtu = Mtu::build(&Values::read(&Mtu::SPEC, &[("mtu", "1500")]).unwrap(), Dice::named(0, ""));
+        for (bytes, verdict) in
+            [(60, Verdict::Pass), (1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))]
+        {
+            assert_eq!(mtu.judge(&Offer { now: Nanos::ZERO, bytes }), verdict);
+        }
+    }
+}

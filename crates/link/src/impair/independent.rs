@@ -1,0 +1,92 @@
+//! Loss that strikes each packet alike, whatever happened to the others.
+
+use longwire_block::{Dice, DropReason, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_units::Probability;
+
+/// Drops each packet with the same probability, drawn before the queue as LinkEM does.
+#[derive(Debug)]
+pub struct Independent {
+    probability: Probability,
+    dice: Dice,
+}
+
+impl Independent {
+    /// Its row in the registry.
+    pub const SPEC: Spec = Spec {
+        key: "loss",
+        kind: "independent",
+        summary: "Loses each packet with the same probability, before the queue.",
+        source: "High capacity network link emulation using network processors, section 4.2.1",
+        params: &[Param {
+            name: "probability",
+            kind: ParamKind::Probability,
+            default: None,
+            help: "share of packets lost, 0 % to 100 %",
+        }],
+    };
+
+    /// The block with these parameters, drawing from `dice`.
+    pub fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self { probability: Probability::ZERO, dice };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; the stream of draws goes on.
+    pub fn change(&mut self, values: &Values) {
+        if let Value::Probability(probability) = values.at(0) {
+            self.probability = probability;
+        }
+    }
+
+    /// Draws once for each packet, even at 0 %, so that a change of probability leaves later draws in place.
+    #[inline]
+    pub fn judge(&mut self, _: &Offer) -> Verdict {
+        if self.probability.happens(self.dice.draw()) {
+            Verdict::Drop(DropReason::Loss)
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_units::Nanos;
+
+    fn losses(text: &str, packets: u32) -> Vec<bool> {
+        let values = Values::read(&Independent::SPEC, &[("probability", text)]).unwrap();
+        let mut loss = Independent::build(&values, Dice::named(1, "test/loss"));
+        let offer = Offer { now: Nanos::ZERO, bytes: 1500 };
+        (0..packets).map(|_| loss.judge(&offer) != Verdict::Pass).collect()
+    }
+
+    /// The LinkEM thesis' table 5.6: 120 000 packets at 1, 3, 7 and 10 %, inside the 99 % binomial interval.
+    #[test]
+    fn observed_loss_lies_in_the_binomial_interval() {
+        for (text, p) in [("1 %", 0.01), ("3 %", 0.03), ("7 %", 0.07), ("10 %", 0.10)] {
+            let n = 120_000f64;
+            let lost = losses(text, 120_000).iter().filter(|&&lost| lost).count() as f64;
+            let half_width = 2.576 * (n * p * (1.0 - p)).sqrt();
+            assert!((lost - n * p).abs() < half_width, "{text}: {lost}");
+        }
+    }
+
+    /// Independence: the mean run of losses is 1/(1 − p).
+    #[test]
+    fn losses_do_not_cluster() {
+        let lost = losses("10 %", 120_000);
+        let total = lost.iter().filter(|&&l| l).count() as f64;
+        let runs = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        // Variance of the mean run length is p/(1 − p)² / runs.
+        let deviation = (0.1f64 / 0.81 / runs).sqrt();
+        assert!((total / runs - 1.0 / 0.9).abs() < 3.0 * deviation, "{}", total / runs);
+    }
+
+    #[test]
+    fn none_and_all() {
+        assert!(losses("0 %", 1000).iter().all(|&l| !l));
+        assert!(losses("100 %", 1000).iter().all(|&l| l));
+    }
+}

@@ -1,0 +1,249 @@
+//! All links of one worker, and what the engine asks of them.
+
+use crate::counters::{Histogram, LinkStats};
+use crate::delay::Delay;
+use crate::fifo::Fifo;
+use crate::filter::Filter;
+use crate::impair::Impair;
+use crate::judge::{Chain, Judge};
+use crate::link::Link;
+use crate::queue::Queue;
+use crate::registry::LinkConfig;
+use crate::transmit::Transmit;
+use longwire_block::{Dice, Spec, Values};
+use longwire_packet::{Handle, Pool, prefetch};
+use longwire_units::Nanos;
+use std::fmt;
+
+/// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but a
+/// link's drop counters at its first drop.
+pub struct Links {
+    links: Vec<Link>,
+    seed: u64,
+    spread: Nanos,
+}
+
+/// Why a link could not be changed. Nothing of the change was carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeError {
+    /// The key that no stage knows.
+    pub key: &'static str,
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a link has no \"{}\"", self.key)
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+impl Links {
+    /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
+    /// each other stay together.
+    pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
+        Self { links: Vec::with_capacity(capacity), seed, spread }
+    }
+
+    /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
+    pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
+        let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
+        for (spec, values) in config.blocks() {
+            let dice = || Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
+            if let Some(filter) = Filter::build(spec, values, dice) {
+                judges.push(Judge::Filter(filter));
+            } else if let Some(impair) = Impair::build(spec, values, dice) {
+                judges.push(Judge::Impair(impair));
+            } else if let Some(block) = Queue::build(spec, values, dice) {
+                queue = Some(block);
+            } else if let Some(block) = Transmit::build(spec, values, dice) {
+                transmit = Some(block);
+            } else if let Some(block) = Delay::build(spec, values, dice) {
+                delay = Some(block);
+            }
+        }
+        // Filters come before impairments whatever the order in the scenario.
+        judges.sort_by_key(|judge| matches!(judge, Judge::Impair(_)));
+        let mut link = Link::new(
+            place,
+            Chain::new(judges),
+            queue.unwrap_or_else(|| {
+                default_block(Queue::SPECS, |spec, values| Queue::build(spec, values, no_dice))
+            }),
+            transmit.unwrap_or_else(|| {
+                default_block(Transmit::SPECS, |spec, values| Transmit::build(spec, values, no_dice))
+            }),
+            delay.unwrap_or_else(|| {
+                default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
+            }),
+        );
+        link.counters.histogram = config.histogram.then(Box::default);
+        self.links.push(link);
+        self.links.len() as u32 - 1
+    }
+
+    /// How many links there are.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Bytes of memory that the links' records take, without drop counters and histograms.
+    pub fn memory_bytes(&self) -> usize {
+        self.links.capacity() * size_of::<Link>()
+    }
+
+    /// Reads a link into the cache ahead of use.
+    #[inline]
+    pub fn prefetch(&self, link: u32) {
+        if let Some(link) = self.links.get(link as usize) {
+            prefetch(&link.chain);
+            prefetch(&link.transmit);
+            prefetch(&link.sending);
+            prefetch(&link.counters);
+            prefetch(&link.place);
+        }
+    }
+
+    /// The time at which a packet stamped `stamp` will count as arriving at `link`.
+    #[inline]
+    pub fn effective_arrival(&self, link: u32, stamp: Nanos) -> Nanos {
+        self.links[link as usize].effective_arrival(stamp)
+    }
+
+    /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set.
+    #[inline]
+    pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
+        self.links[link as usize].arrive(pool, handle, self.spread, out);
+    }
+
+    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set.
+    #[inline]
+    pub fn expire(&mut self, pool: &mut Pool, link: u32, until: Nanos, out: &mut Fifo) {
+        self.links[link as usize].expire(pool, until, out);
+    }
+
+    /// When a link wants to be looked at next; never if it holds nothing.
+    #[inline]
+    pub fn deadline(&mut self, link: u32) -> Nanos {
+        self.links[link as usize].deadline()
+    }
+
+    /// The time at which the timing wheel holds a link: kept here because the link's record is at hand.
+    #[inline]
+    pub fn armed(&mut self, link: u32) -> &mut Nanos {
+        &mut self.links[link as usize].armed
+    }
+
+    /// A link's place in the plan.
+    #[inline]
+    pub fn place(&self, link: u32) -> u32 {
+        self.links[link as usize].place
+    }
+
+    /// Notes that a packet left `link` later than it should have.
+    #[inline]
+    pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
+        let counters = &mut self.links[link as usize].counters;
+        counters.max_late = counters.max_late.max(late);
+        counters.late += u32::from(late > tolerated);
+        if let Some(histogram) = &mut counters.histogram {
+            histogram.record(late);
+        }
+    }
+
+    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
+    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay.
+    ///
+    /// # Errors
+    /// If a row is of no stage; nothing is changed then.
+    pub fn change(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        now: Nanos,
+        changes: &[(&'static Spec, Values)],
+    ) -> Result<(), ChangeError> {
+        let known = crate::registry();
+        if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known.iter().any(|row| row.key == spec.key))
+        {
+            return Err(ChangeError { key: spec.key });
+        }
+        let seed = self.seed;
+        let link = &mut self.links[link as usize];
+        link.catch_up(pool, now);
+        for (spec, values) in changes {
+            apply(link, seed, spec, values, now);
+        }
+        // A new rate may have ended the transmission at this very moment.
+        link.catch_up(pool, now);
+        Ok(())
+    }
+
+    /// What a link has done up to `now`.
+    pub fn stats(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> LinkStats {
+        let link = &mut self.links[link as usize];
+        link.catch_up(pool, now);
+        link.stats()
+    }
+
+    /// A link's histogram of lateness, if it keeps one.
+    pub fn histogram(&self, link: u32) -> Option<&Histogram> {
+        self.links[link as usize].counters.histogram.as_deref()
+    }
+
+    /// Drops all that is still held, as stopped: a run ends.
+    pub fn flush(&mut self, pool: &mut Pool) {
+        self.links.iter_mut().for_each(|link| link.flush(pool));
+    }
+}
+
+/// The first block of a stage with its default parameters.
+fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) -> Option<B>) -> B {
+    let built = Values::read(specs[0], &[]).ok().and_then(|values| build(specs[0], &values));
+    built.expect(
+        "the first block of a stage has defaults for all its parameters; a test of the registry sees to it",
+    )
+}
+
+/// For default blocks: none of them draws.
+fn no_dice() -> Dice {
+    Dice::named(0, "")
+}
+
+fn apply(link: &mut Link, seed: u64, spec: &'static Spec, values: &Values, now: Nanos) {
+    if spec.key == link.transmit.spec().key {
+        if !link.sending.is_none() {
+            link.transmit.settle(now);
+        }
+        link.transmit.change(values);
+    } else if spec.key == link.queue.spec().key {
+        link.queue.change(values);
+    } else if spec.key == link.delay.spec().key {
+        link.delay.change(values);
+    } else {
+        change_judges(link, seed, spec, values);
+    }
+}
+
+/// Changes the judge of that key, or adds one.
+fn change_judges(link: &mut Link, seed: u64, spec: &'static Spec, values: &Values) {
+    let mut judges = std::mem::take(&mut link.chain).into_vec();
+    let place = link.place;
+    let dice = || Dice::named(seed, &format!("links/added-{place}/{}", spec.key));
+    match judges.iter_mut().find(|judge| judge.key() == spec.key) {
+        Some(Judge::Filter(filter)) => filter.change(values),
+        Some(Judge::Impair(impair)) => impair.change(values),
+        None => {
+            let filter = Filter::build(spec, values, dice).map(Judge::Filter);
+            let judge = filter.or_else(|| Impair::build(spec, values, dice).map(Judge::Impair));
+            judges.extend(judge);
+            judges.sort_by_key(|judge| matches!(judge, Judge::Impair(_)));
+        }
+    }
+    link.chain = Chain::new(judges);
+}

@@ -1,0 +1,270 @@
+//! A rate that stays the same until it is changed.
+
+use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use longwire_units::{Nanos, Rate};
+
+/// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
+///
+/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond. f is rounded down and what the
+/// rounding left over is carried into the next packet of the busy period, so that it never accumulates.
+#[derive(Debug)]
+pub struct Constant {
+    rate: u64,
+    /// ⌊(2⁶⁴ − 1) / rate⌋: a division by the rate becomes a multiplication and a correction.
+    reciprocal: u64,
+    start: Nanos,
+    /// Work left at `start`, the carried remainder included.
+    work: u64,
+    finish: Nanos,
+    overhead: u16,
+    framing: Framing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Ethernet,
+    Ip,
+    Wire,
+}
+
+const FRAMINGS: &[&str] = &["ethernet", "ip", "wire"];
+/// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).
+const SHORTEST: u32 = 60;
+const FCS: u32 = 4;
+/// Preamble and start delimiter (8) and the gap between packets (12).
+const PREAMBLE_AND_GAP: u32 = 20;
+const NANOS: u64 = 1_000_000_000;
+
+impl Constant {
+    /// Its row in the registry.
+    pub const SPEC: Spec = Spec {
+        key: "rate",
+        kind: "constant",
+        summary: "Sends at a constant rate, exact to the nanosecond.",
+        source: "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, 4A.4.2",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: Some("unlimited"),
+                help: "300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
+            },
+            Param {
+                name: "framing",
+                kind: ParamKind::Choice(FRAMINGS),
+                default: Some("ethernet"),
+                help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), \
+                       wire (ethernet and 20 bytes of preamble and gap)",
+            },
+            Param {
+                name: "overhead",
+                kind: ParamKind::Integer { min: 0, max: 1000 },
+                default: Some("0"),
+                help: "bytes added to every packet, 0 to 1000",
+            },
+        ],
+    };
+
+    /// The block with these parameters.
+    pub fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self {
+            rate: 0,
+            reciprocal: 0,
+            start: Nanos::ZERO,
+            work: 0,
+            finish: Nanos::ZERO,
+            overhead: 0,
+            framing: Framing::Ethernet,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
+    /// that begin to be sent from now on.
+    pub fn change(&mut self, values: &Values) {
+        for value in values.as_slice() {
+            match *value {
+                Value::Rate(rate) => self.rate = rate.0,
+                Value::Choice(1) => self.framing = Framing::Ip,
+                Value::Choice(2) => self.framing = Framing::Wire,
+                Value::Choice(_) => self.framing = Framing::Ethernet,
+                Value::Integer(bytes) => self.overhead = bytes as u16,
+                _ => {}
+            }
+        }
+        self.reciprocal = u64::MAX.checked_div(self.rate).unwrap_or(0);
+        self.reckon();
+    }
+
+    /// The bytes a frame counts.
+    #[inline]
+    pub fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
+        let bytes = match self.framing {
+            Framing::Ethernet => frame.max(SHORTEST) + FCS,
+            Framing::Ip => frame.saturating_sub(link_header),
+            Framing::Wire => frame.max(SHORTEST) + FCS + PREAMBLE_AND_GAP,
+        };
+        u64::from(bytes) + u64::from(self.overhead)
+    }
+
+    /// Whether the rate counts IP bytes.
+    #[inline]
+    pub fn counts_ip(&mut self) -> bool {
+        self.framing == Framing::Ip
+    }
+
+    /// Begins after a pause: the remainder is forgotten.
+    #[inline]
+    pub fn begin(&mut self, start: Nanos, bytes: u64) {
+        self.start = start;
+        self.work = bytes * 8 * NANOS;
+        self.reckon();
+    }
+
+    /// Begins at the last finish, with the remainder of the last division.
+    #[inline]
+    pub fn follow(&mut self, bytes: u64) {
+        let done = match self.rate {
+            0 | u64::MAX => self.work,
+            rate => (self.finish.0 - self.start.0) * rate,
+        };
+        self.start = self.finish;
+        self.work = self.work - done + bytes * 8 * NANOS;
+        self.reckon();
+    }
+
+    /// When the packet being sent is finished.
+    #[inline]
+    pub fn finish(&mut self) -> Nanos {
+        self.finish
+    }
+
+    /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
+    pub fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
+        let until = u128::from(self.work.saturating_sub(bytes * 8 * NANOS));
+        match self.rate {
+            0 => until == 0,
+            u64::MAX => true,
+            rate => until < u128::from(now.since(self.start).0 + 1) * u128::from(rate),
+        }
+    }
+
+    /// Takes what is sent by `now` off the work.
+    pub fn settle(&mut self, now: Nanos) {
+        let done = match self.rate {
+            0 => 0,
+            u64::MAX => self.work,
+            rate => u128::from(now.since(self.start).0)
+                .saturating_mul(u128::from(rate))
+                .min(u128::from(self.work)) as u64,
+        };
+        self.work -= done;
+        self.start = self.start.max(now);
+    }
+
+    /// The current rate.
+    #[inline]
+    pub fn rate(&mut self) -> Rate {
+        Rate(self.rate)
+    }
+
+    #[inline]
+    fn reckon(&mut self) {
+        self.finish = match self.rate {
+            0 => Nanos::NEVER,
+            u64::MAX => self.start,
+            rate => {
+                // Work stays below 2⁵¹, so the estimate is at most one too small.
+                let estimate = ((u128::from(self.work) * u128::from(self.reciprocal)) >> 64) as u64;
+                let rest = self.work - estimate * rate;
+                self.start + Nanos(estimate + u64::from(rest >= rate))
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(rate: &str, framing: &str, overhead: &str) -> Constant {
+        let given = [("rate", rate), ("framing", framing), ("overhead", overhead)];
+        Constant::build(&Values::read(&Constant::SPEC, &given).unwrap(), Dice::named(0, ""))
+    }
+
+    #[test]
+    fn counts_bytes_at_the_layer_asked_for() {
+        // (framing, overhead, frame, counted)
+        for (framing, overhead, frame, counted) in [
+            ("ethernet", "0", 60, 64),
+            ("ethernet", "0", 42, 64),
+            ("ethernet", "0", 1514, 1518),
+            ("wire", "0", 60, 84),
+            ("ip", "0", 1514, 1500),
+            ("ip", "8", 1514, 1508),
+        ] {
+            assert_eq!(at("1 Mbit/s", framing, overhead).counted(frame, 14), counted, "{framing} {frame}");
+        }
+    }
+
+    /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256 ns.
+    #[test]
+    fn carries_the_remainder() {
+        let mut link = at("10 Gbit/s", "ethernet", "0");
+        link.begin(Nanos(0), 64);
+        let mut ends = vec![link.finish().0];
+        for _ in 0..4 {
+            link.follow(64);
+            ends.push(link.finish().0);
+        }
+        assert_eq!(ends, [51, 102, 153, 204, 256]);
+        link.begin(Nanos(300), 64);
+        assert_eq!(link.finish(), Nanos(351));
+    }
+
+    /// Against plain division, for rates and sizes over the whole range.
+    #[test]
+    fn equals_the_division() {
+        let mut rate = 300u64;
+        while rate <= 400_000_000_000 {
+            for bytes in [1u64, 14, 64, 1518, 65_535, 70_000] {
+                let mut link = at("unlimited", "ethernet", "0");
+                let text = format!("{rate} bit/s");
+                link.change(&Values::read(&Constant::SPEC, &[("rate", &text)]).unwrap());
+                link.begin(Nanos(7), bytes);
+                assert_eq!(link.finish(), Nanos(7 + bytes * 8 * NANOS / rate), "{rate} {bytes}");
+                link.follow(bytes);
+                assert_eq!(link.finish(), Nanos(7 + 2 * bytes * 8 * NANOS / rate), "{rate} {bytes}");
+            }
+            rate = rate * 17 / 13 + 1;
+        }
+    }
+
+    /// 1000 bytes at 1 Mbit/s take 8 ms; halfway the rate doubles: 4 ms + 2 ms.
+    #[test]
+    fn a_change_of_rate_takes_every_bit_not_yet_sent() {
+        let mut link = at("1 Mbit/s", "ethernet", "0");
+        link.begin(Nanos(0), 1000);
+        assert_eq!(link.finish(), Nanos::from_millis(8));
+        link.settle(Nanos::from_millis(4));
+        link.change(&Values::read(&Constant::SPEC, &[("rate", "2 Mbit/s")]).unwrap());
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+        link.settle(Nanos::from_millis(5));
+        link.change(&Values::read(&Constant::SPEC, &[("rate", "0")]).unwrap());
+        assert_eq!(link.finish(), Nanos::NEVER);
+        link.settle(Nanos::from_millis(100));
+        link.change(&Values::read(&Constant::SPEC, &[("rate", "2 Mbit/s")]).unwrap());
+        assert_eq!(link.finish(), Nanos::from_millis(101));
+    }
+
+    #[test]
+    fn knows_how_much_is_sent() {
+        let mut link = at("8 Mbit/s", "ethernet", "0");
+        link.begin(Nanos(0), 3000);
+        assert!(!link.has_sent_all_but(2000, Nanos(999_999)));
+        assert!(link.has_sent_all_but(2000, Nanos(1_000_000)));
+        assert!(!link.has_sent_all_but(1000, Nanos(1_999_999)));
+        assert!(link.has_sent_all_but(0, Nanos(3_000_000)));
+    }
+}
