@@ -1,0 +1,127 @@
+//! What can go wrong in a lab, with the mend.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of the lab: names what was being done, to what, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A lab's or a host's name has characters or a length that a namespace or a host name can't have.
+    #[error("{what} name \"{name}\": {reason}")]
+    Name {
+        /// "lab" or "host".
+        what: &'static str,
+        /// The name as given.
+        name: String,
+        /// What is wrong and how to mend it.
+        reason: &'static str,
+    },
+    /// A field of a host can't be used as it is.
+    #[error("host {host}, {field}: {reason}")]
+    Host {
+        /// The host's name.
+        host: String,
+        /// The field of [`crate::HostSpec`].
+        field: &'static str,
+        /// What is wrong and how to mend it.
+        reason: String,
+    },
+    /// An address, prefix or route that can't be read.
+    #[error("\"{text}\": {reason}")]
+    Address {
+        /// The text as given.
+        text: String,
+        /// What is wrong and how to mend it.
+        reason: &'static str,
+    },
+    /// A lab of this name is up already.
+    #[error(
+        "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose another name"
+    )]
+    InUse {
+        /// The lab's name.
+        instance: String,
+        /// Who holds it, in words.
+        owner: String,
+    },
+    /// A namespace that the lab would make exists and no lab's state names it as this one's.
+    #[error(
+        "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose another name"
+    )]
+    NamespaceExists(String),
+    /// There is no lab of this name.
+    #[error("no lab {0} is up; `longwire lab list` shows those that are")]
+    UnknownLab(String),
+    /// The lab has no such host.
+    #[error("lab {instance} has no host \"{host}\"; it has {known}")]
+    UnknownHost {
+        /// The lab's name.
+        instance: String,
+        /// The name asked for.
+        host: String,
+        /// The names of its hosts, separated by commas.
+        known: String,
+    },
+    /// A system call was refused.
+    #[error("{doing}: {source}{}", mend(source))]
+    System {
+        /// What was being done, to what.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A state file can't be understood.
+    #[error("{}: {reason}; if no such lab runs, delete this file's folder", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Every candidate network for the far end is in use.
+    #[error(
+        "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"
+    )]
+    NoFreeNetwork,
+    /// A program that is needed isn't installed.
+    #[error("the program `{program}` is needed {purpose}: {mend}")]
+    MissingProgram {
+        /// The program.
+        program: &'static str,
+        /// What for.
+        purpose: &'static str,
+        /// How to get it.
+        mend: &'static str,
+    },
+    /// A program that was run reported a failure.
+    #[error("`{program}` failed {purpose}: {output}")]
+    Program {
+        /// The program.
+        program: &'static str,
+        /// What it was run for.
+        purpose: &'static str,
+        /// What it wrote on its error output.
+        output: String,
+    },
+    /// The operation needs privileges that a lab in a user namespace doesn't have.
+    #[error("{0}")]
+    Rootless(&'static str),
+}
+
+impl LabError {
+    /// For `map_err`: a refused system call, with what was being done.
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source }
+    }
+}
+
+/// The commonest refusals have one and the same mend.
+fn mend(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one allows)"
+        }
+        _ => "",
+    }
+}

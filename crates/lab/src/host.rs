@@ -1,0 +1,325 @@
+//! One test host: what it should be, how it is set up, and how programs run inside it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::namespace::{check, enter};
+use crate::netlink::{LinkChange, Netlink, interface_index};
+use crate::{Cidr, LabError, Mac, Namespace, Route, offload};
+
+/// The name of a test host's interface, inside the host.
+pub const INTERFACE: &str = "eth0";
+
+/// What a test host should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name: letters, digits, `-`, `_`, `.`; at most 63. The other hosts resolve it.
+    pub name: String,
+    /// Its interface's addresses; may be empty.
+    pub addresses: Vec<Cidr>,
+    /// Its interface's Ethernet address; `None` for one that follows from its place in the lab.
+    pub mac: Option<Mac>,
+    /// Largest IP packet, in bytes: 68 to 65535, and at least 1280 with an IPv6 address.
+    pub mtu: u32,
+    /// Where packets for all other networks go, one for each address family at the most.
+    pub gateways: Vec<IpAddr>,
+    /// Further routes.
+    pub routes: Vec<Route>,
+    /// How its interface is wired to the engine.
+    pub wiring: Wiring,
+}
+
+impl HostSpec {
+    /// A host with one address, a 1500-byte MTU, no gateway, and a veth pair.
+    #[must_use]
+    pub fn new(name: &str, address: Cidr) -> Self {
+        Self {
+            name: name.to_owned(),
+            addresses: vec![address],
+            mac: None,
+            mtu: 1500,
+            gateways: Vec::new(),
+            routes: Vec::new(),
+            wiring: Wiring::Veth { offload: true },
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        check_name("host", &self.name, 63)?;
+        let error = |field, reason: String| Err(LabError::Host { host: self.name.clone(), field, reason });
+        let has_v6 = self.addresses.iter().any(|a| a.address().is_ipv6());
+        let least = if has_v6 { 1280 } else { 68 };
+        if !(least..=65_535).contains(&self.mtu) {
+            return error("mtu", format!("{} is outside {least} to 65535 bytes", self.mtu));
+        }
+        if self.mac.is_some_and(|mac| !mac.is_unicast()) {
+            return error(
+                "mac",
+                "a group address or all zero; make the first byte even, such as 02".to_owned(),
+            );
+        }
+        for gateway in &self.gateways {
+            self.check_next_hop("gateways", *gateway)?;
+        }
+        for family in [true, false] {
+            if self.gateways.iter().filter(|g| g.is_ipv4() == family).count() > 1 {
+                return error("gateways", "more than one of the same family; keep one".to_owned());
+            }
+        }
+        for route in &self.routes {
+            let Some(via) = route.via else { continue };
+            if via.is_ipv4() != route.to.address().is_ipv4() {
+                return error("routes", format!("{} and {via} are of different families", route.to));
+            }
+            self.check_next_hop("routes", via)?;
+        }
+        Ok(())
+    }
+
+    fn check_next_hop(&self, field: &'static str, hop: IpAddr) -> Result<(), LabError> {
+        let link_local = matches!(hop, IpAddr::V6(a) if a.is_unicast_link_local());
+        if link_local || self.addresses.iter().any(|a| a.contains(hop)) {
+            return Ok(());
+        }
+        let reason =
+            format!("{hop} is in none of the host's networks; give the host an address in the same network");
+        Err(LabError::Host { host: self.name.clone(), field, reason })
+    }
+
+    /// All routes, the gateways' included.
+    fn all_routes(&self) -> impl Iterator<Item = Route> {
+        let default = |via: &IpAddr| {
+            let zero: IpAddr = if via.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+            // A prefix of 0 bits suits any address.
+            Cidr::new(zero, 0).ok().map(|to| Route { to, via: Some(*via) })
+        };
+        self.routes.iter().copied().chain(self.gateways.iter().filter_map(default))
+    }
+}
+
+/// How a host's interface is wired to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wiring {
+    /// A veth pair; the engine's end stays in the lab's core namespace.
+    Veth {
+        /// Whether the host may leave checksums and segmentation to its interface. `false` for ports that
+        /// can't finish them (AF_XDP, AF_PACKET without the virtio header).
+        offload: bool,
+    },
+    /// A TAP device that the engine makes in the core namespace and hands over with [`crate::Lab::adopt`].
+    Tap,
+}
+
+/// A host as it was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostState {
+    /// What was asked for.
+    pub spec: HostSpec,
+    /// The name of its namespace; `None` when it is the machine's own.
+    pub namespace: Option<String>,
+    /// The name of its interface, inside its namespace.
+    pub interface: String,
+    /// The name of the engine's end of its veth pair, in the core namespace.
+    pub port: Option<String>,
+}
+
+/// A test host that is up.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) state: HostState,
+    pub(crate) namespace: Namespace,
+    /// What is shown in place of files of the machine: (what is shown, in place of what).
+    pub(crate) shown: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Host {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.state.spec.name
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub const fn spec(&self) -> &HostSpec {
+        &self.state.spec
+    }
+
+    /// The name of its interface, inside the host.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        &self.state.interface
+    }
+
+    /// The interface the engine attaches to, in the core namespace; `None` for a host wired by TAP.
+    #[must_use]
+    pub fn port(&self) -> Option<&str> {
+        self.state.port.as_deref()
+    }
+
+    /// Its network namespace.
+    #[must_use]
+    pub const fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Runs `f` on a new thread inside the host and waits for it.
+    ///
+    /// # Errors
+    /// When the kernel refuses to let the thread in.
+    ///
+    /// # Panics
+    /// When `f` panics.
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        self.namespace.run(f)
+    }
+
+    /// A command that runs inside the host, where the lab's host names resolve. It is spawned and waited for
+    /// like any other.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+        let doing = || LabError::system(format!("preparing a command in host {}", self.name()));
+        let namespace: OwnedFd = self.namespace.as_fd().try_clone_to_owned().map_err(doing())?;
+        let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::from);
+        let shown: Result<Vec<_>, io::Error> =
+            self.shown.iter().map(|(source, target)| Ok((c(source)?, c(target)?))).collect();
+        let shown = shown.map_err(doing())?;
+        let mut command = Command::new(program);
+        // SAFETY: between fork and exec the closure only makes system calls on values made before; it doesn't
+        // allocate and takes no lock.
+        unsafe {
+            command.pre_exec(move || {
+                enter(namespace.as_fd())?;
+                show(&shown)
+            });
+        }
+        Ok(command)
+    }
+
+    /// Gives the host's interface, which is in its namespace by now, its addresses and routes.
+    pub(crate) fn configure(&self) -> Result<(), LabError> {
+        let spec = &self.state.spec;
+        let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
+        self.run(|| {
+            let name = &self.state.interface;
+            let mut netlink = Netlink::open().map_err(doing("opening a netlink socket".to_owned()))?;
+            let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
+            if spec.wiring == (Wiring::Veth { offload: false }) {
+                offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
+            }
+            let change = LinkChange { mac: spec.mac, mtu: Some(spec.mtu), up: true, ..LinkChange::default() };
+            netlink.change_link(index, &change).map_err(doing(format!("bringing {name} up")))?;
+            for address in &spec.addresses {
+                netlink
+                    .add_address(index, *address)
+                    .map_err(doing(format!("giving it address {address}")))?;
+            }
+            for route in spec.all_routes() {
+                netlink
+                    .add_route(index, route)
+                    .map_err(doing(format!("adding the route to {}", route.to)))?;
+            }
+            Ok(())
+        })?
+    }
+}
+
+/// Refuses names that don't fit a file name, a host name, or a line of a table.
+pub(crate) fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
+    let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
+    if name.is_empty() || name.len() > longest {
+        return error("too long or empty; use 1 to 32 characters for a lab, 1 to 63 for a host");
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return error("starts with something else than a letter or a digit");
+    }
+    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.')) {
+        return error("use letters, digits, \"-\", \"_\" and \".\" only");
+    }
+    if what == "host" && matches!(name, "core" | "localhost") {
+        return error("means something else already; choose another");
+    }
+    Ok(())
+}
+
+/// Shows files in place of the machine's, to this process and its children only. Runs between fork and exec.
+fn show(files: &[(CString, CString)]) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let none = std::ptr::null();
+    // SAFETY: this process has one thread; nothing but itself sees the new mount namespace.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    // SAFETY: a constant string with its closing zero; a change of propagation takes no source, type or data.
+    check(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, none.cast()) })?;
+    for (source, target) in files {
+        // SAFETY: both strings live until the call returns; a bind takes no type or data.
+        let result =
+            check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), none, libc::MS_BIND, none.cast()) });
+        match result {
+            // A machine without /etc/resolv.conf, say: then there is nothing to be shown in its place.
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> HostSpec {
+        HostSpec::new("a", "10.0.0.1/24".parse().unwrap())
+    }
+
+    fn refused(change: impl FnOnce(&mut HostSpec)) -> String {
+        let mut spec = spec();
+        change(&mut spec);
+        spec.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn impossible_hosts_are_refused_with_field_and_mend() {
+        spec().check().unwrap();
+        assert!(refused(|s| s.mtu = 67).starts_with("host a, mtu: 67 is outside 68 to 65535"));
+        assert!(refused(|s| s.mtu = 65_536).contains("mtu"));
+        assert!(refused(|s| s.mac = Some(Mac([1, 0, 0, 0, 0, 1]))).contains("mac"));
+        assert!(
+            refused(|s| s.gateways = vec!["10.0.1.1".parse().unwrap()])
+                .contains("none of the host's networks")
+        );
+        let two = ["10.0.0.2", "10.0.0.3"].map(|a| a.parse().unwrap());
+        assert!(refused(|s| s.gateways = two.to_vec()).contains("more than one"));
+        let mixed = Route { to: "::/0".parse().unwrap(), via: Some("10.0.0.2".parse().unwrap()) };
+        assert!(refused(|s| s.routes = vec![mixed]).contains("different families"));
+        assert!(
+            refused(|s| {
+                s.addresses.push("fd00::1/64".parse().unwrap());
+                s.mtu = 1279;
+            })
+            .contains("outside 1280")
+        );
+    }
+
+    #[test]
+    fn names_are_safe_as_files() {
+        for name in ["a", "node-1", "a.b_c", "9"] {
+            check_name("host", name, 63).unwrap();
+        }
+        let long = "x".repeat(64);
+        for name in ["", ".", "..", "a/b", "-a", "ä", "a b", "core", "localhost", &long] {
+            assert!(check_name("host", name, 63).is_err(), "{name}");
+        }
+    }
+}

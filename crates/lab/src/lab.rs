@@ -1,0 +1,402 @@
+//! A lab: hosts in namespaces, their wires, and the core namespace where the engine's ends are.
+
+use std::fmt::Write as _;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use crate::host::{HostState, INTERFACE, check_name};
+use crate::machine;
+use crate::namespace::Namespace;
+use crate::netlink::{LinkChange, Netlink, VethEnd, interface_index};
+use crate::processes;
+use crate::quiet;
+use crate::state::{Guard, Owner, State, folder_of, write_whole};
+use crate::{Host, HostSpec, LabError, Mac, Wiring};
+
+/// What stands in every host's `/etc/hosts` before the lab's own names.
+const LOCAL_NAMES: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
+
+/// A lab that is up. Dropping it takes it down, unless it was opened rather than created, or left up with
+/// [`Lab::persist`].
+#[derive(Debug)]
+pub struct Lab {
+    state: State,
+    core: Namespace,
+    hosts: Vec<Host>,
+    owned: bool,
+}
+
+impl Lab {
+    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::adopt`]. Namespaces
+    /// are named `lw-<instance>-<host>`; leftovers of a killed lab of the same name are removed first.
+    ///
+    /// # Errors
+    /// When a name or a field can't be used, the lab is up already, or the kernel refuses; nothing is left behind.
+    pub fn create(instance: &str, hosts: &[HostSpec]) -> Result<Self, LabError> {
+        check_instance(instance)?;
+        for (i, spec) in hosts.iter().enumerate() {
+            spec.check()?;
+            if hosts[..i].iter().any(|other| other.name == spec.name) {
+                let reason = "two hosts have this name; rename one".to_owned();
+                return Err(LabError::Host { host: spec.name.clone(), field: "name", reason });
+            }
+        }
+        let hosts = (0u32..)
+            .zip(hosts)
+            .map(|(i, spec)| HostState {
+                spec: HostSpec { mac: Some(spec.mac.unwrap_or(Mac::of_place(i + 1))), ..spec.clone() },
+                namespace: Some(format!("lw-{instance}-{}", spec.name)),
+                interface: INTERFACE.to_owned(),
+                port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| format!("port{i}")),
+            })
+            .collect();
+        let guard = Guard::acquire()?;
+        Self::build(new_state(instance, hosts)?, &guard, |state| {
+            let folder = folder_of(&state.instance);
+            let doing = || LabError::system(format!("writing the hosts' files in {}", folder.display()));
+            write_whole(&folder.join("hosts"), hosts_file(state).as_bytes()).map_err(doing())?;
+            // Name servers can't be reached from inside; asked anyway, they would cost seconds a question.
+            write_whole(&folder.join("resolv.conf"), b"# A test host has no name server.\n").map_err(doing())
+        })
+    }
+
+    /// Makes what a state describes; `prepare` writes the files shown inside the hosts.
+    pub(crate) fn build(
+        state: State,
+        guard: &Guard,
+        prepare: impl FnOnce(&State) -> Result<(), LabError>,
+    ) -> Result<Self, LabError> {
+        claim(&state.instance, guard)?;
+        if let Some(taken) = state.namespaces().find(|n| Namespace::exists(n)) {
+            return Err(LabError::NamespaceExists(taken.to_owned()));
+        }
+        state.write(guard)?;
+        let made = prepare(&state).and_then(|()| make(&state));
+        match made {
+            Ok((core, hosts)) => Ok(Self { state, core, hosts, owned: true }),
+            Err(e) => {
+                // The first error is the one to tell; what can't be removed now, a later sweep will find.
+                let _ = take_down(&state, guard);
+                Err(e)
+            }
+        }
+    }
+
+    /// Joins a lab that is up, made by this or another process. Dropping it leaves the lab up.
+    ///
+    /// # Errors
+    /// When no lab of this name is up, or its namespaces can't be opened.
+    pub fn open(instance: &str) -> Result<Self, LabError> {
+        check_instance(instance)?;
+        let state = State::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
+        let core = Namespace::open(&state.core)?;
+        let hosts = state.hosts.iter().map(|h| open_host(&state, h)).collect::<Result<_, _>>()?;
+        Ok(Self { state, core, hosts, owned: false })
+    }
+
+    /// The lab's name.
+    #[must_use]
+    pub fn instance(&self) -> &str {
+        &self.state.instance
+    }
+
+    /// Its hosts, in the order they were given.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// One host.
+    ///
+    /// # Errors
+    /// When the lab has none of this name.
+    pub fn host(&self, name: &str) -> Result<&Host, LabError> {
+        self.hosts.iter().find(|h| h.name() == name).ok_or_else(|| LabError::UnknownHost {
+            instance: self.state.instance.clone(),
+            host: name.to_owned(),
+            known: self.hosts.iter().map(Host::name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Runs `f` on a new thread inside the core namespace and waits for it. Sockets and TAP devices opened there
+    /// keep working from any thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses to let the thread in.
+    ///
+    /// # Panics
+    /// When `f` panics.
+    pub fn in_core<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        self.core.run(f)
+    }
+
+    /// The core namespace, where the engine's ends of the wires are.
+    #[must_use]
+    pub const fn core(&self) -> &Namespace {
+        &self.core
+    }
+
+    /// Moves an interface from the core namespace into a host, as the host's interface, with its addresses and
+    /// routes.
+    ///
+    /// # Errors
+    /// When there is no such host or interface, or the kernel refuses.
+    pub fn adopt(&self, host: &str, interface: &str) -> Result<(), LabError> {
+        let host = self.host(host)?;
+        let doing = || LabError::system(format!("moving interface {interface} into host {}", host.name()));
+        self.in_core(|| {
+            let mut netlink = Netlink::open()?;
+            let index = interface_index(interface)?;
+            let to = LinkChange {
+                name: Some(host.interface()),
+                namespace: Some(host.namespace().as_fd()),
+                ..LinkChange::default()
+            };
+            netlink.change_link(index, &to)
+        })?
+        .map_err(doing())?;
+        host.configure()
+    }
+
+    /// Leaves the lab up when this process ends, until [`Lab::down`].
+    ///
+    /// # Errors
+    /// When the lab's state can't be written; the lab is then taken down.
+    pub fn persist(mut self) -> Result<(), LabError> {
+        let guard = Guard::acquire()?;
+        self.state.owner = None;
+        self.state.write(&guard)?;
+        self.owned = false;
+        Ok(())
+    }
+
+    /// Makes this process the one with which the lab ends, whichever made it.
+    ///
+    /// # Errors
+    /// When the lab's state can't be written.
+    pub fn take_over(&mut self) -> Result<(), LabError> {
+        let guard = Guard::acquire()?;
+        self.state.owner = Some(Owner::this_process()?);
+        self.state.write(&guard)?;
+        self.owned = true;
+        Ok(())
+    }
+
+    /// Takes the lab down: ends the programs inside its hosts, removes its namespaces and its state.
+    ///
+    /// # Errors
+    /// When something can't be removed; the rest is removed all the same.
+    pub fn down(mut self) -> Result<(), LabError> {
+        self.owned = false;
+        let guard = Guard::acquire()?;
+        take_down(&self.state, &guard)
+    }
+
+    /// The labs that are up, by name, and those that killed processes left.
+    ///
+    /// # Errors
+    /// When the folder of states can't be read.
+    pub fn list() -> Result<Vec<LabInfo>, LabError> {
+        Ok(State::read_all()?
+            .into_iter()
+            .map(|s| LabInfo {
+                instance: s.instance,
+                dead: s.owner.as_ref().is_some_and(Owner::is_dead),
+                owner: s.owner.map(|o| o.pid),
+                hosts: s.hosts.into_iter().map(|h| h.spec).collect(),
+            })
+            .collect())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.owned {
+            // Nobody is left to be told; what can't be removed stays in the state for a later sweep.
+            let _ = Guard::acquire().and_then(|guard| take_down(&self.state, &guard));
+        }
+    }
+}
+
+/// A lab as [`Lab::list`] shows it.
+#[derive(Clone, Debug)]
+pub struct LabInfo {
+    /// Its name.
+    pub instance: String,
+    /// The process that takes it down; `None` for one left up on purpose.
+    pub owner: Option<u32>,
+    /// Whether that process ended without taking it down.
+    pub dead: bool,
+    /// Its hosts.
+    pub hosts: Vec<HostSpec>,
+}
+
+/// Removes what killed processes left: only labs whose state names an owner that surely runs no more. Answers
+/// their names.
+///
+/// # Errors
+/// When something can't be removed; the rest is removed all the same.
+pub fn sweep() -> Result<Vec<String>, LabError> {
+    let is_dead = |s: &State| s.owner.as_ref().is_some_and(Owner::is_dead);
+    if !State::read_all()?.iter().any(is_dead) {
+        return Ok(Vec::new());
+    }
+    let guard = Guard::acquire()?;
+    let mut swept = Vec::new();
+    let mut result = Ok(());
+    for state in State::read_all()?.into_iter().filter(is_dead) {
+        result = result.and(take_down(&state, &guard));
+        swept.push(state.instance);
+    }
+    result.map(|()| swept)
+}
+
+pub(crate) fn check_instance(instance: &str) -> Result<(), LabError> {
+    check_name("lab", instance, 32)
+}
+
+/// The state of a lab owned by this process.
+pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, LabError> {
+    Ok(State {
+        instance: instance.to_owned(),
+        owner: Some(Owner::this_process()?),
+        core: format!("lw-{instance}-core"),
+        hosts,
+        forwarding: None,
+    })
+}
+
+/// Makes sure that no other lab has this name, and removes what a killed one left.
+fn claim(instance: &str, guard: &Guard) -> Result<(), LabError> {
+    match State::read(instance)? {
+        None => Ok(()),
+        Some(state) if state.owner.as_ref().is_some_and(Owner::is_dead) => take_down(&state, guard),
+        Some(state) => Err(LabError::InUse {
+            instance: instance.to_owned(),
+            owner: state.owner.map_or_else(|| "left up".to_owned(), |o| format!("process {}", o.pid)),
+        }),
+    }
+}
+
+fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
+    let core = Namespace::create(&state.core)?;
+    core.run(|| {
+        quiet::without_ipv6();
+        loopback_up()
+    })??;
+    for host in &state.hosts {
+        let Some(name) = &host.namespace else { continue };
+        let has_v6 = host.spec.addresses.iter().any(|a| a.address().is_ipv6());
+        Namespace::create(name)?.run(|| {
+            if has_v6 {
+                quiet::with_fixed_ipv6()
+            } else {
+                quiet::without_ipv6()
+            }
+            quiet::ping_for_all();
+            loopback_up()
+        })??;
+    }
+    let hosts = state.hosts.iter().map(|h| open_host(state, h)).collect::<Result<Vec<_>, _>>()?;
+    for host in &hosts {
+        if let Some(port) = host.port() {
+            wire(&core, host, port)?;
+            host.configure()?;
+        }
+    }
+    Ok((core, hosts))
+}
+
+fn loopback_up() -> Result<(), LabError> {
+    let up = LinkChange { up: true, ..LinkChange::default() };
+    Netlink::open()
+        .and_then(|mut netlink| netlink.change_link(interface_index("lo")?, &up))
+        .map_err(LabError::system("bringing the loopback up"))
+}
+
+/// Makes a veth pair with one end in the core and one in the host.
+fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
+    let spec = host.spec();
+    let outer = VethEnd { name: port, mac: None, mtu: spec.mtu, namespace: None };
+    let inner = VethEnd {
+        name: host.interface(),
+        mac: spec.mac,
+        mtu: spec.mtu,
+        namespace: Some(host.namespace().as_fd()),
+    };
+    core.run(|| {
+        let mut netlink = Netlink::open()?;
+        netlink.create_veth(&outer, &inner)?;
+        let up = LinkChange { up: true, ..LinkChange::default() };
+        netlink.change_link(interface_index(port)?, &up)
+    })?
+    .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
+}
+
+fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
+    let namespace = match &host.namespace {
+        Some(name) => Namespace::open(name)?,
+        None => Namespace::current()?,
+    };
+    let folder = folder_of(&state.instance);
+    let shown = if host.namespace.is_none() {
+        Vec::new()
+    } else {
+        ["hosts", "resolv.conf"]
+            .into_iter()
+            .map(|file| (folder.join(file), PathBuf::from("/etc").join(file)))
+            .filter(|(source, _)| source.exists())
+            .collect()
+    };
+    Ok(Host { state: host.clone(), namespace, shown })
+}
+
+fn hosts_file(state: &State) -> String {
+    let mut text = LOCAL_NAMES.to_owned();
+    for spec in state.hosts.iter().map(|h| &h.spec) {
+        for address in &spec.addresses {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{} {}", address.address(), spec.name);
+        }
+    }
+    text
+}
+
+/// Removes everything a state names. Parts that are gone already are no error; after a failure the rest is
+/// removed all the same, and the state stays for another try.
+fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
+    processes::end_all_in(state.namespaces());
+    let mut result = match &state.forwarding {
+        Some(forwarding) => machine::restore(&state.instance, forwarding, guard),
+        None => Ok(()),
+    };
+    result = result.and(delete_ports(state));
+    for name in state.namespaces() {
+        result = result.and(Namespace::remove(name));
+    }
+    result?;
+    state.remove(guard)
+}
+
+/// Removes the veth pairs at once: a namespace is cleared in the background only, and not while an engine still
+/// has sockets in it.
+fn delete_ports(state: &State) -> Result<(), LabError> {
+    let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
+    let delete = |port: &str| match interface_index(port) {
+        Ok(index) => Netlink::open()?.delete_link(index),
+        Err(_) => Ok(()),
+    };
+    let entered = core.run(|| {
+        let mut result = Ok(());
+        for port in state.hosts.iter().filter_map(|h| h.port.as_deref()) {
+            result = result.and(delete(port));
+        }
+        result
+    });
+    match entered {
+        Ok(result) => result.map_err(LabError::system("removing veth pairs")),
+        // A run that died between making the name and binding it left an ordinary file: nothing to enter.
+        Err(LabError::System { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,184 @@
+//! Network namespaces: made, named where `ip netns` looks for them, entered by throw-away threads.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+
+use crate::LabError;
+
+/// Where named namespaces are bound, so that `ip netns` sees them.
+pub const NAMES: &str = "/run/netns";
+
+/// An open network namespace. It lives at least as long as this value.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+    id: NamespaceId,
+}
+
+/// What identifies a namespace while the machine is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NamespaceId {
+    device: u64,
+    inode: u64,
+}
+
+impl NamespaceId {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self { device: meta.dev(), inode: meta.ino() }
+    }
+
+    /// The id of what a path such as `/proc/<pid>/ns/net` leads to.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::of(&fs::metadata(path)?))
+    }
+
+    /// The inode, as `ip netns` and `ls -i` show it.
+    pub(crate) const fn inode(self) -> u64 {
+        self.inode
+    }
+}
+
+impl Namespace {
+    /// The calling thread's namespace.
+    ///
+    /// # Errors
+    /// When `/proc` isn't mounted.
+    pub fn current() -> Result<Self, LabError> {
+        Self::at(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    /// The namespace `ip netns` knows by `name`.
+    ///
+    /// # Errors
+    /// When there is none, or it was made in a mount namespace this process is not in.
+    pub fn open(name: &str) -> Result<Self, LabError> {
+        Self::at(&path_of(name))
+    }
+
+    pub(crate) fn at(path: &Path) -> Result<Self, LabError> {
+        let doing = || LabError::system(format!("opening network namespace {}", path.display()));
+        let file = File::open(path).map_err(doing())?;
+        let meta = file.metadata().map_err(doing())?;
+        Ok(Self { id: NamespaceId::of(&meta), file })
+    }
+
+    /// Makes a namespace with its loopback up, and binds it to `name`.
+    ///
+    /// # Errors
+    /// When the name is taken or the kernel refuses.
+    pub fn create(name: &str) -> Result<Self, LabError> {
+        let path = path_of(name);
+        fs::create_dir_all(NAMES).map_err(LabError::system(format!("making {NAMES}")))?;
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&path);
+        match made {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(LabError::NamespaceExists(name.to_owned()));
+            }
+            other => other.map_err(LabError::system(format!("making {}", path.display())))?,
+        };
+        let bound = on_a_thread(|| {
+            // SAFETY: changes the namespace of this thread only, which ends with the closure.
+            check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            mount(Some(Path::new("/proc/thread-self/ns/net")), &path, libc::MS_BIND)
+        });
+        if let Err(e) = bound {
+            // The bind may have failed only: without a mount this is an ordinary empty file.
+            let _ = fs::remove_file(&path);
+            return Err(LabError::system(format!("making network namespace {name}"))(e));
+        }
+        Self::open(name)
+    }
+
+    /// Whether `ip netns` knows a namespace by this name.
+    #[must_use]
+    pub fn exists(name: &str) -> bool {
+        path_of(name).symlink_metadata().is_ok()
+    }
+
+    /// Takes the name away; the namespace itself ends when nothing is left in it. A name that is gone already
+    /// is no error.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn remove(name: &str) -> Result<(), LabError> {
+        let path = path_of(name);
+        let Ok(target) = CString::new(path.as_os_str().as_encoded_bytes()) else { return Ok(()) };
+        // SAFETY: a live string with its closing zero. A failure means that nothing is mounted here (made in
+        // another mount namespace, or a run that died between the two steps): the file then goes all the same,
+        // and with it, the kernel takes away what other mount namespaces have on it.
+        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(LabError::system(format!("removing network namespace {name}"))(e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there belong
+    /// to the namespace and keep working from any thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses to let the thread in.
+    ///
+    /// # Panics
+    /// When `f` panics.
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+        on_a_thread(|| {
+            enter(self.as_fd())?;
+            Ok(f())
+        })
+        .map_err(LabError::system("entering a network namespace"))
+    }
+
+    /// What identifies this namespace.
+    #[must_use]
+    pub const fn id(&self) -> NamespaceId {
+        self.id
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The path `ip netns` uses for a name.
+pub fn path_of(name: &str) -> PathBuf {
+    Path::new(NAMES).join(name)
+}
+
+/// Moves the calling thread into a network namespace. Safe between fork and exec.
+pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// `mount(2)` without a type or options.
+pub(crate) fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::from);
+    let (source, target) = (source.map(c).transpose()?, c(target)?);
+    let source = source.as_ref().map_or(std::ptr::null(), |s| s.as_ptr());
+    // SAFETY: both strings live until the call returns; a bind or a change of propagation takes no type or data.
+    check(unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
+}
+
+/// The result of a system call that reports failure as -1 and `errno`.
+pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Runs `f` on a thread of its own, so that a change of namespace ends with it.
+pub(crate) fn on_a_thread<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, f)?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}

@@ -1,0 +1,38 @@
+//! Settings of a new namespace that keep the kernel's own traffic off the lab's wires.
+
+use std::fs;
+use std::path::Path;
+
+/// Settings are written from inside the namespace. One that can't be written (a container may mount `/proc/sys`
+/// read-only) is left: the lab works all the same, with a few packets of the kernel's own.
+fn set(path: &str, value: &str) {
+    let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
+}
+
+/// For interfaces made here from now on: no IPv6 at all, so none of its own packets either.
+pub fn without_ipv6() {
+    set("ipv6/conf/default/disable_ipv6", "1");
+}
+
+/// For interfaces made here from now on: IPv6 with the addresses they are given, without asking for routers and
+/// without probing for duplicates.
+pub fn with_fixed_ipv6() {
+    for (setting, value) in [
+        ("disable_ipv6", "0"),
+        ("accept_ra", "0"),
+        ("autoconf", "0"),
+        ("router_solicitations", "0"),
+        ("accept_dad", "0"),
+    ] {
+        set(&format!("ipv6/conf/default/{setting}"), value);
+    }
+}
+
+/// Lets every user of the host ping without privileges.
+pub fn ping_for_all() {
+    set("ipv4/ping_group_range", "0 2147483647");
+    // Inside a user namespace only the groups that are mapped into it may be named.
+    if fs::read_to_string("/proc/sys/net/ipv4/ping_group_range").is_ok_and(|r| r.starts_with('1')) {
+        set("ipv4/ping_group_range", "0 0");
+    }
+}
