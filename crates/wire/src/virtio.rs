@@ -108,3 +108,77 @@ impl Header {
         [self.flags, self.kind, a, b, c, d, e, f, g, h]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_packet::Pool;
+
+    /// TCP over IPv4 with 250 bytes of payload, the IP checksum apart.
+    fn frame() -> Vec<u8> {
+        let mut frame = vec![0; 304];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14..18].copy_from_slice(&[0x45, 0, 1, 34]);
+        (frame[23], frame[46]) = (6, 0x50);
+        frame
+    }
+
+    fn read(header: &[u8]) -> Result<Meta, VirtioError> {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let packet = pool.insert(&frame()).unwrap();
+        let (meta, frame) = pool.parts_mut(packet);
+        Header::read(header, meta, frame)?;
+        Ok(*meta)
+    }
+
+    #[test]
+    fn reads_and_writes() {
+        const UNKNOWN: u8 = Checksum::Unknown as u8;
+        const PARTIAL: u8 = Checksum::Partial as u8;
+        const VERIFIED: u8 = Checksum::Verified as u8;
+        // (read; checksum, its place, kind, size, segments, header length; written)
+        let table = [
+            ([0; 10], (UNKNOWN, 0, 0), (0, 0, 1, 0), [0; 10]),
+            ([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], (VERIFIED, 0, 0), (0, 0, 1, 0), [0; 10]),
+            (
+                [1, 0, 9, 9, 9, 9, 34, 0, 16, 0],
+                (PARTIAL, 34, 16),
+                (0, 0, 1, 0),
+                [1, 0, 0, 0, 0, 0, 34, 0, 16, 0],
+            ),
+            // A train: the lying header length and checksum place are replaced, the ECN bit is dropped.
+            (
+                [1, 0x81, 1, 0, 100, 0, 2, 0, 2, 0],
+                (PARTIAL, 34, 16),
+                (1, 100, 3, 54),
+                [1, 1, 54, 0, 100, 0, 34, 0, 16, 0],
+            ),
+            // A train of one segment is an ordinary packet.
+            (
+                [1, 1, 54, 0, 250, 0, 34, 0, 16, 0],
+                (PARTIAL, 34, 16),
+                (0, 0, 1, 0),
+                [1, 0, 0, 0, 0, 0, 34, 0, 16, 0],
+            ),
+        ];
+        for (bytes, checksum, train, written) in table {
+            let meta = read(&bytes).unwrap();
+            assert_eq!((meta.checksum, meta.csum_start, meta.csum_offset), checksum, "{bytes:?}");
+            assert_eq!((meta.gso, meta.gso_size, meta.segments, meta.header_len), train, "{bytes:?}");
+            assert_eq!(Header::write(&meta), written, "{bytes:?}");
+            // With the number of merged buffers behind it.
+            assert_eq!(read(&[&bytes[..], &[1, 0]].concat()).unwrap(), meta);
+        }
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit_the_frame() {
+        assert_eq!(read(&[0; 9]), Err(VirtioError::Short(9)));
+        let outside = ChecksumError { start: 287, offset: 16, len: 304 };
+        assert_eq!(read(&[1, 0, 0, 0, 0, 0, 0x1f, 1, 16, 0]), Err(outside.into()));
+        assert!(read(&[1, 0, 0, 0, 0, 0, 0x1e, 1, 16, 0]).is_ok());
+        assert_eq!(read(&[0, 3, 0, 0, 100, 0, 0, 0, 0, 0]), Err(TrainError::Kind(3).into()));
+        let size = TrainError::Size { gso_size: 0, payload: 250 };
+        assert_eq!(read(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(size.into()));
+    }
+}
