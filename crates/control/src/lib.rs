@@ -1,1 +1,21 @@
-//! The API of a running instance and its client.
+//! The API of a running instance, and its client.
+//!
+//! An instance answers HTTP with JSON on a Unix socket of its own in [`directory`], which only its user can open.
+//! The socket disappears with the instance; what a killed one left behind is removed by the next [`list`].
+//! The API is described by the OpenAPI document it serves, `GET /v1/openapi.json`.
+#![forbid(unsafe_code)]
+
+mod changes;
+mod client;
+mod instance;
+mod place;
+mod problem;
+mod routes;
+mod server;
+
+pub use client::{Client, ClientError, list};
+pub use instance::{Info, Instance, Link, LinkPage, SetError};
+pub use place::{Found, PlaceError, directory};
+pub use problem::Problem;
+pub use routes::openapi;
+pub use server::{Server, StartError};

@@ -1,0 +1,81 @@
+//! The body of a change: a JSON object of key and text, in the order given.
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use std::fmt;
+
+/// Highest number of settings that one request changes: more than a link has.
+const MAX_CHANGES: usize = 64;
+
+/// Pairs of key and text, each key once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changes(pub Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Changes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = Changes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of settings, such as {\"rate\": \"5 Mbit/s\", \"delay\": \"40 ms\"}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Changes, A::Error> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if pairs.iter().any(|(known, _)| *known == key) {
+                return Err(Error::custom(format!("\"{key}\" is given twice")));
+            }
+            if pairs.len() == MAX_CHANGES {
+                return Err(Error::custom(format!("at most {MAX_CHANGES} settings in one request")));
+            }
+            let value: serde_json::Value = map.next_value()?;
+            let serde_json::Value::String(text) = value else {
+                return Err(Error::custom(format!("\"{key}\" has to be text, such as \"5 Mbit/s\"")));
+            };
+            pairs.push((key, text));
+        }
+        Ok(Changes(pairs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Vec<(String, String)>, String> {
+        serde_json::from_str::<Changes>(text).map(|c| c.0).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn order_is_kept_and_mistakes_are_named() {
+        let pairs = read(r#"{"rate": "5 Mbit/s", "delay": "40 ms"}"#).unwrap();
+        assert_eq!(pairs, [("rate".into(), "5 Mbit/s".into()), ("delay".into(), "40 ms".into())]);
+        assert_eq!(read("{}").unwrap(), []);
+        let mistakes = [
+            (r#"{"rate": "1", "rate": "2"}"#, "\"rate\" is given twice"),
+            (r#"{"rate": 5}"#, "\"rate\" has to be text"),
+            (r#"["rate"]"#, "expected an object of settings"),
+            (r#"{"rate": "#, "EOF"),
+        ];
+        for (text, expected) in mistakes {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        let many: Vec<String> = (0..=MAX_CHANGES).map(|i| format!("\"{i}\": \"x\"")).collect();
+        assert!(read(&format!("{{{}}}", many.join(","))).unwrap_err().contains("at most 64"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,200}") {
+            let _ = read(&text);
+        }
+    }
+}

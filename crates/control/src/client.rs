@@ -1,0 +1,232 @@
+//! Finds running instances and asks them.
+
+use crate::place::{self, Found, PlaceError};
+use crate::{Info, Link, LinkPage, Problem};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+
+/// How long an answer may take.
+const ANSWER_TIME: Duration = Duration::from_secs(15);
+/// Highest length of an answer, in bytes: the statistics of a million links are smaller.
+const MAX_ANSWER: usize = 1 << 30;
+/// What may stand in a path as it is (RFC 3986, section 2.3).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Asks one running instance; each call waits for its answer.
+#[derive(Debug)]
+pub struct Client {
+    found: Found,
+    runtime: Runtime,
+}
+
+/// Why an instance could not be asked.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// No instance runs.
+    #[error("no instance is running here ({}); `longwire run` starts one", .0.display())]
+    NoneRunning(PathBuf),
+    /// No instance of that name runs.
+    #[error("no instance \"{wanted}\" is running; there is {running}")]
+    NotRunning {
+        /// What was asked for.
+        wanted: String,
+        /// Those that run.
+        running: String,
+    },
+    /// More than one could be meant.
+    #[error("which instance? There are {0}")]
+    Several(String),
+    /// The directory of the sockets can't be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The instance does not answer as one should.
+    #[error("{} does not answer: {reason}", path.display())]
+    Silent {
+        /// Its socket.
+        path: PathBuf,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The instance refused.
+    #[error("{0}")]
+    Refused(Box<Problem>),
+}
+
+/// The instances that run, by name; sockets on which nobody answers are removed.
+///
+/// # Errors
+/// If the directory can't be read. A missing one is an empty one.
+pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
+    let runtime = runtime(directory)?;
+    let mut found = place::sockets(directory)?;
+    found.retain(|found| match runtime.block_on(UnixStream::connect(&found.path)) {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Another client may have removed it just now.
+            let _ = std::fs::remove_file(&found.path);
+            false
+        }
+        // Ended just now, or a file that is not ours to judge; a full queue of connections is a sign of life.
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    });
+    Ok(found)
+}
+
+impl Client {
+    /// Chooses the instance `wanted`, given as its name, its process number or both as `name-number`; or the only one.
+    ///
+    /// # Errors
+    /// If there is none, or more than one could be meant; the error lists them.
+    pub fn connect(directory: &Path, wanted: Option<&str>) -> Result<Self, ClientError> {
+        let mut running = list(directory)?;
+        if running.is_empty() {
+            return Err(ClientError::NoneRunning(directory.into()));
+        }
+        if let Some(wanted) = wanted {
+            let all = names(&running);
+            running.retain(|f| f.name == wanted || f.pid.to_string() == wanted || full_name(f) == wanted);
+            if running.is_empty() {
+                return Err(ClientError::NotRunning { wanted: wanted.into(), running: all });
+            }
+        }
+        if running.len() > 1 {
+            return Err(ClientError::Several(names(&running)));
+        }
+        let runtime = runtime(directory)?;
+        Ok(Self { found: running.remove(0), runtime })
+    }
+
+    /// The chosen instance.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Which instance it is.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn instance(&self) -> Result<Info, ClientError> {
+        self.ask(Method::GET, "/v1/instance", None)
+    }
+
+    /// Everything it counts.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn stats(&self) -> Result<serde_json::Value, ClientError> {
+        self.ask(Method::GET, "/v1/stats", None)
+    }
+
+    /// Up to `count` links, from place `from` in the plan.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn links(&self, from: usize, count: usize) -> Result<LinkPage, ClientError> {
+        self.ask(Method::GET, &format!("/v1/links?from={from}&count={count}"), None)
+    }
+
+    /// One link.
+    ///
+    /// # Errors
+    /// If there is no such link, or the instance does not answer.
+    pub fn link(&self, name: &str) -> Result<Link, ClientError> {
+        self.ask(Method::GET, &link_path(name), None)
+    }
+
+    /// Changes a link: all of `changes`, pairs of key and text, or none. Returns the link after the change.
+    ///
+    /// # Errors
+    /// If there is no such link, a change is refused, or the instance does not answer.
+    pub fn set(&self, link: &str, changes: &[(String, String)]) -> Result<Link, ClientError> {
+        // Written pair by pair, so that a key that is given twice reaches the instance twice and is refused.
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();
+        let body = format!("{{{}}}", pairs.join(","));
+        self.ask(Method::PATCH, &link_path(link), Some(body))
+    }
+
+    /// Asks it to end.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn stop(&self) -> Result<(), ClientError> {
+        self.exchange(Method::POST, "/v1/stop", None).map(drop)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<T, ClientError> {
+        let answer = self.exchange(method, path, body)?;
+        serde_json::from_slice(&answer).map_err(|e| self.silent(format!("its answer can't be read: {e}")))
+    }
+
+    /// Sends a request and returns the answer's body, or the problem it tells of.
+    fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "longwire")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body.unwrap_or_default())))
+            .map_err(|e| self.silent(e.to_string()))?;
+        let answer = self
+            .runtime
+            .block_on(async { tokio::time::timeout(ANSWER_TIME, send(&self.found.path, request)).await });
+        let late = || self.silent(format!("nothing came within {} s", ANSWER_TIME.as_secs()));
+        let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(reason.to_string()))?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Err(ClientError::Refused(problem.into())),
+            Err(_) => Err(self.silent(format!("it sent status {status} and no reason"))),
+        }
+    }
+
+    fn silent(&self, reason: String) -> ClientError {
+        ClientError::Silent { path: self.found.path.clone(), reason }
+    }
+}
+
+type SendError = Box<dyn std::error::Error + Send + Sync>;
+
+async fn send(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
+    let stream = UnixStream::connect(path).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let driver = tokio::spawn(connection);
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await?.to_bytes();
+    driver.abort();
+    Ok((status, body))
+}
+
+fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|e| ClientError::Silent { path: directory.into(), reason: e.to_string() })
+}
+
+fn link_path(name: &str) -> String {
+    format!("/v1/links/{}", utf8_percent_encode(name, UNRESERVED))
+}
+
+fn full_name(found: &Found) -> String {
+    format!("{}-{}", found.name, found.pid)
+}
+
+fn names(found: &[Found]) -> String {
+    found.iter().map(full_name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,138 @@
+//! Errors as the API sends them: problem details of RFC 9457.
+
+use crate::SetError;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// Why a request was refused (RFC 9457, media type `application/problem+json`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// Always `about:blank`: the status says of which kind it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    #[schema(example = "Not Found")]
+    pub title: String,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    pub status: u16,
+    /// What is wrong, and the mend.
+    #[schema(example = "there is no link \"upp\"; did you mean \"up\"?")]
+    pub detail: String,
+    /// The key of the request that is wrong, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What was probably meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl Problem {
+    /// A problem with this status and explanation.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            kind: "about:blank".into(),
+            title: status.canonical_reason().unwrap_or("Error").into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            key: None,
+            suggestion: None,
+        }
+    }
+
+    /// Names the key that is wrong.
+    pub(crate) fn at_key(mut self, key: &str) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Adds the one of `known` that `given` was probably meant to be.
+    pub(crate) fn suggest<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a String>) -> Self {
+        if let Some(meant) = nearest(given, known) {
+            self.detail += &format!("; did you mean \"{meant}\"?");
+            self.suggestion = Some(meant.clone());
+        }
+        self
+    }
+
+    /// The problem that an instance's refusal to change a link makes.
+    pub(crate) fn from_set(error: &SetError, links: &[String]) -> Self {
+        let problem = |status| Self::new(status, error.to_string());
+        match error {
+            SetError::UnknownLink(link) => problem(StatusCode::NOT_FOUND).suggest(link, links),
+            SetError::UnknownKey { key, known } => {
+                problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key).suggest(key, known)
+            }
+            SetError::Value { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
+            SetError::Unavailable(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = [(header::CONTENT_TYPE, "application/problem+json")];
+        (status, headers, axum::Json(self)).into_response()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The name nearest to `given`, if one is near: at most a third of it, and at least one letter, may differ.
+fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
+    let length = given.chars().count();
+    // Distance takes quadratic time, and nobody mistypes a name of a kilobyte.
+    if length > 100 {
+        return None;
+    }
+    let bound = (length / 3).max(1);
+    let near =
+        known.into_iter().filter(|name| name.len().abs_diff(given.len()) <= 4 * bound).filter_map(|name| {
+            let distance = strsim::damerau_levenshtein(given, name);
+            (distance <= bound).then_some((distance, name))
+        });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let known = ["up".to_string(), "down".into(), "dsl[17].up".into()];
+        let cases = [
+            ("upp", Some("up")),
+            ("donw", Some("down")),
+            ("dsl[71].up", Some("dsl[17].up")),
+            ("sideways", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(nearest(given, &known).map(String::as_str), expected, "{given}");
+        }
+        assert_eq!(nearest(&"u".repeat(1000), &known), None);
+    }
+
+    #[test]
+    fn refusals_become_problems() {
+        let links = ["up".to_string()];
+        let problem = Problem::from_set(&SetError::UnknownLink("upp".into()), &links);
+        assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
+        let known = vec!["rate".to_string(), "delay".into()];
+        let problem = Problem::from_set(&SetError::UnknownKey { key: "dealy".into(), known }, &links);
+        assert_eq!(problem.detail, "a link has no \"dealy\"; it has rate, delay; did you mean \"delay\"?");
+        assert_eq!((problem.status, problem.key.as_deref()), (422, Some("dealy")));
+        let problem = Problem::from_set(&SetError::Unavailable("it is stopping".into()), &links);
+        assert_eq!(problem.status, 503);
+    }
+}

@@ -1,0 +1,91 @@
+//! An instance that only remembers what it is told, and a directory for its socket.
+
+use longwire_control::{Instance, Link, SetError};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub struct Fake {
+    name: String,
+    settings: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
+    pub stopped: AtomicBool,
+    /// Panic when asked for statistics.
+    pub broken: AtomicBool,
+}
+
+const LINKS: [&str; 3] = ["up", "down", "dsl/17 ä?"];
+
+impl Fake {
+    pub fn named(name: &str) -> Arc<Self> {
+        let pairs = [("rate", "10 Mbit/s"), ("delay", "20 ms"), ("loss", "2 %")];
+        let one: BTreeMap<_, _> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let settings = LINKS.iter().map(|name| (name.to_string(), one.clone())).collect();
+        let (stopped, broken) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { name: name.into(), settings: Mutex::new(settings), stopped, broken })
+    }
+}
+
+impl Instance for Fake {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn stats(&self) -> Value {
+        assert!(!self.broken.load(Ordering::SeqCst), "this instance was told to fail");
+        json!({"in": 10, "out": 9, "dropped": 1})
+    }
+
+    fn link_names(&self) -> Arc<[String]> {
+        LINKS.map(String::from).into()
+    }
+
+    fn link(&self, name: &str) -> Option<Link> {
+        let settings = self.settings.lock().unwrap().get(name)?.clone();
+        Some(Link { name: name.into(), settings, stats: json!({"in": 5, "out": 4}) })
+    }
+
+    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError> {
+        let mut all = self.settings.lock().unwrap();
+        let settings = all.get_mut(link).ok_or_else(|| SetError::UnknownLink(link.into()))?;
+        for (key, text) in changes {
+            if !settings.contains_key(key) {
+                let known = settings.keys().cloned().collect();
+                return Err(SetError::UnknownKey { key: key.clone(), known });
+            }
+            if !text.starts_with(|c: char| c.is_ascii_digit()) {
+                let reason = format!("\"{text}\" is not a time such as \"25 ms\"");
+                return Err(SetError::Value { key: key.clone(), reason });
+            }
+        }
+        settings.extend(changes.iter().cloned());
+        drop(all);
+        self.link(link).ok_or_else(|| SetError::UnknownLink(link.into()))
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A directory of this test's own, not yet made, removed at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("longwire-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
