@@ -25,13 +25,13 @@ fn replays_the_corpora() {
     assert!(frames.len() >= 10);
     for (path, bytes) in frames {
         println!("{}", path.display());
-        exercise::frame(&bytes);
+        exercise::frame::run(&bytes);
     }
     let headers = corpus("virtio");
     assert!(headers.len() >= 6);
     for (path, bytes) in headers {
         println!("{}", path.display());
-        exercise::virtio(&mut pool(), &bytes);
+        exercise::virtio::run(&mut pool(), &bytes);
     }
 }
 
@@ -60,12 +60,12 @@ proptest! {
 
     #[test]
     fn random_frames_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        exercise::frame(&bytes);
+        exercise::frame::run(&bytes);
     }
 
     #[test]
     fn mutated_frames_are_read(bytes in mutated("frame")) {
-        exercise::frame(&bytes);
+        exercise::frame::run(&bytes);
     }
 }
 
@@ -74,11 +74,11 @@ proptest! {
 
     #[test]
     fn random_headers_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        exercise::virtio(&mut pool(), &bytes);
+        exercise::virtio::run(&mut pool(), &bytes);
     }
 
     #[test]
     fn mutated_headers_are_read(bytes in mutated("virtio")) {
-        exercise::virtio(&mut pool(), &bytes);
+        exercise::virtio::run(&mut pool(), &bytes);
     }
 }

@@ -1,0 +1,55 @@
+//! What must hold for any bytes as a frame; also the fuzz target of this name.
+
+use longwire_wire::{
+    Addresses, Arp, Ethernet, Icmp, Ipv4, Ipv6, Tcp, Udp, addresses, ethertype, l3_offset, protocol,
+};
+
+/// Reads every view that `frame` may hold. None panics, and what they say agrees.
+pub fn run(frame: &[u8]) {
+    let offset = l3_offset(frame);
+    assert!(offset <= frame.len());
+    let found = addresses(frame);
+    let Ok(ethernet) = Ethernet::check(frame) else {
+        assert_eq!(found, Addresses::Other);
+        return;
+    };
+    assert_eq!(frame.len() - ethernet.payload().len(), offset);
+    let is_tagged = ethernet.tags()[0].is_some();
+    let _ = (
+        ethernet.destination(),
+        ethernet.source(),
+        Arp::check(ethernet.payload()).map(|arp| (arp.sender(), arp.target())),
+    );
+    match (found, ethernet.ethertype()) {
+        (Addresses::V4 { source, destination }, ethertype::IPV4) => {
+            assert!(!is_tagged);
+            // The view asks more of the header: its total length must be possible.
+            if let Ok(ip) = Ipv4::check(ethernet.payload()) {
+                assert_eq!((ip.source(), ip.destination()), (source, destination));
+            }
+        }
+        (Addresses::V6 { source, destination }, ethertype::IPV6) => {
+            assert!(!is_tagged);
+            let ip = Ipv6::check(ethernet.payload()).expect("addresses were found");
+            assert_eq!((ip.source(), ip.destination()), (source, destination));
+        }
+        (Addresses::Other, _) => {}
+        (found, ethertype) => panic!("{found:?} in EtherType {ethertype:#x}"),
+    }
+    if let Ok(ip) = Ipv4::check(ethernet.payload()) {
+        transport(ip.protocol(), ip.payload());
+    }
+    if let Ok(ip) = Ipv6::check(ethernet.payload())
+        && let Some(found) = ip.transport()
+    {
+        transport(found.protocol, &ethernet.payload()[found.offset..]);
+    }
+}
+
+fn transport(number: u8, bytes: &[u8]) {
+    match number {
+        protocol::TCP => drop(Tcp::check(bytes).map(|tcp| (tcp.options().len(), tcp.payload().len()))),
+        protocol::UDP => drop(Udp::check(bytes).map(|udp| (udp.payload().len(), udp.checksum()))),
+        _ => drop(Icmp::check(bytes).map(|icmp| (icmp.kind(), icmp.payload().len()))),
+    }
+}
