@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::namespace::{check, enter};
 use crate::netlink::{LinkChange, Netlink, interface_index};
-use crate::{Cidr, LabError, Mac, Namespace, Route, offload};
+use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
 pub const INTERFACE: &str = "eth0";
@@ -171,7 +171,8 @@ impl Host {
         &self.namespace
     }
 
-    /// Runs `f` on a new thread inside the host and waits for it.
+    /// Runs `f` on a new thread inside the host and waits for it. It has the host's network, but sees this
+    /// process's files: names of hosts resolve in a [`Host::command`] only.
     ///
     /// # Errors
     /// When the kernel refuses to let the thread in.
@@ -214,6 +215,9 @@ impl Host {
             let name = &self.state.interface;
             let mut netlink = Netlink::open().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
+            if self.state.namespace.is_none() {
+                quiet::without_ipv6_on(name);
+            }
             if spec.wiring == (Wiring::Veth { offload: false }) {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }

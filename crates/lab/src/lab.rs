@@ -289,9 +289,9 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
         let has_v6 = host.spec.addresses.iter().any(|a| a.address().is_ipv6());
         Namespace::create(name)?.run(|| {
             if has_v6 {
-                quiet::with_fixed_ipv6()
+                quiet::with_fixed_ipv6();
             } else {
-                quiet::without_ipv6()
+                quiet::without_ipv6();
             }
             quiet::ping_for_all();
             loopback_up()

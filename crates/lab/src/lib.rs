@@ -11,6 +11,7 @@
 
 mod address;
 mod error;
+mod exec_net;
 mod firewall;
 mod host;
 mod lab;
@@ -20,10 +21,14 @@ mod netlink;
 mod offload;
 mod processes;
 mod quiet;
+mod relay;
+mod resolver;
 mod state;
+pub mod traffic;
 
 pub use address::{Cidr, Mac, Route};
 pub use error::LabError;
+pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use namespace::{Namespace, NamespaceId};

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::namespace::{NAMES, Namespace, NamespaceId};
+use crate::netlink::{Netlink, interface_index};
 use crate::state::{Guard, ROOT, write_whole};
 use crate::{Cidr, LabError, firewall};
 
@@ -51,7 +52,7 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
         return Shared::default().write(id, guard);
     };
     machine.run(|| {
-        let closed = firewall::close(instance);
+        let closed = firewall::close(instance).and(delete_link(&forwarding.uplink));
         let mut shared = Shared::read(id)?;
         shared.users.retain(|user| user != instance);
         if shared.users.is_empty() {
@@ -60,6 +61,14 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
         shared.write(id, guard)?;
         closed
     })?
+}
+
+/// The name is this run's while its state stands, so an interface of this name is, too.
+fn delete_link(name: &str) -> Result<(), LabError> {
+    let Ok(index) = interface_index(name) else { return Ok(()) };
+    Netlink::open()
+        .and_then(|mut netlink| netlink.delete_link(index))
+        .map_err(LabError::system(format!("removing interface {name}")))
 }
 
 /// Values from before, kept while somebody uses forwarding in one namespace.

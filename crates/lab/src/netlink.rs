@@ -11,9 +11,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::{Cidr, Mac, Route};
 
-/// Longest name of an interface, in bytes (`IFNAMSIZ` less the closing zero).
-pub const MAX_INTERFACE_NAME: usize = 15;
-
 const HEADER: usize = size_of::<libc::nlmsghdr>();
 /// Length of `struct rtmsg`.
 const ROUTE_HEADER: usize = 12;
@@ -182,15 +179,15 @@ impl Netlink {
                 unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
             let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
             let mut rest = &buffer[..n];
-            while let Some((kind, flags, seq, body, tail)) = split_message(rest) {
+            while let Some((reply, tail)) = split_reply(rest) {
                 rest = tail;
-                if seq != sequence {
+                if reply.sequence != sequence {
                     continue;
                 }
-                match libc::c_int::from(kind) {
-                    libc::NLMSG_ERROR => return acknowledgement(flags, body),
+                match libc::c_int::from(reply.kind) {
+                    libc::NLMSG_ERROR => return acknowledgement(reply.flags, reply.body),
                     libc::NLMSG_DONE => return Ok(()),
-                    _ => each(kind, body),
+                    _ => each(reply.kind, reply.body),
                 }
             }
         }
@@ -212,12 +209,21 @@ const fn family(address: IpAddr) -> u8 {
     }
 }
 
-/// (type, flags, sequence, body, what follows) of the first message of a datagram.
-fn split_message(bytes: &[u8]) -> Option<(u16, u16, u32, &[u8], &[u8])> {
+/// One message of a datagram.
+struct Reply<'a> {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    body: &'a [u8],
+}
+
+/// The first message of a datagram, and what follows it.
+fn split_reply(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
     let length = u32_at(bytes, 0)? as usize;
     let body = bytes.get(HEADER..length)?;
     let tail = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    Some((u16_at(bytes, 4)?, u16_at(bytes, 6)?, u32_at(bytes, 8)?, body, tail))
+    let (kind, flags, sequence) = (u16_at(bytes, 4)?, u16_at(bytes, 6)?, u32_at(bytes, 8)?);
+    Some((Reply { kind, flags, sequence, body }, tail))
 }
 
 /// (type, value) of each attribute.
@@ -360,10 +366,10 @@ mod tests {
         let mut m = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE);
         m.nested(7, |m| m.attribute(9, b"abc"));
         let bytes = m.finish(5);
-        let (kind, flags, sequence, body, tail) = split_message(&bytes).unwrap();
-        assert_eq!((kind, sequence, tail), (libc::RTM_NEWLINK, 5, &[][..]));
-        assert_eq!(i32::from(flags), libc::NLM_F_CREATE | libc::NLM_F_REQUEST);
-        let outer: Vec<_> = attributes(body).collect();
+        let (reply, tail) = split_reply(&bytes).unwrap();
+        assert_eq!((reply.kind, reply.sequence, tail), (libc::RTM_NEWLINK, 5, &[][..]));
+        assert_eq!(i32::from(reply.flags), libc::NLM_F_CREATE | libc::NLM_F_REQUEST);
+        let outer: Vec<_> = attributes(reply.body).collect();
         assert_eq!(outer.len(), 1);
         assert_eq!(outer[0].0, 7);
         assert_eq!(attributes(outer[0].1).collect::<Vec<_>>(), [(9, &b"abc"[..])]);
@@ -376,7 +382,7 @@ mod tests {
         m.attribute(libc::RTA_DST, &[10, 1, 2, 0]);
         let bytes = m.finish(1);
         for length in 0..bytes.len() {
-            assert!(split_message(&bytes[..length]).is_none());
+            assert!(split_reply(&bytes[..length]).is_none());
             destination(&bytes[..length]);
             let _ = acknowledgement(u16::MAX, &bytes[..length]);
         }

@@ -14,6 +14,11 @@ pub fn without_ipv6() {
     set("ipv6/conf/default/disable_ipv6", "1");
 }
 
+/// The same for one interface that is there and not yet up.
+pub fn without_ipv6_on(interface: &str) {
+    set(&format!("ipv6/conf/{interface}/disable_ipv6"), "1");
+}
+
 /// For interfaces made here from now on: IPv6 with the addresses they are given, without asking for routers and
 /// without probing for duplicates.
 pub fn with_fixed_ipv6() {

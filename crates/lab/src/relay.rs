@@ -1,0 +1,247 @@
+//! A small relay for name queries, at the far end of `exec`: for machines whose name server listens on the
+//! loopback only, where it can't be reached through the link, and answers nobody but this machine.
+//!
+//! It doesn't look into queries or answers; it passes them on, one socket a query, so that answers can't be mixed up.
+#![allow(unsafe_code)]
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Queries under way at once; beyond, the oldest is given up.
+const MAX_QUERIES: usize = 256;
+/// TCP connections at once; beyond, they are closed at once.
+const MAX_CONNECTIONS: usize = 32;
+/// How long an answer is waited for. Programs ask again after 5 s.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Largest message over UDP, RFC 6891 section 6.2.3 with room to spare.
+const MAX_MESSAGE: usize = 65_535;
+
+/// A relay that runs until dropped.
+#[derive(Debug)]
+pub struct Relay {
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Listens at `at`, UDP and TCP, and asks `servers` in their order, all from the calling thread's namespace.
+    pub fn start(at: SocketAddr, servers: Vec<SocketAddr>) -> io::Result<Self> {
+        Self::serve(UdpSocket::bind(at)?, TcpListener::bind(at)?, servers)
+    }
+
+    fn serve(udp: UdpSocket, tcp: TcpListener, servers: Vec<SocketAddr>) -> io::Result<Self> {
+        udp.set_nonblocking(true)?;
+        tcp.set_nonblocking(true)?;
+        // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nothing else owns.
+        let stop = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut service = Service { stop: stop.try_clone()?, udp, tcp, servers, queries: Vec::new() };
+        let thread = std::thread::Builder::new().name("names".to_owned()).spawn(move || service.run())?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: eight live bytes, as eventfd(2) wants; writing the first one can't block.
+        unsafe { libc::write(self.stop.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        if let Some(thread) = self.thread.take() {
+            // A relay that has panicked serves nobody any more; that is all there is to it.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Query {
+    socket: UdpSocket,
+    client: SocketAddr,
+    message: Vec<u8>,
+    /// Place of the server that was asked.
+    server: usize,
+    deadline: Instant,
+}
+
+struct Service {
+    stop: OwnedFd,
+    udp: UdpSocket,
+    tcp: TcpListener,
+    servers: Vec<SocketAddr>,
+    /// In the order of their deadlines, as all wait equally long.
+    queries: Vec<Query>,
+}
+
+impl Service {
+    fn run(&mut self) {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let mut buffer = vec![0; MAX_MESSAGE];
+        loop {
+            let ready = self.wait();
+            if ready[0] {
+                return;
+            }
+            if ready[1] {
+                self.take_queries(&mut buffer);
+            }
+            if ready[2] {
+                self.take_connections(&connections);
+            }
+            self.pass_answers(&ready[3..], &mut buffer);
+        }
+    }
+
+    /// Which of stop, UDP, TCP and the queries' sockets have something to read.
+    fn wait(&self) -> Vec<bool> {
+        let fixed = [self.stop.as_raw_fd(), self.udp.as_raw_fd(), self.tcp.as_raw_fd()];
+        let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_raw_fd()));
+        let mut polls: Vec<_> =
+            all.map(|fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        let timeout = self.queries.first().map_or(-1, |first| {
+            let left = first.deadline.saturating_duration_since(Instant::now());
+            // At most ten seconds, which fits; one more, so as not to wake just before.
+            left.as_millis() as libc::c_int + 1
+        });
+        // SAFETY: pointer and count describe live pollfds.
+        unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, timeout) };
+        polls.iter().map(|p| p.revents != 0).collect()
+    }
+
+    fn take_queries(&mut self, buffer: &mut [u8]) {
+        while let Ok((n, client)) = self.udp.recv_from(buffer) {
+            let deadline = Instant::now() + PATIENCE;
+            let message = buffer[..n].to_vec();
+            if let Some(query) = self.ask(client, message, 0, deadline) {
+                if self.queries.len() == MAX_QUERIES {
+                    // The places of those that are ready shift by this; reading one that isn't does no harm.
+                    self.queries.remove(0);
+                }
+                self.queries.push(query);
+            }
+        }
+    }
+
+    /// Asks the first server from place `from` on that takes the query.
+    fn ask(&self, client: SocketAddr, message: Vec<u8>, from: usize, deadline: Instant) -> Option<Query> {
+        let (server, socket) =
+            (from..self.servers.len()).find_map(|i| Some((i, send_to(self.servers[i], &message).ok()?)))?;
+        Some(Query { socket, client, message, server, deadline })
+    }
+
+    fn pass_answers(&mut self, ready: &[bool], buffer: &mut [u8]) {
+        let now = Instant::now();
+        for (i, query) in std::mem::take(&mut self.queries).into_iter().enumerate() {
+            let answer =
+                if ready.get(i).copied().unwrap_or(false) { query.socket.recv(buffer) } else { Ok(0) };
+            match answer {
+                Ok(0) if query.deadline > now => self.queries.push(query),
+                Ok(0) => {}
+                // A client that is gone needs no answer.
+                Ok(n) => drop(self.udp.send_to(&buffer[..n], query.client)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.queries.push(query),
+                Err(_) => {
+                    // Refused: nobody listens there.
+                    let Query { client, message, server, deadline, .. } = query;
+                    self.queries.extend(self.ask(client, message, server + 1, deadline));
+                }
+            }
+        }
+    }
+
+    fn take_connections(&self, connections: &Arc<AtomicUsize>) {
+        while let Ok((client, _)) = self.tcp.accept() {
+            if connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+                continue;
+            }
+            let servers = self.servers.clone();
+            let count = Arc::clone(connections);
+            count.fetch_add(1, Ordering::Relaxed);
+            let served = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
+                // However it ends, the client sees its connection close, and asks again.
+                let _ = serve(client, &servers);
+                count.fetch_sub(1, Ordering::Relaxed);
+            });
+            if served.is_err() {
+                connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn send_to(server: SocketAddr, message: &[u8]) -> io::Result<UdpSocket> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    socket.send(message)?;
+    Ok(socket)
+}
+
+/// Passes one message after the other (RFC 7766: two bytes of length, then the message), until either side ends.
+fn serve(mut client: TcpStream, servers: &[SocketAddr]) -> io::Result<()> {
+    let connect = |server: &SocketAddr| TcpStream::connect_timeout(server, PATIENCE).ok();
+    let mut server = servers.iter().find_map(connect).ok_or(io::ErrorKind::NotConnected)?;
+    for stream in [&client, &server] {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+    }
+    // Accepted sockets don't inherit it on Linux; said here all the same.
+    client.set_nonblocking(false)?;
+    loop {
+        pass_message(&mut client, &mut server)?;
+        pass_message(&mut server, &mut client)?;
+    }
+}
+
+fn pass_message(from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    let mut length = [0; 2];
+    from.read_exact(&mut length)?;
+    let mut message = length.to_vec();
+    message.resize(2 + usize::from(u16::from_be_bytes(length)), 0);
+    from.read_exact(&mut message[2..])?;
+    to.write_all(&message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_and_answers_pass_by_udp_and_tcp() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = server.local_addr().unwrap();
+        let tcp_server = TcpListener::bind(at).unwrap();
+        // Nobody listens on the first one's port: reserved, then given up.
+        let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at_relay = udp.local_addr().unwrap();
+        let relay = Relay::serve(udp, TcpListener::bind(at_relay).unwrap(), vec![dead, at]).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.send_to(b"query", at_relay).unwrap();
+        let mut buffer = [0; 100];
+        let (n, from) = server.recv_from(&mut buffer).unwrap();
+        server.send_to(&[&buffer[..n], b" answered"].concat(), from).unwrap();
+        let (n, from) = client.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..n], from), (&b"query answered"[..], at_relay));
+
+        let mut client = TcpStream::connect(at_relay).unwrap();
+        client.write_all(b"\x00\x03abc").unwrap();
+        let (mut upstream, _) = tcp_server.accept().unwrap();
+        upstream.read_exact(&mut buffer[..5]).unwrap();
+        assert_eq!(&buffer[..5], b"\x00\x03abc");
+        upstream.write_all(b"\x00\x01x").unwrap();
+        client.read_exact(&mut buffer[..3]).unwrap();
+        assert_eq!(&buffer[..3], b"\x00\x01x");
+        drop(relay);
+        assert!(UdpSocket::bind(at_relay).is_ok(), "the relay has given its port back");
+    }
+}

@@ -1,0 +1,218 @@
+//! Both ends of `exec`, on a machine of the test's own: a host with its own network, firewall and settings.
+#![allow(unsafe_code)]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Stdio};
+
+use longwire_lab::{ExecNet, ExecSpec, FAR_ADDRESS, FarEnd, HostSpec, Lab, Wiring, sweep};
+use support::{Wire, may_run, output, unique};
+
+/// Tells a copy of this test program what to do inside the machine: the name of its exec net.
+const NET: &str = "LONGWIRE_TEST_NET";
+/// How many more nets to make inside this one.
+const DEPTH: &str = "LONGWIRE_TEST_DEPTH";
+
+/// A machine behind a router, with a drop-all firewall as container engines set it up.
+fn machine(name: &str) -> (Lab, Wire) {
+    let veth = Wiring::Veth { offload: false };
+    let outside = HostSpec { wiring: veth, ..HostSpec::new("outside", "10.9.0.1/24".parse().unwrap()) };
+    let machine = HostSpec {
+        wiring: veth,
+        gateways: vec!["10.9.0.1".parse().unwrap()],
+        ..HostSpec::new("machine", "10.9.0.2/24".parse().unwrap())
+    };
+    let lab = Lab::create(&unique(name), &[outside, machine]).unwrap();
+    let port = |name| lab.host(name).unwrap().port().unwrap();
+    let wire = Wire::between(lab.core(), port("outside"), port("machine"));
+    let rules = "table ip filter {
+        chain FORWARD { type filter hook forward priority 0; policy drop; }
+        chain INPUT { type filter hook input priority 0; policy drop;
+            iifname lo accept; ct state established,related accept; }
+        }";
+    output(lab.host("machine").unwrap().command("nft").unwrap().arg(rules));
+    (lab, wire)
+}
+
+/// Everything `exec` may change.
+fn settings(lab: &Lab) -> String {
+    let script = "nft list ruleset; ip -brief link; ip route; sysctl net.ipv4.ip_forward;
+        for f in /proc/sys/net/ipv4/conf/*/forwarding; do echo $f $(cat $f); done";
+    output(lab.host("machine").unwrap().command("sh").unwrap().args(["-c", script]))
+}
+
+fn start(lab: &Lab, net: &str, depth: u32) -> (Child, BufReader<ChildStdout>) {
+    let mut child = lab
+        .host("machine")
+        .unwrap()
+        .command(std::env::current_exe().unwrap())
+        .unwrap()
+        .args(["--exact", "make_a_net", "--nocapture"])
+        .envs([(NET, net.to_owned()), (DEPTH, depth.to_string())])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    (child, stdout)
+}
+
+fn wait_for(lines: &mut BufReader<ChildStdout>, what: &str) {
+    let mut seen = String::new();
+    while lines.read_line(&mut seen).unwrap() > 0 {
+        if seen.contains(what) {
+            return;
+        }
+    }
+    panic!("no \"{what}\" in: {seen}");
+}
+
+/// Not a test of its own: what runs inside the machine.
+#[test]
+fn make_a_net() {
+    let Ok(name) = std::env::var(NET) else { return };
+    let depth: u32 = std::env::var(DEPTH).unwrap().parse().unwrap();
+    let spec = ExecSpec { far: FarEnd::Machine, wiring: Wiring::Veth { offload: false }, mtu: 1500 };
+    let net = ExecNet::create(&name, &spec).unwrap();
+    let port = |host: &longwire_lab::Host| host.port().unwrap().to_owned();
+    let wire = Wire::between(net.lab().core(), &port(net.near()), &port(net.far()));
+    let text = output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "outside"]));
+    assert!(text.contains(" 0% packet loss"), "{text}");
+    let variable = output(net.command("printenv").unwrap().arg(FAR_ADDRESS));
+    assert_eq!(variable.trim(), net.far_address().to_string());
+    println!("up {name}");
+    if depth > 0 {
+        let mut inner = net.command(std::env::current_exe().unwrap()).unwrap();
+        inner.args(["--exact", "make_a_net", "--nocapture"]);
+        inner.envs([(NET, format!("{name}-{depth}")), (DEPTH, (depth - 1).to_string())]);
+        assert!(inner.stdin(Stdio::null()).status().unwrap().success());
+    }
+    if std::env::var_os("LONGWIRE_TEST_NAME").is_some() {
+        println!("resolved {}", output(net.command("getent").unwrap().args(["ahostsv4", "a.test"])));
+    }
+    let _ = std::io::stdin().read(&mut [0]);
+    drop(wire);
+    net.down().unwrap();
+    println!("down {name}");
+}
+
+#[test]
+fn a_command_reaches_outside_and_the_machine_is_as_before() {
+    if !may_run("a_command_reaches_outside_and_the_machine_is_as_before") {
+        return;
+    }
+    let (lab, _wire) = machine("exec");
+    let before = settings(&lab);
+    assert!(before.contains("net.ipv4.ip_forward = 0"), "{before}");
+    let (first, second) = (unique("net1"), unique("net2"));
+    let (mut child, mut lines) = start(&lab, &first, 0);
+    wait_for(&mut lines, &format!("up {first}"));
+    let (mut other, mut other_lines) = start(&lab, &second, 0);
+    wait_for(&mut other_lines, &format!("up {second}"));
+    // The first to come is the first to go; the second still needs forwarding.
+    drop(child.stdin.take());
+    wait_for(&mut lines, &format!("down {first}"));
+    assert!(child.wait().unwrap().success());
+    assert!(settings(&lab).contains("net.ipv4.ip_forward = 1"));
+    drop(other.stdin.take());
+    wait_for(&mut other_lines, &format!("down {second}"));
+    assert!(other.wait().unwrap().success());
+    assert_eq!(settings(&lab), before);
+}
+
+#[test]
+fn nets_can_be_nested() {
+    if !may_run("nets_can_be_nested") {
+        return;
+    }
+    let (lab, _wire) = machine("nest");
+    let before = settings(&lab);
+    let name = unique("nested");
+    let (mut child, mut lines) = start(&lab, &name, 2);
+    drop(child.stdin.take());
+    wait_for(&mut lines, &format!("up {name}-2-1"));
+    wait_for(&mut lines, &format!("\ndown {name}\n"));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(settings(&lab), before);
+}
+
+#[test]
+fn a_killed_command_leaves_the_machine_as_before_once_swept() {
+    if !may_run("a_killed_command_leaves_the_machine_as_before_once_swept") {
+        return;
+    }
+    let (lab, _wire) = machine("kill");
+    let before = settings(&lab);
+    let name = unique("killednet");
+    let (mut child, mut lines) = start(&lab, &name, 0);
+    wait_for(&mut lines, &format!("up {name}"));
+    assert_ne!(settings(&lab), before);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(sweep().unwrap().contains(&name));
+    assert_eq!(settings(&lab), before);
+}
+
+#[test]
+fn names_resolve_by_a_server_on_the_machines_loopback() {
+    if !may_run("names_resolve_by_a_server_on_the_machines_loopback") {
+        return;
+    }
+    let (lab, _wire) = machine("names");
+    // Hosts have no name server in their resolv.conf: programs then ask 127.0.0.1.
+    let server = lab.host("machine").unwrap().run(|| UdpSocket::bind("127.0.0.1:53").unwrap()).unwrap();
+    let stop = server.try_clone().unwrap();
+    let answers = std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((n, from)) = server.recv_from(&mut buffer) {
+            if n == 4 && &buffer[..4] == b"stop" {
+                return;
+            }
+            let _ = server.send_to(&answer(&buffer[..n]), from);
+        }
+    });
+    let name = unique("names1");
+    let mut command = lab.host("machine").unwrap().command(std::env::current_exe().unwrap()).unwrap();
+    command.args(["--exact", "make_a_net", "--nocapture"]).stdin(Stdio::null());
+    command.envs([(NET, name.as_str()), (DEPTH, "0"), ("LONGWIRE_TEST_NAME", "1")]);
+    let text = output(&mut command);
+    assert!(text.contains("resolved 192.0.2.7 "), "{text}");
+    lab.host("machine")
+        .unwrap()
+        .run(|| UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"stop", "127.0.0.1:53").unwrap())
+        .unwrap();
+    answers.join().unwrap();
+    drop(stop);
+}
+
+/// 192.0.2.7 for every query of an IPv4 address, nothing for others (RFC 1035 section 4).
+fn answer(query: &[u8]) -> Vec<u8> {
+    let mut reply = query[..12].to_vec();
+    reply[2..4].copy_from_slice(&[0x81, 0x80]);
+    // One question, and the name ends with a zero byte; type and class follow. Further records are left out.
+    let name_end = 12 + query[12..].iter().position(|b| *b == 0).unwrap() + 1;
+    let is_v4 = query[name_end..name_end + 2] == [0, 1];
+    reply[4..12].copy_from_slice(&[0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
+    reply.extend_from_slice(&query[12..name_end + 4]);
+    if is_v4 {
+        reply.write_all(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 7]).unwrap();
+    }
+    reply
+}
+
+#[test]
+fn a_private_far_end_is_reached_and_nothing_else_changes() {
+    if !may_run("a_private_far_end_is_reached_and_nothing_else_changes") {
+        return;
+    }
+    let spec = ExecSpec { far: FarEnd::Private, wiring: Wiring::Veth { offload: false }, mtu: 1400 };
+    let net = ExecNet::create(&unique("private"), &spec).unwrap();
+    let _wire = Wire::between(net.lab().core(), net.near().port().unwrap(), net.far().port().unwrap());
+    output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "far"]));
+    let server = net.far().run(|| std::net::TcpListener::bind((net.far_address(), 0)).unwrap()).unwrap();
+    let at = server.local_addr().unwrap();
+    let from = net.near().run(|| std::net::TcpStream::connect(at).unwrap().local_addr().unwrap()).unwrap();
+    assert_eq!(server.accept().unwrap().1, from);
+}
