@@ -310,3 +310,51 @@ fn a_train_cut_short_is_refused() {
     (meta.gso, meta.gso_size, meta.wire_len) = (1, 100, 1000);
     assert_eq!(validate_train(meta, frame), Err(TrainError::Cut { wire_len: 1000, len: 304 }));
 }
+
+/// A TCP train over IPv6 with an extension header of this kind before TCP.
+fn extended(kind: u8, extension: &[u8]) -> Vec<u8> {
+    let mut frame = Flow { v6: true, ..FLOW }.packet(&payload(250), 0, 0, true, true);
+    let len = u16::from_be_bytes([frame[18], frame[19]]) + extension.len() as u16;
+    frame[18..20].copy_from_slice(&len.to_be_bytes());
+    frame[20] = kind;
+    frame.splice(54..54, extension.iter().copied());
+    frame
+}
+
+fn let_in(pool: &mut Pool, frame: &[u8]) -> Result<Handle, TrainError> {
+    let handle = pool.insert(frame).unwrap();
+    let (meta, frame) = pool.parts_mut(handle);
+    (meta.gso, meta.gso_size) = (Gso::TcpV6 as u8, 100);
+    validate_train(meta, frame).map(|()| handle)
+}
+
+#[test]
+fn extension_headers_are_repeated_in_each_segment() {
+    let options = [6, 0, 1, 4, 0, 0, 0, 0];
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let train = let_in(&mut pool, &extended(60, &options)).unwrap();
+    assert_eq!((pool.meta(train).header_len, pool.meta(train).csum_start), (82, 62));
+    let part = segment(&mut pool, train, 2, 1).unwrap();
+    let bytes = finished(&mut pool, part);
+    assert_eq!((&bytes[54..62], &bytes[18..20]), (&options[..], &[0, 8 + 20 + 50][..]));
+    // The TCP header and payload are those without the extension, and so is their checksum.
+    let plain = Flow { v6: true, ..FLOW }.segments(&payload(250), 100);
+    assert_eq!(bytes[62..], plain[2][54..]);
+}
+
+#[test]
+fn ipv6_headers_that_segments_can_not_repeat_are_refused() {
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let mut refusal = |frame: &[u8]| let_in(&mut pool, frame).err();
+    let routing = [6, 0, 4, 0, 0, 0, 0, 0];
+    assert_eq!(refusal(&extended(43, &routing)), Some(TrainError::Unfit("have a routing header")));
+    assert_eq!(
+        refusal(&extended(44, &[6, 0, 0, 1, 0, 0, 0, 1])),
+        Some(TrainError::Unfit("be an IP fragment"))
+    );
+    assert_eq!(refusal(&extended(59, &[])), Some(TrainError::Unfit("lack a transport header")));
+    let mut long = extended(6, &[]);
+    long.push(0);
+    let length = TrainError::Length { field: "IPv6 payload length", says: 270, has: 271 };
+    assert_eq!(refusal(&long), Some(length));
+}
