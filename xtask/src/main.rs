@@ -3,6 +3,7 @@
 
 mod bench;
 mod ci;
+mod new;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -18,12 +19,26 @@ Commands for developers.
 cargo xtask tidy                  check the rules of the house that no compiler knows
 cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
 cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
+cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 ";
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Without the backtrace that RUST_BACKTRACE would add: these are mistakes in what was asked.
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the command and says whether everything was found in order.
+fn run() -> Result<bool> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let passed = match words.as_slice() {
+    Ok(match words.as_slice() {
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true
@@ -33,9 +48,9 @@ fn main() -> Result<ExitCode> {
         ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests)?,
         ["bench"] => bench::run(&root()?, None)?,
         ["bench", name] => bench::run(&root()?, Some(name))?,
+        ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
-    };
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
 }
 
 /// The workspace's folder: the one above this package's.
