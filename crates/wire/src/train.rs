@@ -128,7 +128,8 @@ impl Layout {
             ethertype::IPV6 if wants_v6 => ipv6(packet).map(|(offset, found)| (offset, found, true))?,
             value => return Err(TrainError::Protocol { kind, field: "EtherType", value }),
         };
-        if found != if is_tcp { protocol::TCP } else { protocol::UDP } {
+        let wanted = if is_tcp { protocol::TCP } else { protocol::UDP };
+        if found != wanted {
             return Err(TrainError::Protocol { kind, field: "transport protocol", value: u16::from(found) });
         }
         let l3 = frame.len() - packet.len();
