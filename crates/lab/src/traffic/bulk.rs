@@ -1,0 +1,468 @@
+//! Bulk TCP: as much as the path carries.
+
+use super::clock::monotonic;
+use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::header::{HEADER_BYTES, Header};
+use super::socket::{self, TcpInfo};
+use super::spread::{Distribution, Spread};
+use super::udp::IDLE_NS;
+use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Until};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// The most connections of one transfer.
+pub const MAX_STREAMS: u32 = 64;
+/// The most bytes of one transfer: 2⁵⁰, a day at 100 Gbit/s.
+pub const MAX_BYTES: u64 = 1 << 50;
+/// The most intervals a receiver keeps; later bytes count into the last.
+const MAX_INTERVALS: u64 = 10_000;
+/// How often the sender asks TCP for the round-trip time, in nanoseconds.
+const SAMPLE_NS: u64 = 50_000_000;
+/// Bytes of one write or read.
+const CHUNK: usize = 256 << 10;
+/// After the sender's end, silence on all connections for so long ends the transfer: a reset may have been lost.
+const QUIET_NS: u64 = 1_000_000_000;
+/// How long a receiver waits for the connections it was promised, in nanoseconds.
+pub(super) const CONNECT_NS: u64 = 60_000_000_000;
+
+/// A transfer to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// When to stop: after so long, or so many bytes over all connections.
+    pub until: Until,
+    /// Connections that share it, 1 to [`MAX_STREAMS`].
+    pub streams: u32,
+    /// Congestion control, as in `/proc/sys/net/ipv4/tcp_available_congestion_control`; the system's default if none.
+    pub congestion: Option<String>,
+    /// Goodput is reported for each interval of so many nanoseconds, 1 ms to an hour.
+    pub interval_ns: u64,
+}
+
+impl Bulk {
+    /// One connection, the system's congestion control, intervals of 100 ms.
+    pub fn new(until: Until) -> Self {
+        Self { until, streams: 1, congestion: None, interval_ns: 100_000_000 }
+    }
+}
+
+/// What a receiver has to know of a transfer.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BulkOffer {
+    streams: u32,
+    interval_ns: u64,
+    duration_ns: Option<u64>,
+}
+
+/// What the receiver of a transfer saw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BulkReception {
+    /// Bytes of TCP payload that arrived.
+    pub bytes: u64,
+    /// From first to last arrival, in nanoseconds.
+    pub span_ns: u64,
+    /// Bits of TCP payload over the span, those of the first arrival excluded; none if all came at once.
+    pub goodput_bits_per_second: Option<f64>,
+    /// Length of an interval, in nanoseconds.
+    pub interval_ns: u64,
+    /// Bytes that arrived in each interval, counted from the first arrival.
+    pub intervals: Vec<u64>,
+}
+
+/// What became of a transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BulkResult {
+    /// What was asked for.
+    pub bulk: Bulk,
+    /// Congestion control in use, as the kernel names it.
+    pub congestion: String,
+    /// Bytes handed to TCP; with a duration, those under way at its end are discarded.
+    pub sent_bytes: u64,
+    /// Segments sent again, over all connections.
+    pub retransmits: u64,
+    /// TCP's smoothed round-trip time, sampled every 50 ms on every connection.
+    pub rtt: Option<Distribution>,
+    /// The smallest round-trip time TCP saw, in nanoseconds.
+    pub min_rtt_ns: Option<u64>,
+    /// What the receiver saw.
+    pub reception: BulkReception,
+}
+
+/// Makes a transfer to a receiver, and returns what both saw.
+///
+/// # Errors
+/// A parameter out of range, a congestion control that the system lacks, a receiver that cannot be reached, refuses, or falls silent, or a
+/// progress function that stops.
+pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Result<BulkResult, Error> {
+    bulk.until.check(MAX_BYTES)?;
+    let duration_ns = bulk.until.duration_ns();
+    let offer = BulkOffer { streams: bulk.streams, interval_ns: bulk.interval_ns, duration_ns };
+    offer.check()?;
+    let (mut control, to, ready) = Control::offer(receiver, Test::Bulk(offer))?;
+    let mut sender = Sender::connect(bulk, to, ready, receiver.patience)?;
+    let started = monotonic();
+    let mut reporter = Reporter::new(on_progress, started, duration_ns);
+    sender.push(started, bulk.until, &mut reporter)?;
+    sender.finish(bulk.until)?;
+    control.write(&End { sent: sender.sent })?;
+    let reception = sender.reception(&mut control, &mut reporter, receiver.patience)?;
+    Ok(BulkResult {
+        bulk: bulk.clone(),
+        congestion: sender.congestion,
+        sent_bytes: sender.sent,
+        retransmits: sender.last.iter().map(|info| u64::from(info.retransmits)).sum(),
+        rtt: sender.rtt.distribution(),
+        min_rtt_ns: sender
+            .last
+            .iter()
+            .filter_map(|info| info.min_rtt_us)
+            .min()
+            .map(|us| u64::from(us) * 1000),
+        reception,
+    })
+}
+
+struct Sender {
+    streams: Vec<TcpStream>,
+    congestion: String,
+    sent: u64,
+    rtt: Spread,
+    last: Vec<TcpInfo>,
+    next_sample: u64,
+}
+
+impl Sender {
+    fn connect(bulk: &Bulk, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self, Error> {
+        let mut streams = Vec::with_capacity(bulk.streams as usize);
+        let mut congestion = String::new();
+        for sequence in 0..bulk.streams {
+            let failed = || Error::system(format!("connecting to {to} for the transfer"));
+            let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
+            if let Some(name) = &bulk.congestion {
+                socket::set_congestion(&stream, name).map_err(|source| Error::System {
+                    doing: format!("choosing the congestion control {name:?}"),
+                    source,
+                    mend: "; /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what may be chosen",
+                })?;
+            }
+            congestion = socket::congestion(&stream).map_err(failed())?;
+            let mut header = [0; HEADER_BYTES];
+            Header { flow: ready.flow, sequence, sent: monotonic() }.write(&mut header);
+            stream.write_all(&header).map_err(failed())?;
+            stream.set_nonblocking(true).map_err(failed())?;
+            streams.push(stream);
+        }
+        let last = vec![TcpInfo::default(); streams.len()];
+        Ok(Self { streams, congestion, sent: 0, rtt: Spread::new(), last, next_sample: 0 })
+    }
+
+    /// Writes to whichever connection takes it, until the end.
+    fn push(&mut self, started: u64, until: Until, reporter: &mut Reporter<'_>) -> Result<(), Error> {
+        let chunk = vec![0; CHUNK];
+        let mut wait: Vec<_> = self.streams.iter().map(|s| socket::interest(s, libc::POLLOUT)).collect();
+        let (most, end) = match until {
+            Until::Count(bytes) => (bytes, u64::MAX),
+            Until::DurationNs(time) => (u64::MAX, started.saturating_add(time)),
+        };
+        let mut last_sent = started;
+        loop {
+            let now = monotonic();
+            self.sample(now);
+            reporter.tell(now, self.sent)?;
+            if now >= end || self.sent >= most {
+                return Ok(());
+            }
+            if now.saturating_sub(last_sent) > IDLE_NS {
+                return Err(Error::Silent {
+                    what: "room in the connections",
+                    after: Duration::from_nanos(IDLE_NS),
+                });
+            }
+            let step = SAMPLE_NS.min(end - now);
+            socket::poll(&mut wait, step).map_err(Error::system("waiting for the connections"))?;
+            for (stream, ready) in self.streams.iter_mut().zip(&wait) {
+                // A share below 256 KiB is cut to what is left; `most` is met exactly.
+                let share = usize::try_from(most - self.sent).unwrap_or(CHUNK).min(CHUNK);
+                if ready.revents == 0 || share == 0 {
+                    continue;
+                }
+                match stream.write(&chunk[..share]) {
+                    Ok(count) => {
+                        self.sent += count as u64;
+                        last_sent = now;
+                    }
+                    Err(error) if passing(&error) => {}
+                    Err(error) => return Err(Error::system("writing to a connection")(error)),
+                }
+            }
+        }
+    }
+
+    /// After a duration the rest is discarded; otherwise each connection ends in order and delivers everything.
+    fn finish(&mut self, until: Until) -> Result<(), Error> {
+        self.next_sample = 0;
+        self.sample(monotonic());
+        match until {
+            Until::DurationNs(_) => {
+                let streams = std::mem::take(&mut self.streams);
+                streams
+                    .iter()
+                    .try_for_each(socket::discard_on_close)
+                    .map_err(Error::system("ending the connections"))
+            }
+            // A connection that the receiver has already closed is told by its result.
+            Until::Count(_) => {
+                self.streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Write)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for the result as long as the connections move.
+    fn reception(
+        &mut self,
+        control: &mut Control,
+        reporter: &mut Reporter<'_>,
+        patience: Duration,
+    ) -> Result<BulkReception, Error> {
+        // What lies in the sending buffers may take long on a slow link: the receiver gives up when nothing comes for IDLE_NS.
+        let slow = if self.streams.is_empty() { 0 } else { MAX_DURATION_NS };
+        let end = monotonic() + slow + u64::try_from(patience.as_nanos()).unwrap_or(IDLE_NS) + QUIET_NS;
+        let answer = control.read_until("result", end, &mut |now| {
+            self.sample(now);
+            reporter.tell(now, self.sent)
+        })?;
+        match answer {
+            Some(Answer::Bulk(reception)) => Ok(reception),
+            Some(_) => Err(Error::Protocol("a result of another kind".into())),
+            None => Err(Error::Silent { what: "result", after: patience }),
+        }
+    }
+
+    fn sample(&mut self, now: u64) {
+        if now < self.next_sample {
+            return;
+        }
+        self.next_sample = now + SAMPLE_NS;
+        for (stream, last) in self.streams.iter().zip(&mut self.last) {
+            // A connection that is gone keeps its last values.
+            if let Ok(info) = socket::tcp_info(stream) {
+                *last = info;
+                if info.rtt_us > 0 {
+                    self.rtt.record(i64::from(info.rtt_us) * 1000);
+                }
+            }
+        }
+    }
+}
+
+fn passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+impl BulkOffer {
+    /// What is wrong with it, if anything is.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(1..=MAX_STREAMS).contains(&self.streams) {
+            return Err(Error::parameter("streams", self.streams, "give 1 to 64"));
+        }
+        if !(1_000_000..=3_600_000_000_000).contains(&self.interval_ns) {
+            return Err(Error::parameter("interval", format!("{} ns", self.interval_ns), "give 1 ms to 1 h"));
+        }
+        if self.duration_ns.is_some_and(|time| time == 0 || time > MAX_DURATION_NS) {
+            return Err(Error::parameter(
+                "duration",
+                "0 or more than a day",
+                "give more than 0 and at most a day",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Receives the transfer; `stopped` is asked about five times a second.
+    pub fn receive(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<BulkReception, Error> {
+        let failed = || Error::system("listening for the transfer");
+        let listener = TcpListener::bind(control.local()?).map_err(failed())?;
+        let port = listener.local_addr().map_err(failed())?.port();
+        let flow = socket::random_u32().map_err(failed())?;
+        control.write(&Answer::Ready(Ready { port, flow }))?;
+        let mut streams = Vec::with_capacity(self.streams as usize);
+        let end = monotonic() + CONNECT_NS;
+        while streams.len() < self.streams as usize {
+            streams.extend(accept(&listener, control, flow, end, stopped)?);
+        }
+        self.take(&mut streams, control, stopped)
+    }
+
+    /// Reads all connections to their ends.
+    fn take(
+        &self,
+        streams: &mut [TcpStream],
+        control: &mut Control,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<BulkReception, Error> {
+        const TICK: u64 = 200_000_000;
+        let mut ended = control.line::<End>("sender's end")?.is_some();
+        let mut buffer = vec![0; CHUNK];
+        let mut wait: Vec<_> = streams.iter().map(|stream| socket::interest(stream, libc::POLLIN)).collect();
+        wait.push(socket::interest(&control.stream, libc::POLLIN));
+        let mut goodput = Goodput::new(self);
+        let mut open = streams.len();
+        let mut last_heard = monotonic();
+        while open > 0 || !ended {
+            socket::poll(&mut wait, TICK).map_err(Error::system("waiting for the transfer"))?;
+            let now = monotonic();
+            for (stream, ready) in streams.iter_mut().zip(&mut wait).filter(|(_, ready)| ready.revents != 0) {
+                last_heard = now;
+                match stream.read(&mut buffer) {
+                    Ok(count @ 1..) => goodput.arrive(now, count as u64),
+                    Err(error) if passing(&error) => {}
+                    // An orderly end, or a reset at the end of a duration; poll(2) leaves negative descriptors alone.
+                    Ok(_) | Err(_) => {
+                        open -= 1;
+                        ready.fd = -1;
+                        ready.revents = 0;
+                    }
+                }
+            }
+            let control_ready = wait.last().is_some_and(|ready| ready.revents != 0);
+            if control_ready && !ended {
+                control.fill("sender's end")?;
+                ended = control.line::<End>("sender's end")?.is_some();
+                last_heard = now;
+            }
+            if ended && let Some(entry) = wait.last_mut() {
+                (entry.fd, entry.revents) = (-1, 0);
+            }
+            let silence = now.saturating_sub(last_heard);
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            if ended && self.duration_ns.is_some() && silence > QUIET_NS {
+                break;
+            }
+            if silence > IDLE_NS {
+                return Err(Error::Silent { what: "byte", after: Duration::from_nanos(IDLE_NS) });
+            }
+        }
+        Ok(goodput.reception())
+    }
+}
+
+/// The next connection of this flow, or none if a stranger came; gives up when the monotonic clock shows `end`.
+pub(super) fn accept(
+    listener: &TcpListener,
+    control: &mut Control,
+    flow: u32,
+    end: u64,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Option<TcpStream>, Error> {
+    const TICK: u64 = 200_000_000;
+    const GREETING: Duration = Duration::from_secs(10);
+    let failed = || Error::system("accepting a connection of the transfer");
+    loop {
+        let mut wait =
+            [socket::interest(listener, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
+        socket::poll(&mut wait, TICK).map_err(failed())?;
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        if monotonic() > end {
+            return Err(Error::Silent { what: "connection", after: Duration::from_nanos(CONNECT_NS) });
+        }
+        if wait[0].revents != 0 {
+            break;
+        }
+        // A sender that failed is not waited for; the end of a short transfer may come before its connections are looked at.
+        if wait[1].revents != 0 {
+            control.fill("connections of the transfer")?;
+        }
+    }
+    let (mut stream, _) = listener.accept().map_err(failed())?;
+    stream.set_read_timeout(Some(GREETING)).map_err(failed())?;
+    let mut bytes = [0; HEADER_BYTES];
+    let ours = stream.read_exact(&mut bytes).is_ok() && Header::read(&bytes).is_some_and(|h| h.flow == flow);
+    Ok(ours.then_some(stream))
+}
+
+/// Counts bytes as they arrive.
+struct Goodput {
+    bytes: u64,
+    first_bytes: u64,
+    first: u64,
+    last: u64,
+    interval_ns: u64,
+    intervals: Vec<u64>,
+}
+
+impl Goodput {
+    fn new(offer: &BulkOffer) -> Self {
+        let intervals = Vec::with_capacity(MAX_INTERVALS as usize);
+        Self { bytes: 0, first_bytes: 0, first: 0, last: 0, interval_ns: offer.interval_ns, intervals }
+    }
+
+    fn arrive(&mut self, now: u64, bytes: u64) {
+        if self.bytes == 0 {
+            (self.first, self.first_bytes) = (now, bytes);
+        }
+        self.last = now;
+        self.bytes += bytes;
+        let interval = ((now - self.first) / self.interval_ns).min(MAX_INTERVALS - 1) as usize;
+        if interval >= self.intervals.len() {
+            self.intervals.resize(interval + 1, 0);
+        }
+        self.intervals[interval] += bytes;
+    }
+
+    fn reception(self) -> BulkReception {
+        let span = self.last - self.first;
+        let bits = (self.bytes - self.first_bytes) as f64 * 8.0;
+        BulkReception {
+            bytes: self.bytes,
+            span_ns: span,
+            goodput_bits_per_second: (span > 0).then(|| bits * 1e9 / span as f64),
+            interval_ns: self.interval_ns,
+            intervals: self.intervals,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goodput_by_hand() {
+        let offer = BulkOffer { streams: 1, interval_ns: 100, duration_ns: None };
+        let mut goodput = Goodput::new(&offer);
+        for (now, bytes) in [(1000, 50), (1050, 10), (1100, 20), (1350, 30)] {
+            goodput.arrive(now, bytes);
+        }
+        let got = goodput.reception();
+        assert_eq!((got.bytes, got.span_ns, got.intervals), (110, 350, vec![60, 20, 0, 30]));
+        // 60 bytes after the first arrival, in 350 ns.
+        assert_eq!(got.goodput_bits_per_second, Some(480.0 * 1e9 / 350.0));
+        let mut goodput = Goodput::new(&offer);
+        goodput.arrive(0, 1);
+        goodput.arrive(u64::MAX, 1);
+        let got = goodput.reception();
+        assert_eq!((got.intervals.len() as u64, got.intervals.last()), (MAX_INTERVALS, Some(&1)));
+    }
+
+    #[test]
+    fn offers_are_checked() {
+        let good = BulkOffer { streams: 1, interval_ns: 1_000_000, duration_ns: Some(1) };
+        assert!(good.check().is_ok());
+        for bad in [
+            BulkOffer { streams: 0, ..good },
+            BulkOffer { streams: 65, ..good },
+            BulkOffer { interval_ns: 0, ..good },
+            BulkOffer { duration_ns: Some(0), ..good },
+            BulkOffer { duration_ns: Some(u64::MAX), ..good },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells the end, one the result.
+//!
+//! ```text
+//! sender                                   receiver
+//! {"longwire":1,"clock":…,"test":{…}}  ──►  checks it, opens its sockets
+//!                                      ◄──  {"ready":{"port":40000,"flow":77,…}}   or {"refused":"why"}
+//!            … packets, or connections, to that port …
+//! {"sent":2000}                        ──►
+//!                                      ◄──  {"udp":{…}}   or the result of another kind
+//! ```
+//!
+//! Lines are bounded, every wait has an end, and every number is checked before anything is allocated for it.
+
+use super::Error;
+use super::bulk::{BulkOffer, BulkReception};
+use super::clock::{ClockId, monotonic};
+use super::request::RequestOffer;
+use super::socket;
+use super::tally::UdpReception;
+use super::udp::UdpOffer;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The port on which a receiver listens unless told otherwise.
+pub const DEFAULT_PORT: u16 = 5309;
+
+/// Version of this protocol.
+const PROTOCOL: u32 = 1;
+/// The longest line a receiver takes: many times what a sender has to say.
+pub(super) const SENDER_LINE: usize = 4 << 10;
+/// The longest line a sender takes: results with their intervals.
+const RESULT_LINE: usize = 512 << 10;
+
+/// Where a receiver is, and how long to wait for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver {
+    /// Address and control port.
+    pub address: SocketAddr,
+    /// Where packets and data connections go, if not to the receiver's address and the port it names: a relay, a forwarded port.
+    pub data: Option<SocketAddr>,
+    /// How long to wait for each of its answers; more than the path's round trip.
+    pub patience: Duration,
+}
+
+impl Receiver {
+    /// A receiver at this address, waited for 30 s.
+    pub fn at(address: SocketAddr) -> Self {
+        Self { address, data: None, patience: Duration::from_secs(30) }
+    }
+}
+
+/// What a sender says first.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub longwire: u32,
+    pub clock: ClockId,
+    pub test: Test,
+}
+
+/// What is to be measured.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Test {
+    Udp(UdpOffer),
+    Bulk(BulkOffer),
+    Request(RequestOffer),
+}
+
+/// What a sender says last.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct End {
+    pub sent: u64,
+}
+
+/// What a receiver says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Ready(Ready),
+    Refused(String),
+    Udp(Box<UdpReception>),
+    Bulk(BulkReception),
+    Request(u64),
+}
+
+/// Where to send, and as what.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub port: u16,
+    pub flow: u32,
+}
+
+/// One end of a control connection.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub stream: TcpStream,
+    line: Vec<u8>,
+    limit: usize,
+}
+
+impl Control {
+    pub fn new(stream: TcpStream, limit: usize) -> Result<Self, Error> {
+        stream.set_nodelay(true).map_err(Error::system("setting up the control connection"))?;
+        Ok(Self { stream, line: Vec::with_capacity(limit), limit })
+    }
+
+    /// Connects to a receiver, offers a measurement, and waits until it is ready; returns where to send.
+    pub fn offer(receiver: &Receiver, test: Test) -> Result<(Self, SocketAddr, Ready), Error> {
+        let doing = || format!("connecting to the receiver at {}", receiver.address);
+        let stream = TcpStream::connect_timeout(&receiver.address, receiver.patience).map_err(|source| {
+            Error::System {
+                doing: doing(),
+                source,
+                mend: "; start `longwire traffic receive` there, and let its port through",
+            }
+        })?;
+        let mut control = Self::new(stream, RESULT_LINE)?;
+        control.write(&Hello { longwire: PROTOCOL, clock: ClockId::this(), test })?;
+        match control.read("answer to the offer", receiver.patience)? {
+            Answer::Ready(ready) => {
+                let mut to = receiver.address;
+                to.set_port(ready.port);
+                Ok((control, receiver.data.unwrap_or(to), ready))
+            }
+            Answer::Refused(why) => Err(Error::Refused(why)),
+            _ => Err(Error::Protocol("a result before the measurement".into())),
+        }
+    }
+
+    /// Reads a sender's first line.
+    pub fn hello(&mut self, patience: Duration) -> Result<Hello, Error> {
+        let hello: Hello = self.read("offer", patience)?;
+        if hello.longwire != PROTOCOL {
+            return Err(Error::Protocol(format!("version {} instead of {PROTOCOL}", hello.longwire)));
+        }
+        Ok(hello)
+    }
+
+    pub fn write(&mut self, message: &impl Serialize) -> Result<(), Error> {
+        let failed = || Error::system("writing to the control connection");
+        let mut line = serde_json::to_vec(message).map_err(|error| failed()(error.into()))?;
+        line.push(b'\n');
+        self.stream.set_write_timeout(Some(Duration::from_secs(30))).map_err(failed())?;
+        self.stream.write_all(&line).map_err(failed())
+    }
+
+    /// Waits for a line at most so long.
+    pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, Error> {
+        let end = monotonic().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
+    }
+
+    /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none if no line came.
+    pub fn read_until<T: DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+        end: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Option<T>, Error> {
+        const TICK: u64 = 200_000_000;
+        loop {
+            if let Some(message) = self.line(what)? {
+                return Ok(Some(message));
+            }
+            let now = monotonic();
+            if now >= end {
+                return Ok(None);
+            }
+            tick(now)?;
+            let mut wait = [socket::interest(&self.stream, libc::POLLIN)];
+            socket::poll(&mut wait, TICK.min(end - now))
+                .map_err(Error::system("waiting for the other side"))?;
+            if wait[0].revents != 0 {
+                self.fill(what)?;
+            }
+        }
+    }
+
+    /// Takes what the connection holds; to be called when it is readable, so that it does not wait.
+    pub fn fill(&mut self, what: &'static str) -> Result<(), Error> {
+        let mut bytes = [0; 4096];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => Err(Error::Protocol(format!("the connection ended before the {what}"))),
+            Ok(count) if self.line.len() + count > self.limit => {
+                Err(Error::Protocol(format!("a line of more than {} bytes", self.limit)))
+            }
+            Ok(count) => {
+                self.line.extend_from_slice(&bytes[..count]);
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(())
+            }
+            Err(error) => Err(Error::system(format!("waiting for the {what}"))(error)),
+        }
+    }
+
+    /// The next line, if it is all there.
+    pub fn line<T: DeserializeOwned>(&mut self, what: &'static str) -> Result<Option<T>, Error> {
+        let Some(end) = self.line.iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let message = serde_json::from_slice(&self.line[..end]);
+        self.line.drain(..=end);
+        message.map(Some).map_err(|error| Error::Protocol(format!("the {what} cannot be read ({error})")))
+    }
+
+    /// This side's address on the connection with any port.
+    pub fn local(&self) -> Result<SocketAddr, Error> {
+        let mut address = socket::canonical(
+            self.stream.local_addr().map_err(Error::system("asking for the local address"))?,
+        );
+        address.set_port(0);
+        Ok(address)
+    }
+}

@@ -1,0 +1,236 @@
+//! Traffic between hosts of a lab, or between real machines, and what became of it.
+//!
+//! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which tell the server over a TCP
+//! connection what is to come, send it, and return what both sides saw. [`ping::ping`] needs no server. Every measurement returns a
+//! typed result and turns into rows of a report.
+//!
+//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late does not count as delay. One-way
+//! delays are absolute where both sides read the same clock (the same boot of the same machine, namespaces included); between
+//! machines clocks are not synchronised, and delays are given relative to the smallest one seen.
+//!
+//! Functions that run longer than two seconds call the progress function they are given about twice a second; it can stop them.
+
+pub mod bulk;
+pub mod clock;
+mod control;
+mod header;
+pub mod ping;
+pub mod request;
+mod rows;
+mod server;
+mod socket;
+mod spread;
+mod tally;
+pub mod udp;
+
+pub use control::{DEFAULT_PORT, Receiver};
+pub use header::HEADER_BYTES;
+pub use server::{Outcome, Server, Session};
+pub use spread::{Distribution, Spread};
+pub use tally::{Arrival, LossRuns, Tally, UdpReception};
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// The most packets one measurement sends, so that what both sides keep about them stays below 128 MiB.
+pub const MAX_PACKETS: u64 = 1 << 30;
+/// The longest a measurement lasts, in nanoseconds: a day.
+pub const MAX_DURATION_NS: u64 = 86_400_000_000_000;
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A parameter is out of its range.
+    #[error("{field}: {problem}; {mend}")]
+    Parameter {
+        /// The parameter.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+        /// What to give instead.
+        mend: &'static str,
+    },
+    /// The system refused something.
+    #[error("{doing}: {source}{mend}")]
+    System {
+        /// What was being done, with the address where there is one.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+        /// What may help, with its punctuation, or nothing.
+        mend: &'static str,
+    },
+    /// The other side sent something that is not of this protocol, or too much of it.
+    #[error("the other side's control message: {0}; both sides must run the same version of longwire")]
+    Protocol(String),
+    /// The other side refused, and said why.
+    #[error("refused by the receiver: {0}")]
+    Refused(String),
+    /// The other side was silent for too long.
+    #[error("no {what} within {after:?}; see whether the path lets TCP through both ways")]
+    Silent {
+        /// What was waited for.
+        what: &'static str,
+        /// For how long.
+        after: Duration,
+    },
+    /// The progress function asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source, mend: "" }
+    }
+
+    fn parameter(field: &'static str, problem: impl ToString, mend: &'static str) -> Self {
+        Self::Parameter { field, problem: problem.to_string(), mend }
+    }
+}
+
+/// How far a measurement is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Time since its first packet, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// How long it will send altogether, in nanoseconds, if that is known.
+    pub total_ns: Option<u64>,
+    /// Packets, requests or bytes so far: what the measurement counts.
+    pub done: u64,
+}
+
+/// Told about twice a second how far a measurement is; breaks to stop it.
+pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// A progress function that shows nothing and never stops.
+pub fn quiet(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Calls the progress function when its time has come.
+struct Reporter<'a> {
+    on_progress: OnProgress<'a>,
+    started: u64,
+    next: u64,
+    total_ns: Option<u64>,
+}
+
+impl<'a> Reporter<'a> {
+    /// Between two calls, in nanoseconds.
+    const EVERY: u64 = 500_000_000;
+
+    fn new(on_progress: OnProgress<'a>, started: u64, total_ns: Option<u64>) -> Self {
+        Self { on_progress, started, next: started + Self::EVERY, total_ns }
+    }
+
+    fn tell(&mut self, now: u64, done: u64) -> Result<(), Error> {
+        if now < self.next {
+            return Ok(());
+        }
+        self.next = now + Self::EVERY;
+        let elapsed_ns = now.saturating_sub(self.started);
+        match (self.on_progress)(Progress { elapsed_ns, total_ns: self.total_ns, done }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Stopped),
+        }
+    }
+}
+
+/// Which bytes of a datagram count towards a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// UDP payload only.
+    Payload,
+    /// IP packet: payload, UDP header, IP header.
+    Ip,
+    /// Ethernet frame with its check sequence, at least 64 bytes: what a link counts unless told otherwise.
+    #[default]
+    Ethernet,
+    /// Ethernet frame with preamble and gap.
+    Wire,
+}
+
+impl Layer {
+    /// Bytes that a datagram with `payload` bytes has at this layer, to or from `address`. Fragments are not considered.
+    ///
+    /// ```
+    /// use longwire_lab::traffic::Layer;
+    /// let v4 = "127.0.0.1".parse().unwrap();
+    /// assert_eq!(Layer::Ip.bytes(100, v4), 128);
+    /// assert_eq!(Layer::Ethernet.bytes(100, v4), 146);
+    /// assert_eq!(Layer::Ethernet.bytes(18, v4), 64);
+    /// assert_eq!(Layer::Wire.bytes(18, v4), 84);
+    /// ```
+    pub fn bytes(self, payload: u64, address: IpAddr) -> u64 {
+        const UDP: u64 = 8;
+        const ETHERNET: u64 = 14;
+        const SHORTEST: u64 = 60;
+        const CHECK: u64 = 4;
+        const PREAMBLE_AND_GAP: u64 = 20;
+        let ip = payload + UDP + if address.is_ipv4() { 20 } else { 40 };
+        let ethernet = (ip + ETHERNET).max(SHORTEST) + CHECK;
+        match self {
+            Self::Payload => payload,
+            Self::Ip => ip,
+            Self::Ethernet => ethernet,
+            Self::Wire => ethernet + PREAMBLE_AND_GAP,
+        }
+    }
+
+    /// Its name, as in the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Payload => "payload",
+            Self::Ip => "ip",
+            Self::Ethernet => "ethernet",
+            Self::Wire => "wire",
+        }
+    }
+}
+
+/// When a sender stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// After this many packets, requests or bytes.
+    Count(u64),
+    /// After this many nanoseconds.
+    DurationNs(u64),
+}
+
+impl Until {
+    /// After this time.
+    pub fn duration(time: Duration) -> Self {
+        Self::DurationNs(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn check(self, most: u64) -> Result<(), Error> {
+        match self {
+            Self::Count(count) if count == 0 || count > most => Err(Error::parameter(
+                "count",
+                count,
+                "give 1 or more, and at most what this measurement can keep account of",
+            )),
+            Self::DurationNs(time) if time == 0 || time > MAX_DURATION_NS => {
+                Err(Error::parameter("duration", format!("{time} ns"), "give more than 0 and at most a day"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn duration_ns(self) -> Option<u64> {
+        match self {
+            Self::Count(_) => None,
+            Self::DurationNs(time) => Some(time),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,461 @@
+//! Requests and their responses, over UDP or TCP, several at a time.
+
+use super::bulk::{CONNECT_NS, accept};
+use super::clock::monotonic;
+use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::header::{HEADER_BYTES, Header};
+use super::socket;
+use super::spread::{Distribution, Spread};
+use super::udp::{IDLE_NS, connected};
+use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// The most requests that may be under way at a time.
+pub const MAX_OUTSTANDING: u32 = 1024;
+/// The largest request or response: what UDP carries over IPv4.
+pub const MAX_BYTES: usize = super::udp::MAX_PAYLOAD;
+
+/// What carries requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A datagram for each; lost ones are given up after the timeout.
+    Udp,
+    /// One connection; nothing is lost, and a timeout ends the measurement.
+    Tcp,
+}
+
+/// Requests to make. A new one is sent as soon as one is answered or given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    /// What carries them.
+    pub transport: Transport,
+    /// Bytes of a request, 18 to [`MAX_BYTES`].
+    pub request: usize,
+    /// Bytes of a response, 18 to [`MAX_BYTES`].
+    pub response: usize,
+    /// How many are under way at a time, 1 to [`MAX_OUTSTANDING`].
+    pub outstanding: u32,
+    /// When to stop asking.
+    pub until: Until,
+    /// When to give one up, in nanoseconds; more than the path's round trip.
+    pub timeout_ns: u64,
+}
+
+impl Requests {
+    /// One at a time, 64 bytes each way, given up after a second.
+    pub fn new(transport: Transport, until: Until) -> Self {
+        Self { transport, request: 64, response: 64, outstanding: 1, until, timeout_ns: 1_000_000_000 }
+    }
+}
+
+/// What a receiver has to know of them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequestOffer {
+    transport: Transport,
+    request: usize,
+    response: usize,
+}
+
+/// What became of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestResult {
+    /// What was asked for.
+    pub requests: Requests,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests that the receiver answered.
+    pub answered: u64,
+    /// Responses that came in time.
+    pub completed: u64,
+    /// Requests given up.
+    pub lost: u64,
+    /// Responses to requests that had been given up or answered already, and packets of strangers.
+    pub stray: u64,
+    /// From first request to last response, in nanoseconds.
+    pub span_ns: u64,
+    /// From sending a request to having read the whole response, as a program sees it.
+    pub latency: Option<Distribution>,
+}
+
+impl RequestResult {
+    /// Completed requests per second.
+    pub fn per_second(&self) -> Option<f64> {
+        (self.span_ns > 0).then(|| self.completed as f64 * 1e9 / self.span_ns as f64)
+    }
+}
+
+/// Makes requests to a receiver, and returns how long the responses took.
+///
+/// # Errors
+/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress function that stops.
+pub fn send(
+    receiver: &Receiver,
+    requests: &Requests,
+    on_progress: OnProgress<'_>,
+) -> Result<RequestResult, Error> {
+    let offer = RequestOffer {
+        transport: requests.transport,
+        request: requests.request,
+        response: requests.response,
+    };
+    offer.check()?;
+    requests.until.check(MAX_PACKETS)?;
+    if !(1..=MAX_OUTSTANDING).contains(&requests.outstanding) {
+        return Err(Error::parameter("outstanding", requests.outstanding, "give 1 to 1024"));
+    }
+    if requests.timeout_ns == 0 || requests.timeout_ns > MAX_DURATION_NS {
+        return Err(Error::parameter("timeout", requests.timeout_ns, "give more than 0 and at most a day"));
+    }
+    let (mut control, to, ready) = Control::offer(receiver, Test::Request(offer))?;
+    let mut asker = Asker::new(requests, to, ready, receiver.patience)?;
+    asker.run(on_progress)?;
+    control.write(&End { sent: asker.sent })?;
+    let Answer::Request(answered) = control.read("result", receiver.patience)? else {
+        return Err(Error::Protocol("a result of another kind".into()));
+    };
+    Ok(RequestResult {
+        requests: *requests,
+        sent: asker.sent,
+        answered,
+        completed: asker.completed,
+        lost: asker.lost,
+        stray: asker.stray,
+        span_ns: asker.last.saturating_sub(asker.first),
+        latency: asker.latency.distribution(),
+    })
+}
+
+enum Line {
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+}
+
+/// The asking side.
+struct Asker<'a> {
+    requests: &'a Requests,
+    line: Line,
+    flow: u32,
+    /// Requests under way: number and time of sending.
+    waiting: Vec<(u32, u64)>,
+    /// The request being written, and how much of it has been; TCP may take it in parts.
+    out: Vec<u8>,
+    written: usize,
+    /// The response being read, and how much of it is there.
+    response: Vec<u8>,
+    read: usize,
+    sent: u64,
+    completed: u64,
+    lost: u64,
+    stray: u64,
+    first: u64,
+    last: u64,
+    latency: Spread,
+}
+
+impl<'a> Asker<'a> {
+    fn new(requests: &'a Requests, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self, Error> {
+        let failed = || Error::system(format!("connecting to {to} for requests"));
+        let line = match requests.transport {
+            Transport::Udp => {
+                let socket = connected(to)?;
+                socket.set_nonblocking(true).map_err(failed())?;
+                Line::Udp(socket)
+            }
+            Transport::Tcp => {
+                let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
+                stream.set_nodelay(true).map_err(failed())?;
+                let mut greeting = [0; HEADER_BYTES];
+                Header { flow: ready.flow, sequence: 0, sent: 0 }.write(&mut greeting);
+                stream.write_all(&greeting).map_err(failed())?;
+                stream.set_nonblocking(true).map_err(failed())?;
+                Line::Tcp(stream)
+            }
+        };
+        Ok(Self {
+            requests,
+            line,
+            flow: ready.flow,
+            waiting: Vec::with_capacity(requests.outstanding as usize),
+            out: vec![0; requests.request],
+            written: requests.request,
+            response: vec![0; requests.response],
+            read: 0,
+            sent: 0,
+            completed: 0,
+            lost: 0,
+            stray: 0,
+            first: 0,
+            last: 0,
+            latency: Spread::new(),
+        })
+    }
+
+    fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
+        let started = monotonic();
+        let (most, end) = match self.requests.until {
+            Until::Count(count) => (count, u64::MAX),
+            Until::DurationNs(time) => (MAX_PACKETS, started.saturating_add(time)),
+        };
+        let mut reporter = Reporter::new(on_progress, started, self.requests.until.duration_ns());
+        loop {
+            let now = monotonic();
+            reporter.tell(now, self.completed)?;
+            self.give_up(now)?;
+            let asking = self.sent < most && now < end;
+            if asking {
+                self.ask(most)?;
+            }
+            let writing = self.written < self.out.len();
+            if !asking && !writing && self.waiting.is_empty() {
+                return Ok(());
+            }
+            self.wait(now, writing)?;
+            self.flush()?;
+            self.take()?;
+        }
+    }
+
+    /// Starts new requests while there is room.
+    fn ask(&mut self, most: u64) -> Result<(), Error> {
+        while self.sent < most
+            && self.waiting.len() < self.requests.outstanding as usize
+            && self.written == self.out.len()
+        {
+            let now = monotonic();
+            // Numbers stay below MAX_PACKETS.
+            let sequence = self.sent as u32;
+            Header { flow: self.flow, sequence, sent: now }.write(&mut self.out);
+            if self.sent == 0 {
+                self.first = now;
+            }
+            self.written = 0;
+            self.sent += 1;
+            self.waiting.push((sequence, now));
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of the request in hand.
+    fn flush(&mut self) -> Result<(), Error> {
+        while self.written < self.out.len() {
+            let rest = &self.out[self.written..];
+            let result = match &mut self.line {
+                Line::Udp(socket) => socket.send(rest),
+                Line::Tcp(stream) => stream.write(rest),
+            };
+            match result {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if passing(&error) => {}
+                Err(error) => return Err(Error::system("sending a request")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, now: u64, writing: bool) -> Result<(), Error> {
+        const TICK: u64 = 200_000_000;
+        let oldest = self.waiting.iter().map(|(_, sent)| *sent).min().unwrap_or(now);
+        let timeout = (oldest + self.requests.timeout_ns).saturating_sub(now).min(TICK);
+        let events = if writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+        let mut wait = [match &self.line {
+            Line::Udp(socket) => socket::interest(socket, events),
+            Line::Tcp(stream) => socket::interest(stream, events),
+        }];
+        socket::poll(&mut wait, timeout).map_err(Error::system("waiting for responses"))
+    }
+
+    /// Reads the responses that are there.
+    fn take(&mut self) -> Result<(), Error> {
+        loop {
+            let rest = &mut self.response[self.read..];
+            let result = match &mut self.line {
+                Line::Udp(socket) => socket.recv(rest),
+                Line::Tcp(stream) => stream.read(rest),
+            };
+            match (result, &self.line) {
+                (Ok(0), Line::Tcp(_)) => {
+                    return Err(Error::Protocol("the connection ended before the response".into()));
+                }
+                (Ok(count), Line::Tcp(_)) => {
+                    self.read += count;
+                    if self.read == self.response.len() {
+                        self.read = 0;
+                        self.responded(self.response.len());
+                    }
+                }
+                (Ok(count), Line::Udp(_)) => self.responded(count),
+                (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                (Err(error), _) if passing(&error) => {}
+                (Err(error), _) => return Err(Error::system("receiving a response")(error)),
+            }
+        }
+    }
+
+    fn responded(&mut self, length: usize) {
+        let now = monotonic();
+        let header = Header::read(&self.response[..length]).filter(|header| header.flow == self.flow);
+        let asked =
+            header.and_then(|header| self.waiting.iter().position(|(number, _)| *number == header.sequence));
+        let Some(at) = asked.filter(|_| length == self.response.len()) else {
+            self.stray += 1;
+            return;
+        };
+        let (_, sent) = self.waiting.swap_remove(at);
+        self.completed += 1;
+        self.last = now;
+        self.latency.record(now.saturating_sub(sent).cast_signed());
+    }
+
+    /// Gives up requests that have waited too long.
+    fn give_up(&mut self, now: u64) -> Result<(), Error> {
+        let before = self.waiting.len();
+        let timeout = self.requests.timeout_ns;
+        self.waiting.retain(|(_, sent)| now.saturating_sub(*sent) < timeout);
+        let gone = before - self.waiting.len();
+        if gone > 0 && self.requests.transport == Transport::Tcp {
+            return Err(Error::Silent { what: "response", after: Duration::from_nanos(timeout) });
+        }
+        self.lost += gone as u64;
+        Ok(())
+    }
+}
+
+/// Interrupted, or an ICMP error about an earlier packet: the socket goes on.
+fn passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
+}
+
+impl RequestOffer {
+    /// What is wrong with it, if anything is.
+    pub fn check(&self) -> Result<(), Error> {
+        for (field, bytes) in [("request", self.request), ("response", self.response)] {
+            if !(HEADER_BYTES..=MAX_BYTES).contains(&bytes) {
+                return Err(Error::parameter(field, format!("{bytes} bytes"), "give 18 to 65507"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers requests until the sender's end; returns how many. `stopped` is asked about five times a second.
+    pub fn answer(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<u64, Error> {
+        let failed = || Error::system("opening a socket for requests");
+        let flow = socket::random_u32().map_err(failed())?;
+        let local = control.local()?;
+        match self.transport {
+            Transport::Udp => {
+                let socket = UdpSocket::bind(local).map_err(failed())?;
+                socket.set_nonblocking(true).map_err(failed())?;
+                let port = socket.local_addr().map_err(failed())?.port();
+                control.write(&Answer::Ready(Ready { port, flow }))?;
+                let mut buffer = vec![0; self.request.max(self.response)];
+                self.serve(&socket, control, stopped, &mut || self.reply(&socket, flow, &mut buffer))
+            }
+            Transport::Tcp => {
+                let listener = TcpListener::bind(local).map_err(failed())?;
+                let port = listener.local_addr().map_err(failed())?.port();
+                control.write(&Answer::Ready(Ready { port, flow }))?;
+                let end = monotonic() + CONNECT_NS;
+                let mut stream = loop {
+                    if let Some(stream) = accept(&listener, control, flow, end, stopped)? {
+                        break stream;
+                    }
+                };
+                stream.set_nodelay(true).map_err(failed())?;
+                stream.set_write_timeout(Some(Duration::from_nanos(IDLE_NS))).map_err(failed())?;
+                let waiting = stream.try_clone().map_err(failed())?;
+                let mut buffer = vec![0; self.request.max(self.response)];
+                let mut read = 0;
+                self.serve(&waiting, control, stopped, &mut || {
+                    self.reply_in_order(&mut stream, flow, &mut buffer, &mut read)
+                })
+            }
+        }
+    }
+
+    /// Calls `reply` whenever `socket` is readable; it returns how many requests it answered, or none if the line has ended.
+    fn serve(
+        &self,
+        socket: &impl std::os::fd::AsFd,
+        control: &mut Control,
+        stopped: &dyn Fn() -> bool,
+        reply: &mut dyn FnMut() -> Result<Option<u64>, Error>,
+    ) -> Result<u64, Error> {
+        const TICK: u64 = 200_000_000;
+        let mut answered = 0;
+        let mut wait =
+            [socket::interest(socket, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
+        let mut last_heard = monotonic();
+        loop {
+            socket::poll(&mut wait, TICK).map_err(Error::system("waiting for requests"))?;
+            let now = monotonic();
+            if wait[0].revents != 0 {
+                match reply()? {
+                    Some(count) => {
+                        answered += count;
+                        last_heard = if count > 0 { now } else { last_heard };
+                    }
+                    None => (wait[0].fd, wait[0].revents) = (-1, 0),
+                }
+            }
+            if wait[1].revents != 0 {
+                control.fill("sender's end")?;
+                if control.line::<End>("sender's end")?.is_some() {
+                    return Ok(answered);
+                }
+            }
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            if now.saturating_sub(last_heard) > IDLE_NS {
+                return Err(Error::Silent { what: "request", after: Duration::from_nanos(IDLE_NS) });
+            }
+        }
+    }
+
+    /// Answers a datagram if it is a request of this flow; strangers get nothing, so that nobody can be flooded through us.
+    fn reply(&self, socket: &UdpSocket, flow: u32, buffer: &mut [u8]) -> Result<Option<u64>, Error> {
+        let (length, from) = match socket.recv_from(buffer) {
+            Ok(received) => received,
+            Err(error) if passing(&error) || error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(0)),
+            Err(error) => return Err(Error::system("receiving a request")(error)),
+        };
+        let ours = Header::read(&buffer[..length]).is_some_and(|header| header.flow == flow);
+        if !ours || length != self.request {
+            return Ok(Some(0));
+        }
+        // A response that this host cannot send is lost like any other.
+        Ok(Some(u64::from(socket.send_to(&buffer[..self.response], from).is_ok())))
+    }
+
+    /// Reads a part of a request; answers it if it is whole.
+    fn reply_in_order(
+        &self,
+        stream: &mut TcpStream,
+        flow: u32,
+        buffer: &mut [u8],
+        read: &mut usize,
+    ) -> Result<Option<u64>, Error> {
+        match stream.read(&mut buffer[*read..self.request]) {
+            Ok(0) => return Ok(None),
+            Ok(count) => *read += count,
+            Err(error) if passing(&error) || error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(0)),
+            Err(error) => return Err(Error::system("receiving a request")(error)),
+        }
+        if *read < self.request {
+            return Ok(Some(0));
+        }
+        *read = 0;
+        if Header::read(buffer).is_none_or(|header| header.flow != flow) {
+            return Err(Error::Protocol("a request that is none".into()));
+        }
+        stream.write_all(&buffer[..self.response]).map_err(Error::system("sending a response"))?;
+        Ok(Some(1))
+    }
+}

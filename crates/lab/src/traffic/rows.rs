@@ -1,0 +1,138 @@
+//! Results as rows of a report. Names are stable: tools look rows up by them.
+
+use super::bulk::BulkResult;
+use super::ping::PingResult;
+use super::request::RequestResult;
+use super::spread::Distribution;
+use super::tally::UdpReception;
+use super::udp::{Pace, UdpResult};
+use longwire_report::Row;
+
+impl Distribution {
+    /// One row: the mean as the value, the rest as further fields `min_ns`, `p50_ns` … `max_ns`.
+    pub fn row(&self, name: impl Into<String>) -> Row {
+        Row::new(name, "ns")
+            .measured(self.mean_ns)
+            .extra("count", self.count)
+            .extra("min_ns", self.min_ns)
+            .extra("deviation_ns", self.deviation_ns)
+            .extra("p50_ns", self.p50_ns)
+            .extra("p90_ns", self.p90_ns)
+            .extra("p99_ns", self.p99_ns)
+            .extra("p999_ns", self.p999_ns)
+            .extra("max_ns", self.max_ns)
+            .note(format!(
+                "p50 {}  p99 {}  p99.9 {}  max {}",
+                micros(self.p50_ns),
+                micros(self.p99_ns),
+                micros(self.p999_ns),
+                micros(self.max_ns)
+            ))
+    }
+}
+
+fn micros(ns: i64) -> String {
+    format!("{:.1} µs", ns as f64 / 1000.0)
+}
+
+/// A row whose value may be missing, with the reason if it is.
+fn optional(name: &str, unit: &str, value: Option<f64>, why_not: &str) -> Row {
+    match value {
+        Some(value) => Row::new(name, unit).measured(value),
+        None => Row::new(name, unit).note(why_not),
+    }
+}
+
+impl UdpResult {
+    /// `sent`, `sent rate`, `loss`, `received rate`, `one-way delay` (or `delay variation`), `jitter`, `reordered`, `duplicates`.
+    pub fn rows(&self) -> Vec<Row> {
+        let layer = self.stream.layer.name();
+        let few = "fewer than two packets";
+        let mut sent_rate =
+            optional("sent rate", "bit/s", self.sent_bits_per_second, few).extra("layer", layer);
+        if let Pace::BitsPerSecond(rate) = self.stream.pace {
+            sent_rate = sent_rate.expected(rate);
+        }
+        if self.slips > 0 {
+            let by = micros(self.slipped_ns.cast_signed());
+            sent_rate =
+                sent_rate.note(format!("the sender was held up {} times, {by} altogether", self.slips));
+        }
+        let seen = &self.reception;
+        let mut loss = Row::new("loss", "%")
+            .measured(self.loss_percent())
+            .extra("lost", seen.lost)
+            .extra("runs", seen.loss_runs.count)
+            .extra("longest_run", seen.loss_runs.longest)
+            .extra("receiver_drops", seen.receiver_drops);
+        if seen.receiver_drops > 0 {
+            loss = loss.note(format!("{} of the lost found the receiving socket full", seen.receiver_drops));
+        }
+        let rate = optional("received rate", "bit/s", seen.rate_bits_per_second, few).extra("layer", layer);
+        let mut rows = vec![Row::new("sent", "packets").measured(self.sent), sent_rate, loss, rate];
+        rows.extend(seen.delay_row());
+        rows.push(Row::new("jitter", "ns").measured(seen.jitter_ns).extra("definition", "RFC 3550"));
+        let reordered =
+            Row::new("reordered", "packets").measured(seen.reordered).extra("definition", "RFC 4737");
+        rows.push(reordered.extra("by_at_most", seen.reordered_by_at_most));
+        rows.push(Row::new("duplicates", "packets").measured(seen.duplicates));
+        rows
+    }
+}
+
+impl UdpReception {
+    /// The one-way delay, or its variation where the clocks are not the same; none if nothing arrived.
+    pub fn delay_row(&self) -> Option<Row> {
+        match (&self.delay, &self.delay_variation) {
+            (Some(delay), _) => Some(delay.row("one-way delay")),
+            (None, Some(variation)) => Some(
+                variation
+                    .row("delay variation")
+                    .note("clocks are not synchronised: one-way delay less the smallest one (RFC 5481)"),
+            ),
+            (None, None) => None,
+        }
+    }
+}
+
+impl BulkResult {
+    /// `goodput`, `retransmits`, `tcp rtt`.
+    pub fn rows(&self) -> Vec<Row> {
+        let goodput = self.reception.goodput_bits_per_second;
+        let mut rows = vec![
+            optional("goodput", "bit/s", goodput, "everything arrived at once, or nothing did")
+                .extra("bytes", self.reception.bytes)
+                .extra("streams", self.bulk.streams)
+                .extra("congestion_control", self.congestion.clone())
+                .extra("layer", "tcp payload")
+                .note(format!("congestion control {}, {} stream(s)", self.congestion, self.bulk.streams)),
+            Row::new("retransmits", "segments").measured(self.retransmits),
+        ];
+        rows.extend(self.rtt.map(|rtt| rtt.row("tcp rtt").extra("tcp_min_rtt_ns", self.min_rtt_ns)));
+        rows
+    }
+}
+
+impl RequestResult {
+    /// `requests`, `request rate`, `request loss`, `request latency`.
+    pub fn rows(&self) -> Vec<Row> {
+        let loss = if self.sent == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.sent as f64 };
+        let mut rows = vec![
+            Row::new("requests", "requests").measured(self.sent).extra("answered", self.answered),
+            optional("request rate", "requests/s", self.per_second(), "no response came"),
+            Row::new("request loss", "%").measured(loss).extra("stray", self.stray),
+        ];
+        rows.extend(self.latency.map(|latency| latency.row("request latency")));
+        rows
+    }
+}
+
+impl PingResult {
+    /// `ping loss`, `ping rtt`.
+    pub fn rows(&self) -> Vec<Row> {
+        let loss = Row::new("ping loss", "%").measured(self.loss_percent()).extra("sent", self.sent);
+        let mut rows = vec![loss.extra("duplicates", self.duplicates)];
+        rows.extend(self.rtt.map(|rtt| rtt.row("ping rtt")));
+        rows
+    }
+}

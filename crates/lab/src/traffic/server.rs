@@ -1,0 +1,130 @@
+//! The receiving side: serves senders one after the other.
+
+use super::Error;
+use super::bulk::BulkReception;
+use super::clock::ClockId;
+use super::control::{Answer, Control, Hello, SENDER_LINE, Test};
+use super::socket;
+use super::tally::UdpReception;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a sender has to say what it wants.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// Listens for senders and receives what they send.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+}
+
+/// One sender served.
+#[derive(Debug)]
+pub struct Session {
+    /// Who it was.
+    pub peer: SocketAddr,
+    /// What it sent, or why nothing came of it.
+    pub outcome: Result<Outcome, Error>,
+}
+
+/// What a sender sent, as it has been told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A UDP stream.
+    Udp(Box<UdpReception>),
+    /// A bulk transfer.
+    Bulk(BulkReception),
+    /// Requests, and how many were answered.
+    Requests(u64),
+}
+
+impl Server {
+    /// Listens on this address; port 0 takes a free one. `[::]` takes IPv4 as well where the system is set up so.
+    ///
+    /// # Errors
+    /// The address is not this host's, or its port is in use.
+    pub fn bind(address: SocketAddr) -> Result<Self, Error> {
+        let listener = TcpListener::bind(address).map_err(|source| Error::System {
+            doing: format!("listening on {address}"),
+            source,
+            mend: "; choose another port, or end the receiver that has it",
+        })?;
+        Ok(Self { listener })
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> Result<SocketAddr, Error> {
+        self.listener.local_addr().map_err(Error::system("asking for the address"))
+    }
+
+    /// Serves senders until `stop` is set, which is seen within a fifth of a second, and tells each session when it is over. A
+    /// sender that does wrong ends its own session only.
+    ///
+    /// # Errors
+    /// The listening socket fails.
+    pub fn serve(&self, stop: &AtomicBool, on_session: &mut dyn FnMut(Session)) -> Result<(), Error> {
+        while let Some(session) = self.serve_one(stop)? {
+            on_session(session);
+        }
+        Ok(())
+    }
+
+    /// Serves the next sender; none if `stop` was set before one came.
+    ///
+    /// # Errors
+    /// The listening socket fails.
+    pub fn serve_one(&self, stop: &AtomicBool) -> Result<Option<Session>, Error> {
+        const TICK: u64 = 200_000_000;
+        let failed = || Error::system("accepting a sender");
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let mut wait = [socket::interest(&self.listener, libc::POLLIN)];
+            socket::poll(&mut wait, TICK).map_err(failed())?;
+            if wait[0].revents == 0 {
+                continue;
+            }
+            // A sender that left before it was accepted is none.
+            let Ok((stream, peer)) = self.listener.accept() else { continue };
+            let outcome = session(stream, &|| stop.load(Ordering::Relaxed));
+            return Ok(Some(Session { peer: socket::canonical(peer), outcome }));
+        }
+    }
+}
+
+fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<Outcome, Error> {
+    let mut control = Control::new(stream, SENDER_LINE)?;
+    let outcome = control.hello(HELLO).and_then(|hello| receive(&mut control, &hello, stopped));
+    let answer = match &outcome {
+        Ok(Outcome::Udp(reception)) => Answer::Udp(reception.clone()),
+        Ok(Outcome::Bulk(reception)) => Answer::Bulk(reception.clone()),
+        Ok(Outcome::Requests(answered)) => Answer::Request(*answered),
+        Err(error) => Answer::Refused(error.to_string()),
+    };
+    let told = control.write(&answer);
+    // What went wrong first is what matters.
+    outcome.and_then(|outcome| told.map(|()| outcome))
+}
+
+fn receive(control: &mut Control, hello: &Hello, stopped: &dyn Fn() -> bool) -> Result<Outcome, Error> {
+    let shared_clock = hello.clock.same_as(&ClockId::this());
+    match &hello.test {
+        Test::Udp(offer) => {
+            offer.check()?;
+            offer.receive(control, shared_clock, stopped).map(|reception| Outcome::Udp(Box::new(reception)))
+        }
+        Test::Bulk(offer) => {
+            offer.check()?;
+            offer.receive(control, stopped).map(Outcome::Bulk)
+        }
+        Test::Request(offer) => {
+            offer.check()?;
+            offer.answer(control, stopped).map(Outcome::Requests)
+        }
+    }
+}

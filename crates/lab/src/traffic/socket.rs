@@ -1,0 +1,387 @@
+//! Socket calls that the standard library lacks: kernel stamps, batches, buffer sizes, what TCP knows of a connection.
+
+#![allow(unsafe_code)]
+
+use super::clock::{monotonic, nanos, timespec, wall_minus_monotonic};
+use std::ffi::c_int;
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Packets of one `recvmmsg` or `sendmmsg`.
+pub const BATCH: usize = 64;
+/// Bytes kept of each received packet: an IPv4 header with options, an ICMP header and ours.
+const KEPT: usize = 128;
+/// Receive buffer asked for: holds about a tenth of a second at a million small packets a second.
+const RECEIVE_BUFFER: c_int = 64 << 20;
+/// SK_MEMINFO_DROPS of linux/sock_diag.h, and how many such values there are.
+const MEMINFO_DROPS: usize = 8;
+const MEMINFO_VALUES: usize = 9;
+
+fn checked(result: c_int) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sets a socket option to a value of plain numbers.
+pub fn set_option<T: Copy>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `value`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length)
+    };
+    checked(result).map(drop)
+}
+
+/// Reads a socket option into `value`; returns how many bytes the kernel wrote.
+fn option<T: Copy>(socket: &impl AsFd, level: c_int, name: c_int, value: &mut [T]) -> io::Result<usize> {
+    let mut length = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `value`, numbers that may take any bits; the kernel writes no more than that.
+    let result = unsafe {
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length)
+    };
+    checked(result).map(|_| length as usize)
+}
+
+/// Prepares a socket to receive a stream: kernel stamps, and the largest buffer the system gives.
+pub fn prepare_to_receive(socket: &impl AsFd) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+    // Beyond the system's limit only with CAP_NET_ADMIN; within it always.
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER))
+}
+
+/// How many packets the socket dropped because its buffer was full; 0 if the kernel does not say.
+pub fn drops(socket: &impl AsFd) -> u64 {
+    let mut values = [0u32; MEMINFO_VALUES];
+    match option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values) {
+        Ok(_) => u64::from(values[MEMINFO_DROPS]),
+        Err(_) => 0,
+    }
+}
+
+/// A descriptor to wait on.
+pub fn interest(socket: &impl AsFd, events: i16) -> libc::pollfd {
+    libc::pollfd { fd: socket.as_fd().as_raw_fd(), events, revents: 0 }
+}
+
+/// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal came; readiness is left in `revents`.
+pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
+    let timeout = timespec(timeout_ns);
+    // SAFETY: pointer and length describe `sockets`; the timeout outlives the call; no signal mask is given.
+    let result = unsafe {
+        libc::ppoll(sockets.as_mut_ptr(), sockets.len() as libc::nfds_t, &timeout, std::ptr::null())
+    };
+    match checked(result) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            sockets.iter_mut().for_each(|socket| socket.revents = 0);
+            Ok(())
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Space to receive a batch of packets with their stamps.
+pub struct Incoming {
+    packets: Box<[[u8; KEPT]]>,
+    /// Control messages: a stamp takes 32 bytes.
+    control: Box<[[u64; 16]]>,
+    places: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+    offset: i64,
+}
+
+impl Incoming {
+    pub fn new() -> Self {
+        // SAFETY: both structures are plain numbers and pointers, for which zero is a valid value.
+        let (place, message): (libc::iovec, libc::mmsghdr) = unsafe { (zeroed(), zeroed()) };
+        Self {
+            packets: vec![[0; KEPT]; BATCH].into_boxed_slice(),
+            control: vec![[0; 16]; BATCH].into_boxed_slice(),
+            places: vec![place; BATCH].into_boxed_slice(),
+            messages: vec![message; BATCH].into_boxed_slice(),
+            offset: 0,
+        }
+    }
+
+    /// Takes what the socket holds, up to a batch, without waiting; 0 if it holds nothing.
+    pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        for at in 0..BATCH {
+            self.places[at] = libc::iovec { iov_base: self.packets[at].as_mut_ptr().cast(), iov_len: KEPT };
+            let header = &mut self.messages[at].msg_hdr;
+            header.msg_iov = &mut self.places[at];
+            header.msg_iovlen = 1;
+            header.msg_control = self.control[at].as_mut_ptr().cast();
+            header.msg_controllen = size_of_val(&self.control[at]) as _;
+        }
+        // MSG_TRUNC reports the whole length of a packet of which only the beginning is kept.
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: every message points to buffers of the stated lengths, owned by `self` and not moved during the call.
+        let result = unsafe {
+            let messages = self.messages.as_mut_ptr();
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                messages,
+                BATCH as u32,
+                flags as _,
+                std::ptr::null_mut(),
+            )
+        };
+        self.offset = wall_minus_monotonic();
+        match checked(result) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(0)
+            }
+            // An ICMP error about an earlier packet of ours; the socket goes on.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => Ok(0),
+            other => other,
+        }
+    }
+
+    /// The beginning of packet `at` of the last batch, its whole length, and when it arrived on the monotonic clock.
+    pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
+        let length = self.messages[at].msg_len as usize;
+        let stamp = self.stamp(at).map(|wall| wall.wrapping_sub(self.offset.cast_unsigned()));
+        (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(monotonic))
+    }
+
+    /// The kernel's receive stamp, on the wall clock.
+    fn stamp(&self, at: usize) -> Option<u64> {
+        let header = &self.messages[at].msg_hdr;
+        // SAFETY: the kernel filled the control buffer of this message, which `self` still owns, up to `msg_controllen`; the macros stay
+        // within that. The data of a stamp is a timespec, read without assuming its alignment.
+        unsafe {
+            let mut message = libc::CMSG_FIRSTHDR(header);
+            while !message.is_null() {
+                if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_TIMESTAMPNS
+                {
+                    return Some(nanos(&libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned()));
+                }
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+        }
+        None
+    }
+}
+
+/// A batch of packets of one size, to be sent on a connected socket.
+pub struct Outgoing {
+    size: usize,
+    packets: Box<[u8]>,
+    places: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+}
+
+impl Outgoing {
+    pub fn new(size: usize) -> Self {
+        // SAFETY: both structures are plain numbers and pointers, for which zero is a valid value.
+        let (place, message): (libc::iovec, libc::mmsghdr) = unsafe { (zeroed(), zeroed()) };
+        Self {
+            size,
+            packets: vec![0; size * BATCH].into_boxed_slice(),
+            places: vec![place; BATCH].into_boxed_slice(),
+            messages: vec![message; BATCH].into_boxed_slice(),
+        }
+    }
+
+    /// Packet `at` of the batch, to be filled.
+    pub fn packet(&mut self, at: usize) -> &mut [u8] {
+        &mut self.packets[at * self.size..][..self.size]
+    }
+
+    /// Sends the packets `from..to` of the batch; returns how many the kernel took, one at least.
+    pub fn send(&mut self, socket: &UdpSocket, from: usize, to: usize) -> io::Result<usize> {
+        for at in from..to {
+            let base = self.packet(at).as_mut_ptr().cast();
+            self.places[at] = libc::iovec { iov_base: base, iov_len: self.size };
+            let header = &mut self.messages[at].msg_hdr;
+            header.msg_iov = &mut self.places[at];
+            header.msg_iovlen = 1;
+        }
+        let messages = &mut self.messages[from..to];
+        // SAFETY: every message points to bytes of the stated length, owned by `self` and not moved during the call.
+        let result =
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
+        checked(result)
+    }
+}
+
+/// The congestion control of a connection, as the kernel names it.
+pub fn congestion(socket: &TcpStream) -> io::Result<String> {
+    let mut name = [0u8; 16];
+    let length = option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
+    let name = name.get(..length).unwrap_or(&name);
+    Ok(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+}
+
+/// Sets the congestion control of a connection; `name` has at most 15 bytes.
+pub fn set_congestion(socket: &TcpStream, name: &str) -> io::Result<()> {
+    let mut value = [0u8; 16];
+    let Some(place) = value[..15].get_mut(..name.len()) else {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    };
+    place.copy_from_slice(name.as_bytes());
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &value)
+}
+
+/// Makes closing the connection discard what has not been sent, and reset it.
+pub fn discard_on_close(socket: &TcpStream) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
+/// What TCP knows of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpInfo {
+    pub rtt_us: u32,
+    pub min_rtt_us: Option<u32>,
+    pub retransmits: u32,
+}
+
+/// Reads TCP_INFO, whose fields have kept their places since they were added (linux/tcp.h, `struct tcp_info`).
+pub fn tcp_info(socket: &TcpStream) -> io::Result<TcpInfo> {
+    const RTT: usize = 68 / 4;
+    const TOTAL_RETRANS: usize = 100 / 4;
+    const MIN_RTT: usize = 148 / 4;
+    let mut words = [0u32; 64];
+    let length = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+    let known = (length > MIN_RTT * 4).then_some(words[MIN_RTT]);
+    Ok(TcpInfo {
+        rtt_us: words[RTT],
+        // The kernel starts from the largest number there is.
+        min_rtt_us: known.filter(|rtt| *rtt != u32::MAX),
+        retransmits: words[TOTAL_RETRANS],
+    })
+}
+
+/// A socket for ICMP echo, and whether it is a raw one.
+pub struct IcmpSocket {
+    pub fd: OwnedFd,
+    pub raw: bool,
+}
+
+impl AsFd for IcmpSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl IcmpSocket {
+    /// Opens a datagram ICMP socket, or a raw one where those are not allowed, and connects it to `target`.
+    pub fn open(target: IpAddr) -> io::Result<Self> {
+        let (family, protocol) = if target.is_ipv4() {
+            (libc::AF_INET, libc::IPPROTO_ICMP)
+        } else {
+            (libc::AF_INET6, libc::IPPROTO_ICMPV6)
+        };
+        let open = |kind| {
+            // SAFETY: the call takes numbers only; the descriptor it returns is new and owned by nobody else.
+            checked(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })
+                .map(|fd| unsafe { OwnedFd::from_raw_fd(fd as c_int) })
+        };
+        let socket = match open(libc::SOCK_DGRAM) {
+            Ok(fd) => Self { fd, raw: false },
+            Err(_) => Self { fd: open(libc::SOCK_RAW)?, raw: true },
+        };
+        prepare_to_receive(&socket)?;
+        socket.connect(target)?;
+        Ok(socket)
+    }
+
+    fn connect(&self, target: IpAddr) -> io::Result<()> {
+        let result = match target {
+            IpAddr::V4(address) => {
+                // SAFETY: the structure is plain numbers, for which zero is a valid value.
+                let mut name: libc::sockaddr_in = unsafe { zeroed() };
+                name.sin_family = libc::AF_INET as _;
+                name.sin_addr.s_addr = u32::from_ne_bytes(address.octets());
+                let length = size_of_val(&name) as libc::socklen_t;
+                // SAFETY: pointer and length describe `name`.
+                unsafe { libc::connect(self.fd.as_raw_fd(), std::ptr::from_ref(&name).cast(), length) }
+            }
+            IpAddr::V6(address) => {
+                // SAFETY: the structure is plain numbers, for which zero is a valid value.
+                let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
+                name.sin6_family = libc::AF_INET6 as _;
+                name.sin6_addr.s6_addr = address.octets();
+                let length = size_of_val(&name) as libc::socklen_t;
+                // SAFETY: pointer and length describe `name`.
+                unsafe { libc::connect(self.fd.as_raw_fd(), std::ptr::from_ref(&name).cast(), length) }
+            }
+        };
+        checked(result).map(drop)
+    }
+
+    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+        // SAFETY: pointer and length describe `packet`.
+        let result = unsafe { libc::send(self.fd.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// The address without its IPv6 disguise (`::ffff:192.0.2.1`).
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(v4) => SocketAddr::new(IpAddr::V4(v4), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// A number nobody can guess, to tell this measurement's packets from others.
+pub fn random_u32() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u32::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_cross_with_stamps_and_whole_lengths() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        prepare_to_receive(&receiver).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let mut out = Outgoing::new(1000);
+        for at in 0..3 {
+            out.packet(at).fill(at as u8);
+        }
+        let before = monotonic();
+        assert_eq!(out.send(&sender, 1, 3).unwrap(), 2);
+        let mut incoming = Incoming::new();
+        // Loopback delivers within the call.
+        assert_eq!(incoming.receive(&receiver).unwrap(), 2);
+        for at in 0..2 {
+            let (bytes, length, stamp) = incoming.packet(at);
+            assert_eq!((bytes, length), (&[at as u8 + 1; KEPT][..], 1000));
+            assert!(stamp + 1_000_000 > before && stamp < monotonic() + 1_000_000, "{before} {stamp}");
+        }
+        assert_eq!(incoming.receive(&receiver).unwrap(), 0);
+        assert_eq!(drops(&receiver), 0);
+    }
+
+    #[test]
+    fn a_full_buffer_is_counted() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, &1).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        for _ in 0..100 {
+            sender.send(&[0; 1000]).unwrap();
+        }
+        let mut received = 0;
+        let mut incoming = Incoming::new();
+        while let count @ 1.. = incoming.receive(&receiver).unwrap() {
+            received += count as u64;
+        }
+        assert_eq!(received + drops(&receiver), 100);
+        assert!(received < 100);
+    }
+
+    #[test]
+    fn addresses_lose_their_disguise() {
+        assert_eq!(canonical("[::ffff:192.0.2.1]:5".parse().unwrap()), "192.0.2.1:5".parse().unwrap());
+        assert_eq!(canonical("[::1]:5".parse().unwrap()), "[::1]:5".parse().unwrap());
+    }
+}

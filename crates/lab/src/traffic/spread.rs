@@ -1,0 +1,225 @@
+//! How times are spread: exact extremes, mean and deviation, and quantiles from a histogram.
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
+const PER_OCTAVE: usize = 128;
+const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
+/// Distances from the first value are told apart up to 2⁴² ns, 73 minutes; what lies beyond shares the last bucket.
+const LARGEST_BITS: u32 = 42;
+const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
+
+/// Collects times in nanoseconds in bounded memory, all of it allocated at the start.
+///
+/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its quantiles to a fraction
+/// of a microsecond, and clocks that are hours apart do no harm.
+///
+/// ```
+/// use longwire_lab::traffic::Spread;
+/// let mut spread = Spread::new();
+/// (1..=1000).for_each(|us| spread.record(us * 1000));
+/// let times = spread.distribution().unwrap();
+/// assert_eq!((times.min_ns, times.max_ns, times.mean_ns), (1_000, 1_000_000, 500_500.0));
+/// assert!((times.p50_ns - 500_000).abs() < 5_000);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Spread {
+    count: u64,
+    origin: i64,
+    min: i64,
+    max: i64,
+    /// Sums of distances from the origin, and of their squares.
+    sum: i128,
+    squares: u128,
+    below: Box<[u64]>,
+    above: Box<[u64]>,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Spread {
+    /// An empty collection.
+    pub fn new() -> Self {
+        let empty = || vec![0; BUCKETS].into_boxed_slice();
+        Self { count: 0, origin: 0, min: 0, max: 0, sum: 0, squares: 0, below: empty(), above: empty() }
+    }
+
+    /// Adds a time in nanoseconds. Distances of more than 2⁶² ns from the first are cut to that.
+    pub fn record(&mut self, value: i64) {
+        if self.count == 0 {
+            (self.origin, self.min, self.max) = (value, value, value);
+        }
+        self.count += 1;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        let distance = value.saturating_sub(self.origin).clamp(-(1 << 62), 1 << 62);
+        self.sum += i128::from(distance);
+        self.squares = self.squares.saturating_add(u128::from(distance.unsigned_abs()).pow(2));
+        let side = if distance < 0 { &mut self.below } else { &mut self.above };
+        side[bucket(distance.unsigned_abs())] += 1;
+    }
+
+    /// How many times were added.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The spread of the times, or none if there are none.
+    pub fn distribution(&self) -> Option<Distribution> {
+        if self.count == 0 {
+            return None;
+        }
+        let count = self.count as f64;
+        let mean = self.sum as f64 / count;
+        let variance = (self.squares as f64 / count - mean * mean).max(0.0);
+        Some(Distribution {
+            count: self.count,
+            min_ns: self.min,
+            mean_ns: self.origin as f64 + mean,
+            deviation_ns: variance.sqrt(),
+            p50_ns: self.quantile(0.5),
+            p90_ns: self.quantile(0.9),
+            p99_ns: self.quantile(0.99),
+            p999_ns: self.quantile(0.999),
+            max_ns: self.max,
+        })
+    }
+
+    /// The smallest time that at least the share `q` of all times do not exceed, to the width of a bucket.
+    fn quantile(&self, q: f64) -> i64 {
+        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let below = self.below.iter().enumerate().rev().map(|(at, count)| (-middle(at), count));
+        let above = self.above.iter().enumerate().map(|(at, count)| (middle(at), count));
+        let mut seen = 0;
+        for (distance, count) in below.chain(above) {
+            seen += count;
+            if seen >= rank {
+                return self.origin.saturating_add(distance).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+}
+
+/// Distances below 256 have a bucket each; after that each doubling has 128.
+fn bucket(distance: u64) -> usize {
+    let distance = distance.min((1 << LARGEST_BITS) - 1);
+    let shift = (u64::BITS - distance.leading_zeros()).saturating_sub(OCTAVE_BITS + 1);
+    // The quotient is below 256 and the shift below 36.
+    PER_OCTAVE * shift as usize + (distance >> shift) as usize
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> i64 {
+    let shift = (bucket / PER_OCTAVE).saturating_sub(1);
+    let low = ((bucket - PER_OCTAVE * shift) as i64) << shift;
+    low + ((1i64 << shift) >> 1)
+}
+
+/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance from the first time recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many times.
+    pub count: u64,
+    /// The smallest, in nanoseconds.
+    pub min_ns: i64,
+    /// The mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// The standard deviation, in nanoseconds.
+    pub deviation_ns: f64,
+    /// The median, in nanoseconds.
+    pub p50_ns: i64,
+    /// What 90 % do not exceed, in nanoseconds.
+    pub p90_ns: i64,
+    /// What 99 % do not exceed, in nanoseconds.
+    pub p99_ns: i64,
+    /// What 99.9 % do not exceed, in nanoseconds.
+    pub p999_ns: i64,
+    /// The largest, in nanoseconds.
+    pub max_ns: i64,
+}
+
+impl Distribution {
+    /// The same spread with every time less by `shift` nanoseconds.
+    pub fn less(self, shift: i64) -> Self {
+        Self {
+            min_ns: self.min_ns.saturating_sub(shift),
+            mean_ns: self.mean_ns - shift as f64,
+            p50_ns: self.p50_ns.saturating_sub(shift),
+            p90_ns: self.p90_ns.saturating_sub(shift),
+            p99_ns: self.p99_ns.saturating_sub(shift),
+            p999_ns: self.p999_ns.saturating_sub(shift),
+            max_ns: self.max_ns.saturating_sub(shift),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(times: &[i64]) -> Distribution {
+        let mut spread = Spread::new();
+        times.iter().for_each(|time| spread.record(*time));
+        spread.distribution().unwrap()
+    }
+
+    #[test]
+    fn small_sets_are_exact() {
+        assert!(Spread::new().distribution().is_none());
+        let one = of(&[7]);
+        assert_eq!((one.min_ns, one.p50_ns, one.p999_ns, one.max_ns, one.deviation_ns), (7, 7, 7, 7, 0.0));
+        let four = of(&[2, 4, 4, 6]);
+        assert_eq!((four.mean_ns, four.p50_ns, four.max_ns), (4.0, 4, 6));
+        assert!((four.deviation_ns - 2f64.sqrt()).abs() < 1e-12);
+        let hundred: Vec<i64> = (1..=100).collect();
+        let hundred = of(&hundred);
+        assert_eq!((hundred.p50_ns, hundred.p90_ns, hundred.p99_ns, hundred.p999_ns), (50, 90, 99, 100));
+    }
+
+    #[test]
+    fn precision_is_about_the_first_value() {
+        let base = 3_600_000_000_000;
+        let times: Vec<i64> = (0..1001).map(|k| base + (k - 500) * 100).collect();
+        let spread = of(&times);
+        assert!((spread.p50_ns - base).abs() <= 400, "{spread:?}");
+        let shifted = spread.less(spread.min_ns);
+        assert_eq!((shifted.min_ns, shifted.max_ns), (0, 100_000));
+    }
+
+    #[test]
+    fn buckets_tile_the_range() {
+        assert_eq!((bucket(0), bucket(255), bucket(256), bucket(257), bucket(258)), (0, 255, 256, 256, 257));
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        for index in 0..BUCKETS {
+            assert_eq!(bucket(middle(index).unsigned_abs()), index);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_times_are_ordered_and_nothing_panics(times in proptest::collection::vec(any::<i64>(), 1..100)) {
+            let d = of(&times);
+            prop_assert_eq!(d.min_ns, *times.iter().min().unwrap());
+            prop_assert_eq!(d.max_ns, *times.iter().max().unwrap());
+            prop_assert!(d.min_ns <= d.p50_ns && d.p50_ns <= d.p90_ns && d.p90_ns <= d.p99_ns);
+            prop_assert!(d.p99_ns <= d.p999_ns && d.p999_ns <= d.max_ns);
+        }
+
+        #[test]
+        fn quantiles_are_near_the_sorted_ones(times in proptest::collection::vec(0i64..1_000_000_000, 1..300)) {
+            let d = of(&times);
+            let mut sorted = times.clone();
+            sorted.sort_unstable();
+            let exact = sorted[times.len().div_ceil(2) - 1];
+            let width = (exact - times[0]).abs() / 128 + 1;
+            prop_assert!((d.p50_ns - exact).abs() <= width, "{} {} {}", d.p50_ns, exact, width);
+        }
+    }
+}

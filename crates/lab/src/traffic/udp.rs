@@ -1,0 +1,455 @@
+//! UDP at a set rate, with everything that can happen to a packet counted at the other end.
+
+use super::clock::{monotonic, precise_sleeps, wait_until};
+use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::header::{HEADER_BYTES, Header};
+use super::socket::{self, BATCH, Incoming, Outgoing};
+use super::spread::{Distribution, Spread};
+use super::tally::{Arrival, Tally, UdpReception};
+use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+/// The largest payload: what IPv4 carries in one packet.
+pub const MAX_PAYLOAD: usize = 65_507;
+/// The longest wait for stragglers: a little more than twice the longest delay of a link.
+const MAX_QUIET_NS: u64 = 210_000_000_000;
+/// The longest gap between two packets of a paced stream.
+const MAX_GAP_NS: u64 = 60_000_000_000;
+/// A sender later than this moves its schedule rather than send the missed packets in one burst.
+const SLIP_NS: u64 = 1_000_000;
+/// A receiver gives up if neither packets nor words come for so long.
+pub(super) const IDLE_NS: u64 = 300_000_000_000;
+
+/// How fast to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// Bits per second, at the layer of the stream.
+    BitsPerSecond(u64),
+    /// Packets per second.
+    PacketsPerSecond(u64),
+    /// As fast as the system takes them.
+    Unlimited,
+}
+
+impl Pace {
+    /// When packet `number` is due, in nanoseconds after the first, rounded down; packets have `bytes` bytes at the layer of the rate.
+    fn due(self, number: u64, bytes: u64) -> u64 {
+        let (bits, per_second) = match self {
+            Self::BitsPerSecond(rate) => (u128::from(bytes) * 8, rate),
+            Self::PacketsPerSecond(rate) => (1, rate),
+            Self::Unlimited => return 0,
+        };
+        let due = u128::from(number) * bits * 1_000_000_000 / u128::from(per_second.max(1));
+        u64::try_from(due).unwrap_or(u64::MAX)
+    }
+
+    /// How many packets are due within `time` nanoseconds, the first one included.
+    fn within(self, time: u64, bytes: u64) -> u64 {
+        let (bits, per_second) = match self {
+            Self::BitsPerSecond(rate) => (u128::from(bytes) * 8, rate),
+            Self::PacketsPerSecond(rate) => (1, rate),
+            // More than any machine sends.
+            Self::Unlimited => (1, 20_000_000),
+        };
+        let count = (u128::from(time) * u128::from(per_second)).div_ceil(bits * 1_000_000_000);
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+}
+
+/// A stream to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpStream {
+    /// How fast.
+    pub pace: Pace,
+    /// Which bytes the rate counts, when sending and when receiving.
+    pub layer: Layer,
+    /// Bytes of UDP payload, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
+    pub payload: usize,
+    /// When to stop.
+    pub until: Until,
+    /// The receiver waits for stragglers until so many nanoseconds pass without a packet; more than the path's delay.
+    pub quiet_ns: u64,
+}
+
+impl UdpStream {
+    /// 1000-byte payloads at this rate for so long, waiting a second for stragglers.
+    pub fn new(pace: Pace, time: Duration) -> Self {
+        Self {
+            pace,
+            layer: Layer::default(),
+            payload: 1000,
+            until: Until::duration(time),
+            quiet_ns: 1_000_000_000,
+        }
+    }
+
+    /// What is wrong with it, if anything is; returns how many packets it has at most.
+    fn check(&self, address: IpAddr) -> Result<u64, Error> {
+        if !(HEADER_BYTES..=MAX_PAYLOAD).contains(&self.payload) {
+            return Err(Error::parameter("payload", self.payload, "give 18 to 65507 bytes"));
+        }
+        self.until.check(MAX_PACKETS)?;
+        let bytes = self.layer.bytes(self.payload as u64, address);
+        if self.pace.due(1, bytes) > MAX_GAP_NS {
+            return Err(Error::parameter(
+                "rate",
+                "less than a packet a minute",
+                "send faster, or smaller packets",
+            ));
+        }
+        let packets = match self.until {
+            Until::Count(count) => count,
+            Until::DurationNs(time) => self.pace.within(time, bytes).clamp(1, MAX_PACKETS),
+        };
+        if self.pace.due(packets, bytes) > MAX_DURATION_NS {
+            return Err(Error::parameter(
+                "count",
+                packets,
+                "send faster, or fewer packets: a measurement lasts a day at most",
+            ));
+        }
+        Ok(packets)
+    }
+}
+
+/// What a receiver has to know of a stream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UdpOffer {
+    packets: u64,
+    layer: Layer,
+    quiet_ns: u64,
+}
+
+/// What became of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UdpResult {
+    /// What was asked for.
+    pub stream: UdpStream,
+    /// Packets sent.
+    pub sent: u64,
+    /// From first to last sending, in nanoseconds.
+    pub send_span_ns: u64,
+    /// Bits at the layer of all packets but the first over the span; none with fewer than two packets.
+    pub sent_bits_per_second: Option<f64>,
+    /// How late packets were sent, against the schedule.
+    pub lateness: Option<Distribution>,
+    /// How often the sender was so late that it moved its schedule.
+    pub slips: u64,
+    /// By how much altogether, in nanoseconds.
+    pub slipped_ns: u64,
+    /// What the receiver saw.
+    pub reception: UdpReception,
+}
+
+impl UdpResult {
+    /// Lost packets as a share of those sent, in percent.
+    pub fn loss_percent(&self) -> f64 {
+        if self.sent == 0 { 0.0 } else { self.reception.lost as f64 * 100.0 / self.sent as f64 }
+    }
+}
+
+/// Sends a stream to a receiver, and returns what both saw.
+///
+/// The calling thread sleeps until 0.1 ms before each packet and then spins. Packets that are due at the same time go out in one system call.
+///
+/// # Errors
+/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress function that stops.
+pub fn send(
+    receiver: &Receiver,
+    stream: &UdpStream,
+    on_progress: OnProgress<'_>,
+) -> Result<UdpResult, Error> {
+    let packets = stream.check(socket::canonical(receiver.address).ip())?;
+    let offer = UdpOffer { packets, layer: stream.layer, quiet_ns: stream.quiet_ns };
+    let (mut control, to, ready) = Control::offer(receiver, Test::Udp(offer))?;
+    let socket = connected(to)?;
+    // Bounded even if the interface takes nothing.
+    socket
+        .set_write_timeout(Some(receiver.patience))
+        .map_err(Error::system("setting up the sending socket"))?;
+    let sender = Sender::new(&socket, stream, packets, ready, to.ip());
+    let departures = sender.run(on_progress)?;
+    control.write(&End { sent: departures.sent })?;
+    let patience = receiver.patience.saturating_add(Duration::from_nanos(stream.quiet_ns));
+    let Answer::Udp(reception) = control.read("result", patience)? else {
+        return Err(Error::Protocol("a result of another kind".into()));
+    };
+    let bytes = stream.layer.bytes(stream.payload as u64, to.ip());
+    let span = departures.last.saturating_sub(departures.first);
+    let bits = (departures.sent.saturating_sub(1) * bytes * 8) as f64;
+    Ok(UdpResult {
+        stream: *stream,
+        sent: departures.sent,
+        send_span_ns: span,
+        sent_bits_per_second: (span > 0).then(|| bits * 1e9 / span as f64),
+        lateness: departures.lateness.distribution(),
+        slips: departures.slips,
+        slipped_ns: departures.slipped,
+        reception: *reception,
+    })
+}
+
+/// A socket for datagrams to and from `to`.
+pub(super) fn connected(to: SocketAddr) -> Result<UdpSocket, Error> {
+    let any: SocketAddr = if to.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    let failed = || Error::system(format!("opening a UDP socket to {to}"));
+    let socket = UdpSocket::bind(any).map_err(failed())?;
+    socket.connect(to).map_err(failed())?;
+    Ok(socket)
+}
+
+struct Sender<'a> {
+    socket: &'a UdpSocket,
+    pace: Pace,
+    packets: u64,
+    duration: u64,
+    bytes: u64,
+    flow: u32,
+    out: Outgoing,
+    departures: Departures,
+}
+
+struct Departures {
+    sent: u64,
+    first: u64,
+    last: u64,
+    lateness: Spread,
+    slips: u64,
+    slipped: u64,
+}
+
+impl<'a> Sender<'a> {
+    fn new(socket: &'a UdpSocket, stream: &UdpStream, packets: u64, ready: Ready, to: IpAddr) -> Self {
+        let lateness = Spread::new();
+        Self {
+            socket,
+            pace: stream.pace,
+            packets,
+            duration: stream.until.duration_ns().unwrap_or(u64::MAX),
+            bytes: stream.layer.bytes(stream.payload as u64, to),
+            flow: ready.flow,
+            out: Outgoing::new(stream.payload),
+            departures: Departures { sent: 0, first: 0, last: 0, lateness, slips: 0, slipped: 0 },
+        }
+    }
+
+    fn run(mut self, on_progress: OnProgress<'_>) -> Result<Departures, Error> {
+        precise_sleeps();
+        let mut start = monotonic();
+        let end = start.saturating_add(self.duration);
+        let total = match self.pace {
+            Pace::Unlimited => (self.duration < u64::MAX).then_some(self.duration),
+            pace => Some(pace.due(self.packets, self.bytes)),
+        };
+        let mut reporter = Reporter::new(on_progress, start, total);
+        self.departures.first = start;
+        while self.departures.sent < self.packets {
+            let due = start.saturating_add(self.pace.due(self.departures.sent, self.bytes));
+            let now = self.wait(due, &mut reporter)?;
+            if now >= end {
+                break;
+            }
+            let late = now - due;
+            if self.pace != Pace::Unlimited {
+                self.departures.lateness.record(late.cast_signed());
+                if late > SLIP_NS {
+                    self.departures.slips += 1;
+                    self.departures.slipped += late;
+                    start += late;
+                }
+            }
+            self.send_due(start, now)?;
+        }
+        Ok(self.departures)
+    }
+
+    /// Waits for the moment in steps short enough for progress to be told.
+    fn wait(&self, due: u64, reporter: &mut Reporter<'_>) -> Result<u64, Error> {
+        const STEP: u64 = 250_000_000;
+        loop {
+            let now = monotonic();
+            reporter.tell(now, self.departures.sent)?;
+            if due <= now {
+                return Ok(now);
+            }
+            wait_until(due.min(now + STEP));
+        }
+    }
+
+    /// Sends the next packet and those that are due by now, up to a batch.
+    fn send_due(&mut self, start: u64, now: u64) -> Result<(), Error> {
+        let first = self.departures.sent;
+        let most = (self.packets - first).min(BATCH as u64);
+        let mut count = 1;
+        while count < most && start.saturating_add(self.pace.due(first + count, self.bytes)) <= now {
+            count += 1;
+        }
+        for at in 0..count {
+            // Numbers stay below MAX_PACKETS.
+            let header = Header { flow: self.flow, sequence: (first + at) as u32, sent: monotonic() };
+            header.write(self.out.packet(at as usize));
+            self.departures.last = header.sent;
+            if first + at == 0 {
+                self.departures.first = header.sent;
+            }
+        }
+        send_all(&mut self.out, self.socket, count as usize)?;
+        self.departures.sent += count;
+        Ok(())
+    }
+}
+
+/// Sends all packets of the batch.
+fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<(), Error> {
+    let mut done = 0;
+    while done < count {
+        match out.send(socket, done, count) {
+            Ok(sent) => done += sent,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // An ICMP error about an earlier packet, told once; the packet in hand has not been sent.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            // The packet was sent, and dropped by this host's own queue: it is lost like any other.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => done += 1,
+            Err(error) => return Err(Error::system("sending UDP")(error)),
+        }
+    }
+    Ok(())
+}
+
+impl UdpOffer {
+    /// What is wrong with it, if anything is.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.packets == 0 || self.packets > MAX_PACKETS {
+            return Err(Error::parameter("packets", self.packets, "give 1 to 2^30"));
+        }
+        if self.quiet_ns > MAX_QUIET_NS {
+            return Err(Error::parameter("quiet_ns", self.quiet_ns, "give at most 210 s"));
+        }
+        Ok(())
+    }
+
+    /// Receives the stream; `stopped` is asked about five times a second.
+    pub fn receive(
+        &self,
+        control: &mut Control,
+        shared_clock: bool,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<UdpReception, Error> {
+        const TICK: u64 = 200_000_000;
+        let local = control.local()?;
+        let failed = || Error::system("opening a UDP socket to receive on");
+        let socket = UdpSocket::bind(local).map_err(failed())?;
+        socket::prepare_to_receive(&socket).map_err(failed())?;
+        let port = socket.local_addr().map_err(failed())?.port();
+        let flow = socket::random_u32().map_err(failed())?;
+        let mut tally = Tally::new(self.packets);
+        let mut incoming = Incoming::new();
+        control.write(&Answer::Ready(Ready { port, flow }))?;
+        let mut last_heard = monotonic();
+        let mut end: Option<End> = None;
+        loop {
+            let mut wait =
+                [socket::interest(&socket, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
+            let watched = if end.is_some() { 1 } else { 2 };
+            socket::poll(&mut wait[..watched], TICK).map_err(Error::system("waiting for packets"))?;
+            let before = tally.received();
+            self.drain(&socket, flow, local.ip(), &mut incoming, &mut tally)?;
+            // Strangers' packets keep nobody waiting.
+            if tally.received() > before {
+                last_heard = monotonic();
+            }
+            if wait[1].revents != 0 {
+                control.fill("sender's end")?;
+                last_heard = monotonic();
+                end = control.line("sender's end")?;
+            }
+            let silence = monotonic().saturating_sub(last_heard);
+            match &end {
+                Some(end) if tally.unique() >= end.sent || silence >= self.quiet_ns => {
+                    let sent = end.sent.min(self.packets);
+                    let mut reception = tally.reception(sent, self.layer, shared_clock);
+                    reception.receiver_drops = socket::drops(&socket);
+                    return Ok(reception);
+                }
+                None if silence >= IDLE_NS => {
+                    return Err(Error::Silent { what: "packet", after: Duration::from_nanos(IDLE_NS) });
+                }
+                _ if stopped() => return Err(Error::Stopped),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes all packets that wait, at most a hundred batches so that a flood leaves time for the control connection.
+    fn drain(
+        &self,
+        socket: &UdpSocket,
+        flow: u32,
+        local: IpAddr,
+        incoming: &mut Incoming,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        for _ in 0..100 {
+            let count = incoming.receive(socket).map_err(Error::system("receiving UDP"))?;
+            for at in 0..count {
+                let (bytes, length, arrived) = incoming.packet(at);
+                match Header::read(bytes) {
+                    Some(header) if header.flow == flow => tally.arrive(&Arrival {
+                        sequence: u64::from(header.sequence),
+                        sent: header.sent,
+                        arrived,
+                        payload: length as u64,
+                        counted: self.layer.bytes(length as u64, local),
+                    }),
+                    _ => tally.foreign(),
+                }
+            }
+            if count < BATCH {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedule_by_hand() {
+        // 1000 bytes at 8 Mbit/s: a packet a millisecond.
+        let pace = Pace::BitsPerSecond(8_000_000);
+        assert_eq!([0, 1, 2, 1000].map(|k| pace.due(k, 1000)), [0, 1_000_000, 2_000_000, 1_000_000_000]);
+        assert_eq!(pace.within(1_000_000_000, 1000), 1000);
+        assert_eq!(pace.within(1, 1000), 1);
+        // A third of a nanosecond never adds up to an error.
+        assert_eq!(Pace::PacketsPerSecond(3).due(3_000_000, 1), 1_000_000_000_000_000);
+        assert_eq!(Pace::PacketsPerSecond(3).due(1, 1), 333_333_333);
+    }
+
+    #[test]
+    fn streams_are_checked() {
+        let good = UdpStream::new(Pace::PacketsPerSecond(10), Duration::from_secs(1));
+        let address = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(good.check(address).unwrap(), 10);
+        let bad = [
+            UdpStream { payload: 17, ..good },
+            UdpStream { payload: 65_508, ..good },
+            UdpStream { until: Until::Count(0), ..good },
+            UdpStream { until: Until::Count(MAX_PACKETS + 1), ..good },
+            UdpStream { until: Until::DurationNs(0), ..good },
+            UdpStream { until: Until::DurationNs(u64::MAX), ..good },
+            UdpStream { pace: Pace::BitsPerSecond(0), ..good },
+            UdpStream { until: Until::Count(1_000_000), ..good },
+        ];
+        for stream in bad {
+            assert!(matches!(stream.check(address), Err(Error::Parameter { .. })), "{stream:?}");
+        }
+    }
+}
