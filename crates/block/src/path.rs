@@ -15,6 +15,9 @@ pub const MAX_WORKERS: u32 = 1 << 7;
 /// `Meta::path` of a packet that has no (more) links ahead.
 pub const DIRECT: u32 = u32::MAX;
 
+/// `Meta::path` of a packet that no way leads from where it came in to where it wants to go.
+pub const NOWHERE: u32 = u32::MAX - 2;
+
 const CURSOR: u32 = 1 << 31;
 
 impl LinkRef {

@@ -1,2 +1,23 @@
-//! The engine.
-pub mod wheel;
+//! The engine: workers that move packets between ports, through nodes and links, on the machine's clock or a
+//! simulated one. Blocks can't tell which.
+#![deny(unsafe_code)]
+
+pub mod clock;
+mod fidelity;
+mod observer;
+mod real;
+mod remote;
+mod ring;
+mod setup;
+mod simulated;
+mod stats;
+mod wheel;
+mod windows;
+mod worker;
+
+pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
+pub use observer::Observer;
+pub use remote::{Changes, Remote, RemoteError};
+pub use setup::{Run, Seat, Setup, Wait, WorkerSetup};
+pub use stats::{FlowStats, LinkReport, PortReport, Report};
+pub use worker::{Home, Map};

@@ -76,16 +76,6 @@ impl Wheel {
         }
     }
 
-    /// How many entries there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds an entry.
     #[inline]
     pub fn insert(&mut self, entry: Entry) {
@@ -335,7 +325,7 @@ mod tests {
                         None => now = limit,
                     }
                 }
-                assert_eq!(wheel.len(), heap.len());
+                assert_eq!(wheel.len, heap.len());
             }
         }
     }

@@ -187,6 +187,12 @@ impl Pool {
         arena.copy_within(source + bytes.start..source + bytes.end, target + at);
     }
 
+    /// Gives a freshly allocated packet the metadata of one of the same length in another pool.
+    pub fn adopt(&mut self, handle: Handle, from: &Meta) {
+        let Meta { lines, len, .. } = *self.meta(handle);
+        *self.meta_mut(handle) = Meta { lines, len, next: NONE, ..*from };
+    }
+
     /// Gives a packet's memory back.
     #[inline]
     pub fn free(&mut self, handle: Handle) {

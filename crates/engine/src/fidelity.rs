@@ -1,0 +1,284 @@
+//! How faithful a run is: how late packets left, and why.
+
+use longwire_link::Histogram;
+use longwire_units::Nanos;
+use serde::Serialize;
+
+/// What a run promises: so large a share of the packets leaves within so much of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tolerance {
+    /// The most a packet may be late and still count as in time.
+    pub within: Nanos,
+    /// The share of packets that must be, in millionths.
+    pub share_ppm: u32,
+}
+
+impl Default for Tolerance {
+    /// 99 % within 100 µs.
+    fn default() -> Self {
+        Self { within: Nanos::from_micros(100), share_ppm: 990_000 }
+    }
+}
+
+/// A gap between two looks at the clock that is longer than this, and not explained by work, is a pause.
+const PAUSE: Nanos = Nanos::from_micros(50);
+/// More than any packet takes, system calls included.
+const DEAREST_PACKET: Nanos = Nanos::from_micros(5);
+
+/// One worker's bookkeeping of lateness.
+#[derive(Debug, Clone, Default)]
+pub struct Lateness {
+    all: Histogram,
+    /// Those whose time fell outside every pause of the machine.
+    own: Histogram,
+    /// How long frames stamped by polling may have waited for the poll.
+    waited: Histogram,
+    pauses: u64,
+    paused: Nanos,
+    longest_pause: Nanos,
+    pause_end: Nanos,
+    /// Wall and processor time at the last look, to tell whether the thread was running in between.
+    looked: (Nanos, Nanos),
+}
+
+impl Lateness {
+    /// Books a packet that was to leave at `leave` and left at `now`; returns how late that was.
+    #[inline]
+    pub fn record(&mut self, leave: Nanos, now: Nanos) -> Nanos {
+        let late = now.since(leave);
+        self.all.record(late);
+        if leave > self.pause_end {
+            self.own.record(late);
+        }
+        late
+    }
+
+    /// Books that a frame stamped by polling may have waited for `gap`.
+    #[inline]
+    pub fn record_wait(&mut self, gap: Nanos) {
+        self.waited.record(gap);
+    }
+
+    /// Looks at the gap between two readings of the clock in which `packets` were handled: a pause of the machine is
+    /// one in which this thread hardly ran, or one too long for any work it did.
+    #[inline]
+    pub fn look(&mut self, before: Nanos, now: Nanos, packets: usize) {
+        let gap = now.since(before);
+        if gap > PAUSE {
+            self.look_closer(now, gap, packets);
+        }
+    }
+
+    /// Forgets what was spent asleep on purpose.
+    pub fn rested(&mut self, now: Nanos) {
+        self.looked = (now, crate::clock::thread_time());
+    }
+
+    #[cold]
+    fn look_closer(&mut self, now: Nanos, gap: Nanos, packets: usize) {
+        let ran = crate::clock::thread_time();
+        let (wall_before, ran_before) = self.looked;
+        let idle = now.since(wall_before).since(ran.since(ran_before));
+        self.looked = (now, ran);
+        let explained = Nanos(PAUSE.0 + DEAREST_PACKET.0 * packets as u64);
+        if idle.0 * 2 >= gap.0 || gap > explained {
+            self.pauses += 1;
+            self.paused += gap;
+            self.longest_pause = self.longest_pause.max(gap);
+            self.pause_end = now;
+        }
+    }
+
+    /// What was booked so far.
+    pub fn summary(&self, tolerance: Tolerance) -> LatenessSummary {
+        LatenessSummary {
+            packets: self.all.total(),
+            late: self.all.above(tolerance.within),
+            late_without_pauses: self.own.above(tolerance.within),
+            waited_too_long: self.waited.above(tolerance.within),
+            all: Quantiles::of(&self.all),
+            without_pauses: Quantiles::of(&self.own),
+            poll_wait: Quantiles::of(&self.waited),
+            pauses: self.pauses,
+            paused: self.paused,
+            longest_pause: self.longest_pause,
+        }
+    }
+
+    /// Adds another worker's bookkeeping, for the verdict over all.
+    pub fn merge(&mut self, other: &Self) {
+        self.all.merge(&other.all);
+        self.own.merge(&other.own);
+        self.waited.merge(&other.waited);
+        self.pauses += other.pauses;
+        self.paused += other.paused;
+        self.longest_pause = self.longest_pause.max(other.longest_pause);
+    }
+}
+
+/// Points of a distribution of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Nanos,
+    /// 99 % are at or below this.
+    pub p99: Nanos,
+    /// 99.9 % are at or below this.
+    pub p999: Nanos,
+    /// The largest.
+    pub max: Nanos,
+}
+
+impl Quantiles {
+    fn of(histogram: &Histogram) -> Self {
+        Self {
+            p50: histogram.quantile(0.5),
+            p99: histogram.quantile(0.99),
+            p999: histogram.quantile(0.999),
+            max: histogram.max(),
+        }
+    }
+}
+
+/// Lateness in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LatenessSummary {
+    /// Packets that left.
+    pub packets: u64,
+    /// Those that left later than tolerated.
+    pub late: u64,
+    /// Those of them that no pause of the machine excuses.
+    pub late_without_pauses: u64,
+    /// Frames whose stamp may be off by more than is tolerated, because polls were that far apart.
+    pub waited_too_long: u64,
+    /// Lateness of all packets.
+    pub all: Quantiles,
+    /// Lateness of those whose time fell outside every pause.
+    pub without_pauses: Quantiles,
+    /// How long frames stamped by polling may have waited before their stamp.
+    pub poll_wait: Quantiles,
+    /// Pauses of the machine.
+    pub pauses: u64,
+    /// Time spent in them.
+    pub paused: Nanos,
+    /// The longest.
+    pub longest_pause: Nanos,
+}
+
+/// Whether a run kept its promise; if not, where and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fidelity {
+    /// Whether it did.
+    pub faithful: bool,
+    /// Why not, or what came close, in words; the most telling first.
+    pub causes: Vec<String>,
+    /// The numbers behind it.
+    pub lateness: LatenessSummary,
+}
+
+/// Packets that a run lost by its own fault, and where.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnLosses {
+    /// The pool was full.
+    pub pool: u64,
+    /// A port would not take them, or lost them before they were read.
+    pub port: u64,
+    /// A ring between workers was full.
+    pub ring: u64,
+}
+
+impl Fidelity {
+    /// The verdict over what was booked.
+    pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
+        let summary = lateness.summary(tolerance);
+        let mut causes = Vec::new();
+        for (count, what) in [
+            (losses.pool, "the packet pool was full: raise engine.pool"),
+            (losses.port, "a port lost packets: its queue overflowed; lower the load or add queues"),
+            (losses.ring, "a ring between workers was full: lower the load or add workers"),
+        ] {
+            if count > 0 {
+                causes.push(format!("{count} packets dropped because {what}"));
+            }
+        }
+        let allowed = |packets: u64| {
+            (u128::from(packets) * u128::from(1_000_000 - tolerance.share_ppm) / 1_000_000) as u64
+        };
+        let Tolerance { within, .. } = tolerance;
+        if summary.late > allowed(summary.packets) {
+            let own = summary.late_without_pauses;
+            let named = if own > allowed(summary.packets) {
+                format!(
+                    "{own} of them outside every pause: the worker is overloaded; lower the load or add workers"
+                )
+            } else {
+                format!(
+                    "the machine paused {} times, {} at the longest: give it processors of its own",
+                    summary.pauses, summary.longest_pause
+                )
+            };
+            causes.push(format!(
+                "{} of {} packets left more than {within} late; {named}",
+                summary.late, summary.packets
+            ));
+        }
+        if summary.waited_too_long > allowed(lateness.waited.total()) {
+            causes.push(format!(
+                "{} of {} frames may have waited more than {within} before they were read: the input stalled",
+                summary.waited_too_long,
+                lateness.waited.total()
+            ));
+        }
+        Self { faithful: causes.is_empty(), causes, lateness: summary }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lateness(late: &[(u64, u64)]) -> Lateness {
+        let mut book = Lateness::default();
+        for &(micros, packets) in late {
+            (0..packets).for_each(|_| {
+                book.record(Nanos(1), Nanos(1 + micros * 1000));
+            });
+        }
+        book
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_be_late_but_not_more() {
+        let judge = |late: &[_]| Fidelity::judge(&lateness(late), OwnLosses::default(), Tolerance::default());
+        assert!(judge(&[(1, 990), (500, 10)]).faithful);
+        let verdict = judge(&[(1, 989), (500, 11)]);
+        assert!(!verdict.faithful && verdict.causes[0].contains("overloaded"), "{verdict:?}");
+        assert!(judge(&[]).faithful);
+    }
+
+    #[test]
+    fn a_drop_by_pool_or_port_is_never_faithful() {
+        let losses = OwnLosses { pool: 1, ..OwnLosses::default() };
+        let verdict = Fidelity::judge(&lateness(&[(1, 1000)]), losses, Tolerance::default());
+        assert!(!verdict.faithful && verdict.causes[0].contains("engine.pool"));
+    }
+
+    #[test]
+    fn pauses_count_and_are_named() {
+        let mut book = lateness(&[(1, 900)]);
+        book.look(Nanos(1_000_000), Nanos(9_000_000), 0);
+        (0..100).for_each(|_| {
+            book.record(Nanos(2_000_000), Nanos(9_000_000));
+        });
+        let verdict = Fidelity::judge(&book, OwnLosses::default(), Tolerance::default());
+        assert!(!verdict.faithful && verdict.causes[0].contains("paused 1 times, 8 ms"), "{verdict:?}");
+        assert_eq!(verdict.lateness.late_without_pauses, 0);
+    }
+
+    #[test]
+    fn a_stalled_input_is_not_faithful() {
+        let mut book = lateness(&[(1, 100)]);
+        (0..100).for_each(|_| book.record_wait(Nanos::from_millis(1)));
+        assert!(!Fidelity::judge(&book, OwnLosses::default(), Tolerance::default()).faithful);
+    }
+}

@@ -1,0 +1,81 @@
+//! The loop on the machine's clock.
+
+use crate::clock::{monotonic, wait_readable};
+use crate::remote::Command;
+use crate::setup::Wait;
+use crate::worker::Worker;
+use longwire_units::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+
+/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs.
+const WAKE_EARLY: Nanos = Nanos::from_micros(100);
+/// How long nothing must have happened before a worker sleeps.
+const SPIN_ON: Nanos = Nanos::from_micros(100);
+/// The longest sleep, so that commands and stops are seen.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
+/// The longest sleep where packets can come without a file descriptor to wake up by.
+const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
+
+impl Worker {
+    /// Runs until `stop` is set.
+    pub(crate) fn run(&mut self, wait: Wait, stop: &AtomicBool, commands: &Receiver<Command>) {
+        let mut sleeper = Sleeper::new(self, wait);
+        let mut before = monotonic();
+        let mut busy_at = before;
+        self.lateness.rested(before);
+        while !stop.load(Ordering::Relaxed) {
+            let now = monotonic();
+            let handled = self.step(now, now.since(before));
+            self.obey(commands, now);
+            if handled > 0 {
+                busy_at = now;
+            }
+            let after = monotonic();
+            self.lateness.look(before, after, handled);
+            before = now;
+            if handled == 0 && after.since(busy_at) >= sleeper.patience {
+                if let Some(woken) = sleeper.sleep(self, after) {
+                    before = woken;
+                    self.lateness.rested(woken);
+                }
+            } else if handled == 0 {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// What a worker needs to sleep.
+struct Sleeper {
+    wait: Wait,
+    patience: Nanos,
+    fds: Vec<libc::pollfd>,
+    longest: Nanos,
+}
+
+impl Sleeper {
+    fn new(worker: &Worker, wait: Wait) -> Self {
+        let fds: Vec<_> = worker.ports.iter().filter_map(|slot| slot.port.readable_fd()).collect();
+        let all_wake = fds.len() == worker.ports.len() && worker.receivers.is_empty();
+        Self {
+            wait,
+            patience: if wait == Wait::Spin { Nanos::NEVER } else { SPIN_ON },
+            fds: fds.into_iter().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect(),
+            longest: if all_wake { LONGEST_SLEEP } else { SHORT_SLEEP },
+        }
+    }
+
+    /// Sleeps until a port has something or shortly before the next deadline. Answers when the worker was ready to
+    /// run again, or none if there was no time to sleep.
+    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Nanos> {
+        let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
+        let due = worker.wheel.bound().min(worker.next_arrival());
+        let time = due.since(now).since(early).min(self.longest);
+        if time == Nanos::ZERO {
+            return None;
+        }
+        wait_readable(&mut self.fds, time);
+        Some(monotonic())
+    }
+}

@@ -1,0 +1,124 @@
+//! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
+
+use crate::fidelity::{Fidelity, Lateness};
+use crate::stats::Report;
+use crate::worker::Worker;
+use longwire_block::path::LinkRef;
+use longwire_block::{Spec, Values};
+use longwire_units::Nanos;
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// New blocks for a link: rows of the registry with their values.
+pub type Changes = Vec<(&'static Spec, Values)>;
+
+pub(crate) enum Command {
+    Report(Sender<(Report, Box<Lateness>)>),
+    Change { link: u32, changes: Changes, reply: Sender<Result<(), String>> },
+}
+
+/// Why a run did not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemoteError {
+    /// The worker has ended or did not answer in time.
+    Gone,
+    /// The change was refused; nothing of it was carried out.
+    Refused(String),
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the run has ended or does not answer"),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for RemoteError {}
+
+/// A line to the workers of a run.
+#[derive(Clone)]
+pub struct Remote {
+    inboxes: Vec<Sender<Command>>,
+}
+
+/// Longest wait for a worker's answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Remote {
+    pub(crate) fn new(inboxes: Vec<Sender<Command>>) -> Self {
+        Self { inboxes }
+    }
+
+    /// What all workers have counted so far, with the verdict as of now.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn report(&self, tolerance: crate::Tolerance) -> Result<Report, RemoteError> {
+        let (reply, answers) = channel();
+        for inbox in &self.inboxes {
+            inbox.send(Command::Report(reply.clone())).map_err(|_| RemoteError::Gone)?;
+        }
+        let mut all = Report::default();
+        let mut lateness = Lateness::default();
+        for _ in &self.inboxes {
+            let (one, its_lateness) = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            all.absorb(one);
+            lateness.merge(&its_lateness);
+        }
+        all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
+        Ok(all)
+    }
+
+    /// Sets blocks of a link, all at once between two batches; everything not named is kept.
+    ///
+    /// # Errors
+    /// If the worker refuses or has ended.
+    pub fn change(&self, link: LinkRef, changes: Changes) -> Result<(), RemoteError> {
+        let (reply, answer) = channel();
+        let inbox = self.inboxes.get(link.worker() as usize).ok_or(RemoteError::Gone)?;
+        let command = Command::Change { link: link.local(), changes, reply };
+        inbox.send(command).map_err(|_| RemoteError::Gone)?;
+        let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+        answer.map_err(RemoteError::Refused)
+    }
+}
+
+impl Report {
+    /// Adds another worker's report.
+    fn absorb(&mut self, other: Self) {
+        self.links.extend(other.links);
+        self.links.sort_by_key(|link| link.place);
+        self.ports.extend(other.ports);
+        self.ports.sort_by_key(|port| port.place);
+        self.flow.add(&other.flow);
+        self.pool_used += other.pool_used;
+        self.pool_peak += other.pool_peak;
+        self.pool_capacity += other.pool_capacity;
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.errors.extend(other.errors);
+    }
+}
+
+impl Worker {
+    /// Carries out what has been asked since the last look.
+    pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
+        while let Ok(command) = commands.try_recv() {
+            match command {
+                Command::Report(reply) => {
+                    let mut report = Report::default();
+                    self.add_to(&mut report, now);
+                    // Whoever asked may have gone away.
+                    let _ = reply.send((report, Box::new(self.lateness.clone())));
+                }
+                Command::Change { link, changes, reply } => {
+                    let done = self.links.change(&mut self.pool, link, now, &changes);
+                    self.arm(link);
+                    let _ = reply.send(done.map_err(|error| error.to_string()));
+                }
+            }
+        }
+    }
+}

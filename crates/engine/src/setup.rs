@@ -1,0 +1,270 @@
+//! What an engine is made of, and the start of a run.
+
+use crate::fidelity::{Fidelity, Lateness, OwnLosses, Tolerance};
+use crate::observer::Observer;
+use crate::remote::{Command, Remote};
+use crate::ring::{Receiver, Sender, ring};
+use crate::stats::{FlowStats, LinkReport, PortReport, Report};
+use crate::windows::{Meeting, Windows};
+use crate::worker::{Map, Worker};
+use longwire_block::{DropReason, Node, Port, PortError};
+use longwire_link::Links;
+use longwire_packet::Pool;
+use longwire_units::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// How a worker in real time waits when nothing is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// Never: looks again at once. Most accurate; takes a whole processor.
+    Spin,
+    /// Sleeps until shortly before the next deadline, then spins.
+    #[default]
+    SleepThenSpin,
+    /// Sleeps until the deadline. Cheapest; late by what the kernel takes to wake it.
+    Sleep,
+}
+
+/// A port with its place in the plan and its node's place among the worker's nodes.
+pub struct Seat {
+    /// Place in the plan.
+    pub place: u16,
+    /// Index into [`WorkerSetup::nodes`].
+    pub node: usize,
+    /// The driver's end.
+    pub port: Box<dyn Port>,
+}
+
+/// What one worker is made of.
+pub struct WorkerSetup {
+    /// The processor to tie it to.
+    pub cpu: Option<usize>,
+    /// Its packet memory.
+    pub pool: Pool,
+    /// Its ports.
+    pub ports: Vec<Seat>,
+    /// Its bridges and routers.
+    pub nodes: Vec<Box<dyn Node>>,
+    /// Its links.
+    pub links: Links,
+    /// Whether every path through its links is one link long, so that links need not be served in each other's order.
+    pub flat: bool,
+    /// By a link's place here: whether packets go on from it to a link of another worker.
+    pub crossing: Vec<bool>,
+    /// Is shown packets as they pass.
+    pub observer: Option<Box<dyn Observer>>,
+}
+
+/// What a run is made of.
+pub struct Setup {
+    /// The workers, in order.
+    pub workers: Vec<WorkerSetup>,
+    /// What all of them know.
+    pub map: Map,
+    /// What the run promises.
+    pub tolerance: Tolerance,
+    /// How workers wait in real time.
+    pub wait: Wait,
+    /// The least delay of the links that lead to another worker's links: the longest window of simulated runs.
+    pub lead: Nanos,
+}
+
+/// What one worker is started with.
+pub(crate) struct Parts {
+    pub index: u32,
+    pub setup: WorkerSetup,
+    pub map: Arc<Map>,
+    pub senders: Vec<Option<Sender>>,
+    pub receivers: Vec<Receiver>,
+    pub tolerance: Tolerance,
+    pub simulated: bool,
+    pub windows: Option<Windows>,
+    pub start: Nanos,
+}
+
+/// Memory of a ring between two workers.
+const RING_BYTES: usize = 4 << 20;
+
+/// What a worker leaves behind.
+struct Ended {
+    worker: Worker,
+    errors: Vec<PortError>,
+}
+
+/// A run in real time.
+pub struct Run {
+    threads: Vec<JoinHandle<Ended>>,
+    stop: Arc<AtomicBool>,
+    remote: Remote,
+    tolerance: Tolerance,
+    started: Nanos,
+}
+
+impl Setup {
+    /// Starts the workers on the machine's clock.
+    pub fn start(self) -> Run {
+        let (tolerance, wait) = (self.tolerance, self.wait);
+        let stop = Arc::new(AtomicBool::new(false));
+        let started = crate::clock::monotonic();
+        let mut inboxes = Vec::new();
+        let mut threads = Vec::new();
+        for (parts, cpu) in self.into_parts(false, started) {
+            let (inbox, commands) = mpsc::channel::<Command>();
+            inboxes.push(inbox);
+            let stop = Arc::clone(&stop);
+            threads.push(std::thread::spawn(move || {
+                crate::clock::settle_thread(cpu);
+                let mut worker = Worker::new(parts);
+                worker.run(wait, &stop, &commands);
+                let errors = worker.finish();
+                Ended { worker, errors }
+            }));
+        }
+        Run { threads, stop, remote: Remote::new(inboxes), tolerance, started }
+    }
+
+    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`.
+    pub fn simulate(self, until: Nanos) -> Report {
+        let tolerance = self.tolerance;
+        let workers = self.workers.len();
+        let mut threads = Vec::new();
+        for (parts, _) in self.into_parts(true, Nanos::ZERO) {
+            threads.push(std::thread::spawn(move || {
+                let mut worker = Worker::new(parts);
+                if workers == 1 {
+                    worker.run_simulated(until)
+                } else {
+                    worker.run_windows(until)
+                }
+                let errors = worker.finish();
+                Ended { worker, errors }
+            }));
+        }
+        report(threads, tolerance, Nanos::ZERO)
+    }
+
+    fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
+        let count = self.workers.len();
+        let map = Arc::new(self.map);
+        let meeting = Arc::new(Meeting::of(count));
+        let (mut senders, mut receivers) = rings(count);
+        let each = self.workers.into_iter().enumerate().map(|(index, mut setup)| {
+            let crossing = std::mem::take(&mut setup.crossing);
+            let windows =
+                (simulated && count > 1).then(|| Windows::new(self.lead, crossing, Arc::clone(&meeting)));
+            let cpu = setup.cpu;
+            let parts = Parts {
+                index: index as u32,
+                setup,
+                map: Arc::clone(&map),
+                senders: std::mem::take(&mut senders[index]),
+                receivers: std::mem::take(&mut receivers[index]),
+                tolerance: self.tolerance,
+                simulated,
+                windows,
+                start,
+            };
+            (parts, cpu)
+        });
+        each.collect()
+    }
+}
+
+impl Run {
+    /// Asks and changes the run while it goes on.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// Whether a worker has ended by itself, which it does only if it broke.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends the run and reports on it.
+    pub fn stop(self) -> Report {
+        self.stop.store(true, Ordering::SeqCst);
+        report(self.threads, self.tolerance, self.started)
+    }
+}
+
+/// A ring from every worker to every other.
+fn rings(count: usize) -> (Vec<Vec<Option<Sender>>>, Vec<Vec<Receiver>>) {
+    let mut senders: Vec<Vec<Option<Sender>>> =
+        (0..count).map(|_| (0..count).map(|_| None).collect()).collect();
+    let mut receivers: Vec<Vec<Receiver>> = (0..count).map(|_| Vec::new()).collect();
+    for from in 0..count {
+        for to in (0..count).filter(|&to| to != from) {
+            let (sender, receiver) = ring(RING_BYTES);
+            senders[from][to] = Some(sender);
+            receivers[to].push(receiver);
+        }
+    }
+    (senders, receivers)
+}
+
+/// Waits for the workers and adds up what they did.
+fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, started: Nanos) -> Report {
+    let mut lateness = Lateness::default();
+    let mut all = Report::default();
+    for thread in threads {
+        let Ok(Ended { mut worker, errors }) = thread.join() else {
+            all.errors.push("a worker broke; its packets are not accounted for".into());
+            continue;
+        };
+        let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
+        all.elapsed = all.elapsed.max(now.since(started));
+        worker.add_to(&mut all, now);
+        lateness.merge(&worker.lateness);
+        all.errors.extend(errors.iter().chain(&worker.faults()).map(ToString::to_string));
+    }
+    all.links.sort_by_key(|link| link.place);
+    all.ports.sort_by_key(|port| port.place);
+    all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
+    all
+}
+
+impl Worker {
+    /// Adds what this worker has counted up to `now`.
+    pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
+        for link in 0..self.links.len() as u32 {
+            let stats = self.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
+            report.links.push(LinkReport { place: self.links.place(link), stats });
+        }
+        for slot in &self.ports {
+            report.ports.push(PortReport {
+                place: slot.place,
+                name: slot.port.name().into(),
+                driver: slot.port.describe(),
+                stats: slot.port.stats(),
+                fault: slot.fault.as_ref().map(ToString::to_string),
+            });
+        }
+        report.flow.add(&FlowStats::of(&self.flow));
+        report.pool_used += self.pool.used_bytes();
+        report.pool_peak += self.pool.peak_bytes();
+        report.pool_capacity += self.pool.capacity_bytes();
+    }
+}
+
+impl Report {
+    /// Packets lost by Longwire's own fault.
+    pub fn own_losses(&self) -> OwnLosses {
+        let stats = self.ports.iter().map(|port| &port.stats);
+        let by_port = stats.clone().map(|stats| stats.in_missed + stats.out_full).sum::<u64>();
+        let in_links = |reason: DropReason| -> u64 {
+            let drops = self.links.iter().flat_map(|link| &link.stats.drops);
+            drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
+        };
+        OwnLosses {
+            pool: self.flow.dropped(DropReason::PoolFull)
+                + in_links(DropReason::PoolFull)
+                + stats.map(|stats| stats.in_pool_full).sum::<u64>(),
+            port: by_port,
+            ring: self.flow.dropped(DropReason::RingFull),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a run reports.
+
+use crate::fidelity::Fidelity;
+use crate::worker::Flow;
+use longwire_block::{DropReason, PortStats};
+use longwire_link::LinkStats;
+use longwire_units::Nanos;
+use serde::Serialize;
+
+/// What a link has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinkReport {
+    /// Its place in the plan.
+    pub place: u32,
+    /// Its counters.
+    #[serde(flatten)]
+    pub stats: LinkStats,
+}
+
+/// What a port has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortReport {
+    /// Its place in the plan.
+    pub place: u16,
+    /// Its name.
+    pub name: String,
+    /// Driver and mode.
+    pub driver: String,
+    /// Its counters.
+    #[serde(flatten)]
+    pub stats: PortStats,
+    /// Why it could not be used when it was last asked.
+    pub fault: Option<String>,
+}
+
+/// Packets through the whole engine; segments of a train count one each.
+/// taken + made = sent + dropped (here and in links) + held.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FlowStats {
+    /// Taken in by ports.
+    pub taken: u64,
+    /// Copies made of flooded packets.
+    pub made: u64,
+    /// Given to ports to send.
+    pub sent: u64,
+    /// Received from other workers.
+    pub received: u64,
+    /// Handed over to other workers.
+    pub handed_over: u64,
+    /// Dropped outside links, by reason, where any were.
+    pub drops: Vec<(&'static str, u64)>,
+}
+
+impl FlowStats {
+    pub(crate) fn of(flow: &Flow) -> Self {
+        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), flow.drops[reason as usize]));
+        Self {
+            taken: flow.taken,
+            made: flow.made,
+            sent: flow.sent,
+            received: flow.received,
+            handed_over: flow.handed_over,
+            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.taken += other.taken;
+        self.made += other.made;
+        self.sent += other.sent;
+        self.received += other.received;
+        self.handed_over += other.handed_over;
+        for (name, packets) in &other.drops {
+            match self.drops.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += packets,
+                None => self.drops.push((name, *packets)),
+            }
+        }
+    }
+
+    /// Packets dropped outside links for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops.iter().filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
+    }
+}
+
+/// What a run has done, as far as it was asked.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// How long it has run, in real time.
+    pub elapsed: Nanos,
+    /// The links, by place in the plan.
+    pub links: Vec<LinkReport>,
+    /// The ports, by place in the plan.
+    pub ports: Vec<PortReport>,
+    /// All packets.
+    pub flow: FlowStats,
+    /// Packet memory in use, in bytes.
+    pub pool_used: u64,
+    /// The most that was in use, in bytes.
+    pub pool_peak: u64,
+    /// Packet memory there is, in bytes.
+    pub pool_capacity: u64,
+    /// Whether the run kept its promise.
+    pub fidelity: Option<Fidelity>,
+    /// What went wrong with ports or workers.
+    pub errors: Vec<String>,
+}
+
+impl Report {
+    /// Whether every packet is accounted for: in each link, and from ports to ports.
+    pub fn is_conserved(&self) -> bool {
+        let links = self.links.iter().map(|link| &link.stats);
+        let in_links: u64 =
+            links.clone().map(|link| link.dropped() + link.queued_packets + link.travelling_packets).sum();
+        let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
+        links.clone().all(LinkStats::is_conserved)
+            && self.flow.taken + self.flow.made + self.flow.received
+                == self.flow.sent + self.flow.handed_over + dropped + in_links
+    }
+}

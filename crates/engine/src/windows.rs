@@ -1,0 +1,273 @@
+//! Simulated time with several workers: they advance in windows no longer than the least time that a packet needs to
+//! cross between them, and what crosses is merged by (time, source's place in the plan, sequence), so that every
+//! decision is the one a single worker would make.
+//!
+//! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`): its delay is
+//! at least that long, so all that decides about those packets has happened, and they reach the other worker before
+//! the window in which they arrive.
+
+use crate::ring::Taken;
+use crate::worker::{Worker, order_key};
+use longwire_block::{DropReason, PortError};
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The longest window, so that not too much input is taken in at once.
+const LONGEST: Nanos = Nanos::from_millis(10);
+
+/// A packet that waits for its turn: time, place, sequence, handle.
+type Held = Reverse<(u64, u32, u64, u32)>;
+
+/// What a worker needs for simulated runs with others.
+pub(crate) struct Windows {
+    lead: Nanos,
+    /// By a link's place among the worker's: whether packets go on from it to another worker's link.
+    crossing: Vec<bool>,
+    meeting: Arc<Meeting>,
+    /// Packets that arrive at links here.
+    staged: BinaryHeap<Held>,
+    /// Packets for ports here.
+    outgoing: BinaryHeap<Held>,
+}
+
+impl Windows {
+    pub(crate) fn new(lead: Nanos, crossing: Vec<bool>, meeting: Arc<Meeting>) -> Self {
+        let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
+        Self { lead, crossing, meeting, staged, outgoing }
+    }
+
+    /// How far ahead of its time a link is served.
+    pub(crate) fn lead_of(&self, link: u32) -> Nanos {
+        if self.crossing.get(link as usize).is_some_and(|&crossing| crossing) {
+            self.lead
+        } else {
+            Nanos::ZERO
+        }
+    }
+}
+
+/// Where workers wait for each other.
+pub(crate) struct Meeting {
+    workers: usize,
+    present: AtomicUsize,
+    round: AtomicUsize,
+    /// Each worker's next event.
+    next: Vec<AtomicU64>,
+    /// Set when one of them can't go on.
+    failed: AtomicUsize,
+}
+
+impl Meeting {
+    pub(crate) fn of(workers: usize) -> Self {
+        Self {
+            workers,
+            present: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            next: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            failed: AtomicUsize::new(0),
+        }
+    }
+
+    fn earliest(&self) -> Nanos {
+        let times = self.next.iter().map(|time| time.load(Ordering::SeqCst));
+        Nanos(times.min().unwrap_or(u64::MAX))
+    }
+}
+
+impl Worker {
+    /// Runs in windows until nothing is left to happen, or `until` is reached.
+    pub(crate) fn run_windows(&mut self, until: Nanos) {
+        loop {
+            let Some(windows) = &self.windows else { return };
+            let meeting = Arc::clone(&windows.meeting);
+            let lead = windows.lead.min(LONGEST);
+            meeting.next[self.index as usize].store(self.next_event().0, Ordering::SeqCst);
+            self.meet(&meeting);
+            let start = meeting.earliest();
+            let failed = meeting.failed.load(Ordering::SeqCst) > 0;
+            self.meet(&meeting);
+            if start > until || start == Nanos::NEVER || failed {
+                return;
+            }
+            let end = (start + lead).min(until + Nanos(1));
+            self.take_in(end);
+            self.meet(&meeting);
+            self.stage_from_rings();
+            self.serve_window(end);
+            self.meet(&meeting);
+            self.stage_from_rings();
+            self.put_out_before(end);
+            if self.lost_anything() {
+                meeting.failed.store(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Waits until all workers are here, emptying the rings meanwhile so that nobody waits for room in one.
+    fn meet(&mut self, meeting: &Meeting) {
+        let round = meeting.round.load(Ordering::SeqCst);
+        if meeting.present.fetch_add(1, Ordering::SeqCst) + 1 == meeting.workers {
+            meeting.present.store(0, Ordering::SeqCst);
+            meeting.round.store(round + 1, Ordering::SeqCst);
+            return;
+        }
+        while meeting.round.load(Ordering::SeqCst) == round {
+            self.stage_from_rings();
+            std::thread::yield_now();
+        }
+    }
+
+    /// A time before which nothing happens here.
+    fn next_event(&mut self) -> Nanos {
+        let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
+        let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
+        self.next_arrival().min(self.wheel.bound()).min(Nanos(held))
+    }
+
+    /// When the next frame comes in by a port here.
+    pub(crate) fn next_arrival(&mut self) -> Nanos {
+        let times = self.ports.iter_mut().filter_map(|slot| slot.port.next_arrival());
+        times.min().unwrap_or(Nanos::NEVER)
+    }
+
+    /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.
+    fn take_in(&mut self, end: Nanos) {
+        loop {
+            let next = self.next_arrival();
+            if next >= end {
+                return;
+            }
+            self.ingest(next, Nanos::ZERO);
+            let mut ready = std::mem::take(&mut self.ready);
+            ready.drain(..).for_each(|handle| self.route(handle));
+            self.ready = ready;
+        }
+    }
+
+    /// Stages a packet that arrives at a link here; anything else goes where `enter` sends it.
+    fn route(&mut self, handle: Handle) {
+        let local = self.map.paths.link(self.pool.meta(handle).path);
+        if local.is_some_and(|link| link.worker() == self.index) {
+            self.stage(handle);
+        } else {
+            self.enter(handle);
+        }
+    }
+
+    fn stage(&mut self, handle: Handle) {
+        let (time, place, seq) = order_key(&self.pool, handle);
+        if let Some(windows) = &mut self.windows {
+            windows.staged.push(Reverse((time, place, seq, handle.0)));
+        }
+    }
+
+    /// Stages everything that other workers have handed over.
+    pub(crate) fn stage_from_rings(&mut self) {
+        for ring in 0..self.receivers.len() {
+            loop {
+                match self.receive_from(ring) {
+                    Taken::Packet(handle) => self.route(handle),
+                    Taken::PoolFull(_) => {}
+                    Taken::Empty => break,
+                }
+            }
+        }
+    }
+
+    /// Keeps a packet for a port here until its window is over.
+    pub(crate) fn hold_back(&mut self, handle: Handle) {
+        let meta = self.pool.meta(handle);
+        if let Some(windows) = &mut self.windows {
+            windows.outgoing.push(Reverse((meta.leave, meta.place, meta.seq, handle.0)));
+        }
+    }
+
+    /// Every event before `end`: arrivals and links that are due, in the order of (time, place).
+    fn serve_window(&mut self, end: Nanos) {
+        let last = Nanos(end.0 - 1);
+        loop {
+            let staged = self.windows.as_ref().and_then(|windows| windows.staged.peek().copied());
+            let staged = staged.filter(|Reverse((time, ..))| *time <= last.0);
+            let due = self.wheel.peek(last);
+            match (staged, due) {
+                (None, None) => return,
+                (Some(Reverse((time, place, ..))), Some(entry))
+                    if (time, place) < (entry.time.0, self.links.place(entry.link)) =>
+                {
+                    self.enter_staged();
+                }
+                (Some(_), None) => self.enter_staged(),
+                (_, Some(entry)) => {
+                    self.wheel.pop(last);
+                    self.turn_ahead(entry.link, entry.time);
+                }
+            }
+        }
+    }
+
+    fn enter_staged(&mut self) {
+        let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
+        if let Some(Reverse((.., handle))) = first {
+            self.enter(Handle(handle));
+        }
+    }
+
+    /// Serves a link that is due; one that leads to another worker's link, ahead of its time.
+    fn turn_ahead(&mut self, link: u32, time: Nanos) {
+        let lead = self.windows.as_ref().map_or(Nanos::ZERO, |windows| windows.lead_of(link));
+        if lead == Nanos::ZERO {
+            return self.turn(link, time);
+        }
+        *self.links.armed(link) = Nanos::NEVER;
+        let mut out = longwire_link::Fifo::EMPTY;
+        self.links.expire(&mut self.pool, link, time + lead, &mut out);
+        self.arm(link);
+        let place = self.links.place(link);
+        while let Some(handle) = out.pop(&self.pool) {
+            let meta = self.pool.meta_mut(handle);
+            (meta.place, meta.seq) = (place, self.seq);
+            self.seq += 1;
+            if self.advance(handle) {
+                self.route(handle);
+            } else {
+                self.egress(handle);
+            }
+        }
+    }
+
+    /// Sends what leaves before `end`, in order.
+    fn put_out_before(&mut self, end: Nanos) {
+        while let Some(windows) = &mut self.windows
+            && let Some(&Reverse((time, _, _, handle))) = windows.outgoing.peek()
+            && time < end.0
+        {
+            windows.outgoing.pop();
+            let home = self.map.homes[usize::from(self.pool.meta(Handle(handle)).out_port)];
+            self.put_out(home.slot as usize, Handle(handle));
+        }
+        self.flush_ports();
+    }
+
+    /// Drops what still waited when the run was stopped.
+    pub(crate) fn drop_held_back(&mut self) {
+        let Some(windows) = &mut self.windows else { return };
+        let held = windows.staged.drain().chain(windows.outgoing.drain());
+        let held: Vec<_> = held.map(|Reverse((.., handle))| Handle(handle)).collect();
+        held.into_iter().for_each(|handle| self.drop(handle, DropReason::Stopped));
+    }
+
+    /// Whether the pool was full: a simulated run ends then, because its trace would depend on the pool.
+    pub(crate) fn lost_anything(&self) -> bool {
+        self.flow.drops[DropReason::PoolFull as usize] > 0
+            || self.ports.iter().any(|slot| slot.port.stats().in_pool_full > 0)
+    }
+
+    /// The ports that could not be used when they were last asked.
+    pub(crate) fn faults(&self) -> Vec<PortError> {
+        self.ports.iter().filter_map(|slot| slot.fault.clone()).collect()
+    }
+}

@@ -1,0 +1,521 @@
+//! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
+//! in `real` and `simulated` tell it.
+
+use crate::fidelity::{Lateness, Tolerance};
+use crate::observer::Observer;
+use crate::ring::{Receiver, Sender, Taken};
+use crate::wheel::{Entry, Wheel};
+use longwire_block::path::{DIRECT, NOWHERE, Paths};
+use longwire_block::{DropReason, FLOOD, Node, Port, PortError, Stamp, refusal};
+use longwire_link::classify::Classifier;
+use longwire_link::{Fifo, Links};
+use longwire_packet::{BATCH, Batch, Handle, Pool};
+use longwire_units::Nanos;
+use std::sync::Arc;
+
+/// Places of ports in the order of ties come after those of links.
+pub(crate) const PORT_PLACES: u32 = 1 << 31;
+
+/// What all workers know and none changes.
+pub struct Map {
+    /// Chooses paths.
+    pub classifier: Classifier,
+    /// Paths of more than one link.
+    pub paths: Paths,
+    /// By a port's place in the plan: the worker that owns it, and its place there.
+    pub homes: Vec<Home>,
+}
+
+/// Where a port lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// The worker.
+    pub worker: u32,
+    /// Place among the worker's ports.
+    pub slot: u32,
+}
+
+/// A port and what its worker knows of it.
+pub(crate) struct PortSlot {
+    pub place: u16,
+    /// Place of its node among the worker's nodes.
+    pub node: usize,
+    pub port: Box<dyn Port>,
+    pub out: Batch,
+    /// Why it could not be used last time.
+    pub fault: Option<PortError>,
+    pub seq: u64,
+}
+
+/// Packets that a worker has seen, apart from what its links count. Segments of a train count one each.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flow {
+    pub taken: u64,
+    pub made: u64,
+    pub sent: u64,
+    pub received: u64,
+    pub handed_over: u64,
+    pub drops: [u64; DropReason::COUNT],
+}
+
+/// How departures are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Links that lead only to ports do not see each other, so each is served for a whole step at once.
+    ByLink,
+    /// Every event in its exact place: (time, departures before arrivals, place in the plan, sequence).
+    Exact,
+}
+
+/// See the module.
+pub struct Worker {
+    pub(crate) index: u32,
+    pub(crate) pool: Pool,
+    pub(crate) links: Links,
+    pub(crate) wheel: Wheel,
+    pub(crate) ports: Vec<PortSlot>,
+    pub(crate) nodes: Vec<Box<dyn Node>>,
+    pub(crate) map: Arc<Map>,
+    pub(crate) senders: Vec<Option<Sender>>,
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) order: Order,
+    pub(crate) flow: Flow,
+    pub(crate) lateness: Lateness,
+    pub(crate) tolerance: Tolerance,
+    pub(crate) observer: Option<Box<dyn Observer>>,
+    /// Whether packets leave when they should by definition: a simulated clock.
+    pub(crate) simulated: bool,
+    /// Simulated runs with several workers; see `windows`.
+    pub(crate) windows: Option<crate::windows::Windows>,
+    /// Packets taken in and not yet decided about.
+    fresh: Vec<Handle>,
+    /// Packets with a path, in order, about to enter their first link here.
+    pub(crate) ready: Vec<Handle>,
+    pub(crate) seq: u64,
+}
+
+impl Worker {
+    pub(crate) fn new(parts: crate::setup::Parts) -> Self {
+        let crate::setup::Parts {
+            index,
+            setup,
+            map,
+            senders,
+            receivers,
+            tolerance,
+            simulated,
+            windows,
+            start,
+        } = parts;
+        let ports = setup.ports.len();
+        let slots = setup.ports.into_iter().map(|seat| PortSlot {
+            place: seat.place,
+            node: seat.node,
+            port: seat.port,
+            out: Batch::new(),
+            fault: None,
+            seq: 0,
+        });
+        let room = BATCH * (ports + 1);
+        Self {
+            index,
+            wheel: Wheel::new(setup.links.len(), start),
+            pool: setup.pool,
+            links: setup.links,
+            ports: slots.collect(),
+            nodes: setup.nodes,
+            map,
+            senders,
+            receivers,
+            order: if simulated || !setup.flat { Order::Exact } else { Order::ByLink },
+            flow: Flow::default(),
+            lateness: Lateness::default(),
+            tolerance,
+            observer: setup.observer,
+            simulated,
+            windows,
+            fresh: Vec::with_capacity(room),
+            // A flooded packet becomes one for each port of its node.
+            ready: Vec::with_capacity(room * ports.max(1)),
+            seq: 0,
+        }
+    }
+
+    /// Handles everything that happens up to `now`: packets that have come in, and packets that are due. `gap` is
+    /// how long ago the ports were last polled. Returns how many packets came or left.
+    pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
+        let before = self.flow.sent + self.flow.handed_over;
+        let came = self.ingest(now, gap) + self.take_from_rings();
+        let ready = std::mem::take(&mut self.ready);
+        match self.order {
+            Order::ByLink => self.serve_by_link(&ready, now),
+            Order::Exact => self.serve_in_order(&ready, now),
+        }
+        self.ready = ready;
+        self.ready.clear();
+        self.flush_ports();
+        came + (self.flow.sent + self.flow.handed_over - before) as usize
+    }
+
+    /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
+    pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
+        let mut sources = 0;
+        for slot in &mut self.ports {
+            let mut batch = Batch::new();
+            slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
+            if batch.is_empty() {
+                continue;
+            }
+            sources += 1;
+            let polled = slot.port.stamp() == Stamp::Poll;
+            for &handle in batch.as_slice() {
+                let meta = self.pool.meta_mut(handle);
+                meta.in_port = slot.place;
+                meta.place = PORT_PLACES + u32::from(slot.place);
+                meta.seq = slot.seq;
+                slot.seq += 1;
+                self.flow.taken += u64::from(meta.segments);
+                if polled {
+                    self.lateness.record_wait(gap);
+                }
+                self.fresh.push(handle);
+            }
+        }
+        if sources > 1 {
+            let pool = &self.pool;
+            self.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
+        }
+        self.decide();
+        self.ready.len()
+    }
+
+    /// Lets each packet's node say where it goes.
+    fn decide(&mut self) {
+        let fresh = std::mem::take(&mut self.fresh);
+        let mut batch = Batch::new();
+        let mut node = 0;
+        for &handle in &fresh {
+            let in_port = self.pool.meta(handle).in_port;
+            let its_node = self.ports[self.map.homes[usize::from(in_port)].slot as usize].node;
+            if batch.is_full() || (its_node != node && !batch.is_empty()) {
+                self.decide_batch(node, &batch);
+                batch.clear();
+            }
+            node = its_node;
+            batch.push(handle);
+        }
+        if !batch.is_empty() {
+            self.decide_batch(node, &batch);
+        }
+        self.fresh = fresh;
+        self.fresh.clear();
+    }
+
+    fn decide_batch(&mut self, node: usize, batch: &Batch) {
+        self.nodes[node].forward(&mut self.pool, batch);
+        let mut plain = Batch::new();
+        for &handle in batch.as_slice() {
+            let meta = self.pool.meta(handle);
+            if meta.out_port == FLOOD {
+                self.classify(&mut plain);
+                self.flood(node, handle);
+            } else if let Some(reason) = refusal(meta) {
+                self.drop(handle, reason);
+            } else {
+                plain.push(handle);
+            }
+        }
+        self.classify(&mut plain);
+    }
+
+    fn classify(&mut self, batch: &mut Batch) {
+        self.map.classifier.classify(&mut self.pool, batch);
+        self.ready.extend_from_slice(batch.as_slice());
+        batch.clear();
+    }
+
+    /// Sends a packet to every port of its node but the one it came from.
+    fn flood(&mut self, node: usize, handle: Handle) {
+        let in_port = self.pool.meta(handle).in_port;
+        let ports = self.nodes[node].ports();
+        let mut others = ports.iter().copied().filter(|&port| port != in_port).peekable();
+        if others.peek().is_none() {
+            return self.drop(handle, DropReason::NoRoute);
+        }
+        let segments = u64::from(self.pool.meta(handle).segments);
+        while let Some(port) = others.next() {
+            let copy = if others.peek().is_some() {
+                let Some(copy) = self.pool.duplicate(handle) else {
+                    self.flow.made += segments;
+                    self.flow.drops[DropReason::PoolFull as usize] += segments;
+                    continue;
+                };
+                self.flow.made += segments;
+                copy
+            } else {
+                handle
+            };
+            self.pool.meta_mut(copy).out_port = port;
+            self.map.classifier.classify_one(&mut self.pool, copy);
+            self.ready.push(copy);
+        }
+    }
+
+    /// Takes what other workers have handed over.
+    fn take_from_rings(&mut self) -> usize {
+        let mut came = 0;
+        for from in 0..self.receivers.len() {
+            for _ in 0..BATCH {
+                match self.receive_from(from) {
+                    Taken::Packet(handle) => self.ready.push(handle),
+                    Taken::PoolFull(_) => {}
+                    Taken::Empty => break,
+                }
+                came += 1;
+            }
+        }
+        if came > 0 && self.order == Order::Exact {
+            let pool = &self.pool;
+            self.ready.sort_by_key(|&handle| order_key(pool, handle));
+        }
+        came
+    }
+
+    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
+    pub(crate) fn receive_from(&mut self, ring: usize) -> Taken {
+        let taken = self.receivers[ring].take(&mut self.pool);
+        match taken {
+            Taken::Packet(handle) => {
+                let meta = self.pool.meta_mut(handle);
+                self.flow.received += u64::from(meta.segments);
+                if self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index) {
+                    (meta.path, meta.arrival) = (DIRECT, meta.leave);
+                }
+            }
+            Taken::PoolFull(segments) => {
+                self.flow.received += u64::from(segments);
+                self.flow.drops[DropReason::PoolFull as usize] += u64::from(segments);
+            }
+            Taken::Empty => {}
+        }
+        taken
+    }
+
+    /// Arrivals first, a batch's links fetched ahead; then each link that is due, for the whole step.
+    fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
+        const AHEAD: usize = 8;
+        for &handle in ready.iter().take(AHEAD) {
+            self.prefetch(handle);
+        }
+        for (index, &handle) in ready.iter().enumerate() {
+            if let Some(&later) = ready.get(index + AHEAD) {
+                self.prefetch(later);
+            }
+            self.enter(handle);
+        }
+        while let Some(entry) = self.wheel.pop(now) {
+            self.turn(entry.link, now);
+        }
+    }
+
+    fn prefetch(&self, handle: Handle) {
+        if let Some(link) = self.map.paths.link(self.pool.meta(handle).path)
+            && link.worker() == self.index
+        {
+            self.links.prefetch(link.local());
+        }
+    }
+
+    /// Every event up to `now` in its exact place.
+    fn serve_in_order(&mut self, ready: &[Handle], now: Nanos) {
+        let mut ready = ready.iter().copied().peekable();
+        loop {
+            let arrival = ready.peek().map_or(Nanos::NEVER, |&handle| Nanos(self.pool.meta(handle).arrival));
+            if let Some(entry) = self.wheel.pop(arrival.min(now)) {
+                self.turn(entry.link, entry.time);
+            } else if let Some(handle) = ready.next() {
+                self.enter(handle);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Lets a link that is due let go of what leaves by `until`.
+    pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
+        *self.links.armed(link) = Nanos::NEVER;
+        let mut out = Fifo::EMPTY;
+        self.links.expire(&mut self.pool, link, until, &mut out);
+        self.arm(link);
+        let place = self.links.place(link);
+        while let Some(handle) = out.pop(&self.pool) {
+            let meta = self.pool.meta_mut(handle);
+            (meta.place, meta.seq) = (place, self.seq);
+            self.seq += 1;
+            self.leave(handle);
+        }
+    }
+
+    /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
+    pub(crate) fn enter(&mut self, handle: Handle) {
+        let path = self.pool.meta(handle).path;
+        let Some(link) = self.map.paths.link(path) else {
+            if path == NOWHERE {
+                return self.drop(handle, DropReason::NoRoute);
+            }
+            let meta = self.pool.meta_mut(handle);
+            meta.leave = meta.arrival;
+            return self.egress(handle);
+        };
+        if link.worker() != self.index {
+            return self.hand_over(link.worker(), handle);
+        }
+        let local = link.local();
+        if let Some(observer) = &mut self.observer {
+            let meta = self.pool.meta_mut(handle);
+            meta.arrival = self.links.effective_arrival(local, Nanos(meta.arrival)).0;
+            observer.arrived(self.pool.meta(handle), self.pool.data(handle));
+        }
+        let mut out = Fifo::EMPTY;
+        self.links.arrive(&mut self.pool, local, handle, &mut out);
+        self.arm(local);
+        while let Some(handle) = out.pop(&self.pool) {
+            self.leave(handle);
+        }
+    }
+
+    /// Sees to a packet that has left a link: on to the next, or out.
+    fn leave(&mut self, handle: Handle) {
+        if self.advance(handle) { self.enter(handle) } else { self.egress(handle) }
+    }
+
+    /// Turns a packet that has left a link to the next one, if its path has one.
+    pub(crate) fn advance(&mut self, handle: Handle) -> bool {
+        let meta = self.pool.meta_mut(handle);
+        let path = self.map.paths.advance(meta.path);
+        if self.map.paths.link(path).is_none() {
+            return false;
+        }
+        (meta.path, meta.arrival) = (path, meta.leave);
+        true
+    }
+
+    /// Keeps the wheel's entry for a link at its deadline.
+    #[inline]
+    pub(crate) fn arm(&mut self, link: u32) {
+        let lead = self.windows.as_ref().map_or(Nanos::ZERO, |windows| windows.lead_of(link));
+        let deadline = match self.links.deadline(link) {
+            Nanos::NEVER => return,
+            deadline => deadline.since(lead),
+        };
+        let armed = self.links.armed(link);
+        if deadline >= *armed {
+            return;
+        }
+        if *armed != Nanos::NEVER {
+            self.wheel.remove(Entry { time: *armed, link });
+        }
+        *armed = deadline;
+        self.wheel.insert(Entry { time: deadline, link });
+    }
+
+    /// Gives a packet to its port, here or with another worker.
+    pub(crate) fn egress(&mut self, handle: Handle) {
+        let home = self.map.homes[usize::from(self.pool.meta(handle).out_port)];
+        if home.worker != self.index {
+            return self.hand_over(home.worker, handle);
+        }
+        if self.windows.is_some() {
+            return self.hold_back(handle);
+        }
+        self.put_out(home.slot as usize, handle);
+    }
+
+    /// Puts a packet into its port's batch, which is sent when full or at the end of the step.
+    #[inline]
+    pub(crate) fn put_out(&mut self, slot: usize, handle: Handle) {
+        self.ports[slot].out.push(handle);
+        if self.ports[slot].out.is_full() {
+            self.flush_port(slot);
+        }
+    }
+
+    /// Sends what waits in the ports' batches.
+    pub(crate) fn flush_ports(&mut self) {
+        for slot in 0..self.ports.len() {
+            if !self.ports[slot].out.is_empty() {
+                self.flush_port(slot);
+            }
+        }
+    }
+
+    fn flush_port(&mut self, slot: usize) {
+        let batch = std::mem::take(&mut self.ports[slot].out);
+        let mut leaves = [(0, 0); BATCH];
+        for (leave, &handle) in leaves.iter_mut().zip(batch.as_slice()) {
+            let meta = self.pool.meta(handle);
+            *leave = (meta.leave, meta.path);
+            self.flow.sent += u64::from(meta.segments);
+            if let Some(observer) = &mut self.observer {
+                observer.departed(self.pool.meta(handle), self.pool.data(handle));
+            }
+        }
+        let port = &mut self.ports[slot];
+        let sent = port.port.transmit(&mut self.pool, &batch);
+        if let Err(fault) = sent {
+            port.fault = Some(fault);
+        }
+        self.book_lateness(&leaves[..batch.len()]);
+    }
+
+    /// Books how late packets left, now that the port has them all.
+    fn book_lateness(&mut self, leaves: &[(u64, u32)]) {
+        let now = if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() };
+        for &(leave, path) in leaves {
+            let late = self.lateness.record(Nanos(leave), now);
+            if let Some(link) = self.map.paths.link(path)
+                && link.worker() == self.index
+            {
+                self.links.note_lateness(link.local(), late, self.tolerance.within);
+            }
+        }
+    }
+
+    /// Copies a packet into the ring to another worker.
+    fn hand_over(&mut self, worker: u32, handle: Handle) {
+        let segments = u64::from(self.pool.meta(handle).segments);
+        loop {
+            let sender = self.senders[worker as usize].as_mut();
+            if sender.is_some_and(|sender| sender.send(&self.pool, handle)) {
+                self.flow.handed_over += segments;
+                return self.pool.free(handle);
+            }
+            if self.windows.is_none() {
+                return self.drop(handle, DropReason::RingFull);
+            }
+            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
+            self.stage_from_rings();
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {
+        self.flow.drops[reason as usize] += u64::from(self.pool.meta(handle).segments);
+        self.pool.free(handle);
+    }
+
+    /// Ends the run: what is held is dropped as stopped, and the ports write out what they have buffered.
+    pub(crate) fn finish(&mut self) -> Vec<PortError> {
+        self.flush_ports();
+        self.links.flush(&mut self.pool);
+        self.drop_held_back();
+        self.ports.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
+    }
+}
+
+/// The order of arrivals at equal places in the code: time, then place in the plan, then sequence.
+#[inline]
+pub(crate) fn order_key(pool: &Pool, handle: Handle) -> (u64, u32, u64) {
+    let meta = pool.meta(handle);
+    (meta.arrival, meta.place, meta.seq)
+}
