@@ -5,5 +5,6 @@
 
 pub mod driver;
 pub mod interface;
+mod vnet;
 
 pub use interface::{Feature, Interface, OffloadGuard, OpenError};

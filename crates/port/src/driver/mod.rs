@@ -1,6 +1,8 @@
 //! The drivers, one module each.
 
+pub mod af_packet;
 pub mod memory;
 pub mod pcap;
 pub mod source;
+pub mod tap;
 mod wire_frames;

@@ -31,7 +31,9 @@ impl Claim {
         if unsafe { libc::bind(socket.as_raw_fd(), at, length) } != 0 {
             let error = io::Error::last_os_error();
             return Err(match error.raw_os_error() {
-                Some(libc::EADDRINUSE) => OpenError::Claimed { name: name.into(), pid: holder(&address, length) },
+                Some(libc::EADDRINUSE) => {
+                    OpenError::Claimed { name: name.into(), pid: holder(&address, length) }
+                }
                 _ => OpenError::from_io(name, "claim it", error),
             });
         }

@@ -58,7 +58,9 @@ pub enum OpenError {
         address: IpAddr,
     },
     /// It is no Ethernet interface.
-    #[error("interface {name}: it does not carry Ethernet frames (hardware type {kind}); choose another interface")]
+    #[error(
+        "interface {name}: it does not carry Ethernet frames (hardware type {kind}); choose another interface"
+    )]
     NotEthernet {
         /// Name of the interface.
         name: String,
@@ -66,7 +68,9 @@ pub enum OpenError {
         kind: u16,
     },
     /// An offload that has to be off stays on.
-    #[error("interface {name}: {feature} can't be turned off here; turn it off with: ethtool -K {name} {feature} off")]
+    #[error(
+        "interface {name}: {feature} can't be turned off here; turn it off with: ethtool -K {name} {feature} off"
+    )]
     Offload {
         /// Name of the interface.
         name: String,
@@ -109,7 +113,9 @@ fn holder(pid: Option<u32>) -> String {
 
 fn mend(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "; run as root, or with CAP_NET_RAW and CAP_NET_ADMIN in this namespace",
+        Some(libc::EPERM | libc::EACCES) => {
+            "; run as root, or with CAP_NET_RAW and CAP_NET_ADMIN in this namespace"
+        }
         Some(libc::ENOMEM | libc::ENOBUFS) => "; the kernel has no memory for it: choose fewer ring slots",
         Some(libc::ENOENT) => "; load the kernel module: modprobe tun",
         Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files: ulimit -n",

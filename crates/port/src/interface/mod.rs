@@ -7,6 +7,7 @@ mod error;
 mod offload;
 
 pub use claim::Claim;
+pub(crate) use counters::Counters;
 pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
@@ -41,13 +42,11 @@ impl Interface {
     /// # Errors
     /// No such name, or no socket to be had.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        Self::with_control(control_socket(name)?, name)
-    }
-
-    /// Looks up `name` in the namespace in which `control` was made.
-    pub(crate) fn with_control(control: OwnedFd, name: &str) -> Result<Self, OpenError> {
         let mut request = Request::named(name)?;
-        request.call(control.as_fd(), libc::SIOCGIFINDEX).map_err(|e| OpenError::from_io(name, "look it up", e))?;
+        let control = control_socket(name)?;
+        request
+            .call(control.as_fd(), libc::SIOCGIFINDEX)
+            .map_err(|e| OpenError::from_io(name, "look it up", e))?;
         Ok(Self { control, name: name.into(), index: request.word() as u32 })
     }
 
@@ -56,8 +55,10 @@ impl Interface {
     /// # Errors
     /// Too many open files.
     pub fn try_clone(&self) -> Result<Self, OpenError> {
-        let control =
-            self.control.try_clone().map_err(|e| OpenError::from_io(&self.name, "open a second handle", e))?;
+        let control = self
+            .control
+            .try_clone()
+            .map_err(|e| OpenError::from_io(&self.name, "open a second handle", e))?;
         Ok(Self { control, name: self.name.clone(), index: self.index })
     }
 
@@ -228,13 +229,9 @@ impl Interface {
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
         // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as its
         // command says, which each caller sees to.
-        let result = unsafe { libc::ioctl(self.control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        let result =
+            unsafe { libc::ioctl(self.control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-
-    /// The file descriptor that stands for the interface's namespace.
-    pub(crate) fn control(&self) -> BorrowedFd<'_> {
-        self.control.as_fd()
     }
 
     /// A request with the interface's present name.
@@ -255,13 +252,18 @@ impl Interface {
         Ok(request)
     }
 
-    fn tell(&self, mut request: Request, number: libc::c_ulong, action: &'static str) -> Result<(), OpenError> {
+    fn tell(
+        &self,
+        mut request: Request,
+        number: libc::c_ulong,
+        action: &'static str,
+    ) -> Result<(), OpenError> {
         request.call(self.control.as_fd(), number).map_err(|e| OpenError::from_io(&self.name, action, e))
     }
 }
 
 /// A socket that stands for the calling thread's network namespace.
-pub(crate) fn control_socket(name: &str) -> Result<OwnedFd, OpenError> {
+fn control_socket(name: &str) -> Result<OwnedFd, OpenError> {
     // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
     unsafe {
         match libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {

@@ -119,7 +119,9 @@ impl OffloadGuard {
         guard.write(false).map_err(|e| OpenError::from_io(interface.name(), "change its offloads", e))?;
         let after = Table::read(interface)?;
         match features.iter().find(|&&feature| after.any_on(feature)) {
-            Some(feature) => Err(OpenError::Offload { name: interface.name().into(), feature: feature.name() }),
+            Some(feature) => {
+                Err(OpenError::Offload { name: interface.name().into(), feature: feature.name() })
+            }
             None => Ok(guard),
         }
     }

@@ -1,0 +1,408 @@
+//! Real interfaces and veth through packet sockets: a receive ring, one system call a batch to send.
+//!
+//! With the virtio header (`PACKET_VNET_HDR`) trains and open checksums cross as they are; without it the
+//! interface's receive offloads are turned off while the port is open, trains are split and checksums filled in. The
+//! machine's own stack receives each frame as well, which is why an interface with addresses is refused.
+#![allow(unsafe_code)]
+
+mod clock;
+mod ring;
+mod send;
+
+use crate::interface::{Claim, Counters, Feature, Interface, LinkState, OffloadGuard, OpenError};
+use crate::vnet::ETHERNET;
+use clock::{Mapping, monotonic_now};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Checksum, Handle, MAX_FRAME, Pool};
+use longwire_units::Nanos;
+use longwire_wire::{finish_checksum, segment};
+use ring::{Ring, Slot};
+use send::{Sender, Stuck};
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// How often the interface's state is looked at, in nanoseconds.
+const STATE_EVERY: u64 = 50_000_000;
+/// How often clocks and MTU are looked at, in nanoseconds.
+const CLOCK_EVERY: u64 = 1_000_000_000;
+
+/// Whether frames carry a virtio header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Header {
+    /// If the interface is virtual or has an offload on: then trains or open checksums may come.
+    #[default]
+    Auto,
+    /// Yes.
+    On,
+    /// No: receive offloads are turned off while the port is open. Trains sent by the far end of a veth pair are longer
+    /// than the MTU and are counted as bad: turn them off there.
+    Off,
+}
+
+/// How to open an interface.
+#[derive(Debug, Clone, Default)]
+pub struct AfPacketOptions {
+    /// Open it though the machine's own stack has addresses on it, and will answer as well.
+    pub allow_addresses: bool,
+    /// Whether frames carry a virtio header.
+    pub header: Header,
+    /// Frames the receive ring holds, 64 to 65536. None: 1024 with the virtio header (68 MiB), else 4096 (7 MiB at an
+    /// MTU of 1500).
+    pub slots: Option<u32>,
+}
+
+/// A port on a packet socket.
+pub struct AfPacket {
+    name: String,
+    interface: Interface,
+    socket: OwnedFd,
+    ring: Ring,
+    sender: Sender,
+    with_header: bool,
+    mapping: Mapping,
+    /// When it was opened: no stamp is earlier.
+    opened: u64,
+    mtu: u32,
+    state: State,
+    next_state: u64,
+    next_clock: u64,
+    stats: PortStats,
+    counters: Counters,
+    /// What the kernel had lost before.
+    lost_before: u64,
+    /// Frames that found the ring full, and frames lost before it.
+    ring_full: Cell<u64>,
+    lost: Cell<u64>,
+    _offloads: OffloadGuard,
+    _claim: Claim,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Up,
+    Down,
+    Gone,
+}
+
+impl AfPacket {
+    /// Opens `interface` of the calling thread's network namespace as the port called `name`.
+    ///
+    /// # Errors
+    /// No such interface, no Ethernet, addresses on it, another instance has it, or the system refuses; each says what
+    /// to do.
+    pub fn open(name: &str, interface: &str, options: &AfPacketOptions) -> Result<Self, OpenError> {
+        let interface = Interface::open(interface)?;
+        let claim = Claim::take(&interface)?;
+        interface.mac()?;
+        if !options.allow_addresses {
+            interface.refuse_addresses()?;
+        }
+        let with_header = wants_header(&interface, options.header)?;
+        let unwanted: &[Feature] = if with_header { &[Feature::Lro] } else { &[Feature::Lro, Feature::Gro] };
+        let offloads = OffloadGuard::turn_off(&interface, unwanted)?;
+        let mtu = interface.mtu()?;
+        let (slots, longest) = dimensions(&interface, options, with_header, mtu)?;
+        let socket = prepared_socket(&interface, with_header)?;
+        let ring = Ring::map(socket.as_fd(), slots, longest, interface.name())?;
+        join(socket.as_fd(), &interface)?;
+        let counters = Counters::open(interface.name())?;
+        let lost_before = counters.lost(&interface).map_or(0, |lost| lost.received);
+        Ok(Self {
+            name: name.into(),
+            interface,
+            socket,
+            ring,
+            sender: Sender::new(with_header),
+            with_header,
+            mapping: Mapping::measure(),
+            opened: monotonic_now(),
+            mtu,
+            state: State::Up,
+            next_state: 0,
+            next_clock: 0,
+            stats: PortStats::default(),
+            counters,
+            lost_before,
+            ring_full: Cell::new(0),
+            lost: Cell::new(0),
+            _offloads: offloads,
+            _claim: claim,
+        })
+    }
+
+    /// Takes what is in the ring.
+    fn drain(&mut self, pool: &mut Pool, now: u64, batch: &mut Batch) {
+        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        for _ in 0..batch.room() {
+            match self.ring.peek(self.with_header) {
+                Slot::Empty => break,
+                Slot::Cut => self.stats.in_bad += 1,
+                Slot::Frame(mut found, seconds, nanoseconds) => {
+                    let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
+                    found.arrival = stamp.min(now);
+                    found.keep(pool, &mut self.stats, batch);
+                }
+            }
+            self.ring.release();
+        }
+    }
+
+    /// Looks at what changes seldom.
+    #[cold]
+    fn look(&mut self, now: u64) {
+        self.next_state = now + STATE_EVERY;
+        self.state = match self.interface.link_state() {
+            Ok(LinkState::Down) => State::Down,
+            Ok(LinkState::Running | LinkState::NoCarrier) => State::Up,
+            Err(_) => State::Gone,
+        };
+        if now >= self.next_clock {
+            self.next_clock = now + CLOCK_EVERY;
+            self.mapping.renew();
+            self.mtu = self.interface.link_mtu().unwrap_or(self.mtu);
+        }
+    }
+
+    fn error(&self) -> PortError {
+        let port = self.name.clone();
+        match self.state {
+            State::Gone => PortError::Vanished { port },
+            State::Up | State::Down => PortError::Down { port },
+        }
+    }
+
+    /// Sends as they are, trains whole.
+    fn send(&mut self, pool: &Pool, frames: &[Handle]) -> Result<(), PortError> {
+        let full_before = self.stats.out_full;
+        let result = self.sender.send(self.socket.as_fd(), pool, frames, self.mtu, &mut self.stats);
+        match result {
+            Ok(()) => return Ok(()),
+            Err(Stuck::Down) => self.state = State::Down,
+            Err(Stuck::Gone) => self.state = State::Gone,
+            Err(Stuck::Full) => {
+                // The kernel says the same of a missing carrier, which is nobody's slowness.
+                if self.interface.link_state().is_ok_and(|state| state == LinkState::Running) {
+                    return Ok(());
+                }
+                self.stats.out_down += self.stats.out_full - full_before;
+                self.stats.out_full = full_before;
+            }
+        }
+        Err(self.error())
+    }
+
+    /// Sends single frames with finished checksums.
+    fn send_finished(&mut self, pool: &mut Pool, frames: &[Handle]) -> Result<(), PortError> {
+        for &handle in frames {
+            let (meta, frame) = pool.parts_mut(handle);
+            if finish_checksum(meta, frame).is_err() {
+                // Drivers check the place of a checksum on the way in, so the frame is one made here: send it as is.
+                meta.checksum = Checksum::Unknown as u8;
+            }
+        }
+        self.send(pool, frames)
+    }
+
+    /// Sends a train as the frames it stands for.
+    fn send_split(&mut self, pool: &mut Pool, train: Handle) -> Result<(), PortError> {
+        let count = pool.meta(train).segments;
+        let mut next = 0;
+        let mut result = Ok(());
+        while next < count {
+            let mut group = Batch::new();
+            while next < count && !group.is_full() {
+                match segment(pool, train, next, 1) {
+                    Some(handle) => group.push(handle),
+                    None => self.stats.out_full += 1,
+                }
+                next += 1;
+            }
+            result = result.and(self.send_finished(pool, group.as_slice()));
+            group.as_slice().iter().for_each(|&handle| pool.free(handle));
+        }
+        result
+    }
+}
+
+impl Port for AfPacket {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        let header = if self.with_header { "with the virtio header" } else { "without the virtio header" };
+        format!("af_packet on {}, {header}, {} slots", self.interface.name(), self.ring.slots())
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Kernel
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if now.0 >= self.next_state {
+            self.look(now.0);
+        }
+        let before = batch.len();
+        self.drain(pool, now.0, batch);
+        if self.state == State::Up || batch.len() > before { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let frames = batch.as_slice();
+        let mut result = Ok(());
+        if self.with_header {
+            result = self.send(pool, frames);
+        } else {
+            let mut rest = frames;
+            while let [first, ..] = *rest {
+                let singles = rest.iter().take_while(|&&handle| !pool.meta(handle).is_train()).count();
+                let (group, behind) = rest.split_at(singles.max(1));
+                let sent = match singles {
+                    0 => self.send_split(pool, first),
+                    _ => self.send_finished(pool, group),
+                };
+                (rest, result) = (behind, result.and(sent));
+            }
+        }
+        frames.iter().for_each(|&handle| pool.free(handle));
+        result
+    }
+
+    fn readable_fd(&self) -> Option<i32> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn stats(&self) -> PortStats {
+        // Reading these counters resets them.
+        if let Ok(ring) = statistics(self.socket.as_fd()) {
+            self.ring_full.set(self.ring_full.get() + u64::from(ring.tp_drops));
+        }
+        if let Some(lost) = self.counters.lost(&self.interface) {
+            self.lost.set(lost.received.saturating_sub(self.lost_before));
+        }
+        PortStats { in_missed: self.ring_full.get() + self.lost.get(), ..self.stats }
+    }
+}
+
+/// Whether trains or open checksums may come.
+fn wants_header(interface: &Interface, header: Header) -> Result<bool, OpenError> {
+    const OFFLOADS: [Feature; 6] =
+        [Feature::Gro, Feature::Tso, Feature::Uso, Feature::Gso, Feature::TxChecksum, Feature::RxChecksum];
+    match header {
+        Header::On => Ok(true),
+        Header::Off => Ok(false),
+        Header::Auto => {
+            // What the far end of a veth pair leaves open can't be seen from here.
+            let features = interface.features()?;
+            Ok(interface.driver()? == "veth" || OFFLOADS.iter().any(|&feature| features.is_on(feature)))
+        }
+    }
+}
+
+/// How many slots, for frames of how many bytes.
+fn dimensions(
+    interface: &Interface,
+    options: &AfPacketOptions,
+    with_header: bool,
+    mtu: u32,
+) -> Result<(u32, usize), OpenError> {
+    let slots = options.slots.unwrap_or(if with_header { 1024 } else { 4096 });
+    if !(64..=65536).contains(&slots) {
+        let name = interface.name().into();
+        let value = slots.into();
+        return Err(OpenError::BadOption { name, option: "slots", value, range: "64 to 65536" });
+    }
+    // Two tags may add to what the MTU says.
+    let longest = if with_header { MAX_FRAME } else { (mtu as usize + ETHERNET + 8).min(MAX_FRAME) };
+    Ok((slots, longest))
+}
+
+/// A packet socket that receives nothing yet.
+fn prepared_socket(interface: &Interface, with_header: bool) -> Result<OwnedFd, OpenError> {
+    let name = interface.name();
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
+    let socket = unsafe {
+        match libc::socket(libc::AF_PACKET, kind, 0) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            _ => return Err(OpenError::last(name, "open a packet socket")),
+        }
+    };
+    let on = 1i32;
+    let version = libc::tpacket_versions::TPACKET_V2 as i32;
+    let set = |option, value: &i32, action| {
+        set_option(socket.as_fd(), option, value).map_err(|e| OpenError::from_io(name, action, e))
+    };
+    set(libc::PACKET_VERSION, &version, "choose the ring's version")?;
+    if with_header {
+        set(libc::PACKET_VNET_HDR, &on, "turn the virtio header on")?;
+    }
+    set(libc::PACKET_IGNORE_OUTGOING, &on, "ignore own frames")?;
+    set(libc::PACKET_QDISC_BYPASS, &on, "bypass its queueing discipline")?;
+    grow_send_buffer(socket.as_fd());
+    Ok(socket)
+}
+
+/// Room for a few hundred trains on their way. What the system refuses here costs retries, nothing else.
+fn grow_send_buffer(socket: BorrowedFd<'_>) {
+    let bytes = 16i32 << 20;
+    let length = size_of::<i32>() as libc::socklen_t;
+    for option in [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF] {
+        let value = (&raw const bytes).cast();
+        // SAFETY: `value` points to an int, as both options want.
+        if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, length) } == 0 {
+            return;
+        }
+    }
+}
+
+/// Starts receiving every frame on the interface.
+fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> {
+    let everything = libc::packet_mreq {
+        mr_ifindex: interface.index() as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &everything)
+        .map_err(|e| OpenError::from_io(interface.name(), "make it receive every frame", e))?;
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: interface.index() as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` is a socket address of `length` bytes.
+    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
+        return Err(OpenError::last(interface.name(), "bind to it"));
+    }
+    Ok(())
+}
+
+/// What went through the ring, and what found it full, since last asked.
+fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
+    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
+    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for TPACKET_V2.
+    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
+        0 => Ok(counted),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets a packet-socket option whose value is a `T`.
+fn set_option<T: Copy>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: `value` points to `length` initialised bytes; the kernel checks the length against the option.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

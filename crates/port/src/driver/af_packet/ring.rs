@@ -1,0 +1,157 @@
+//! The receive ring (TPACKET_V2, Documentation/networking/packet_mmap.rst): slots shared with the kernel, one frame
+//! each.
+
+use crate::interface::OpenError;
+use crate::vnet::{self, ETHERNET, Found, TAG};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Memory the kernel allocates at a time; slots do not straddle it.
+const BLOCK: usize = 1 << 20;
+/// What stands before the frame in a slot: the kernel's header and address, the virtio header, and alignment.
+const BEFORE: usize = libc::TPACKET2_HDRLEN + vnet::LEN + 32;
+
+/// A mapped receive ring.
+pub(crate) struct Ring {
+    base: NonNull<u8>,
+    blocks: usize,
+    slot: usize,
+    slots_a_block: usize,
+    /// The slot the kernel fills next, or has filled.
+    block: usize,
+    place: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and is reached only through it.
+unsafe impl Send for Ring {}
+
+/// What was in a slot.
+pub(crate) enum Slot<'a> {
+    /// The kernel has put nothing in yet.
+    Empty,
+    /// A frame longer than the slot.
+    Cut,
+    /// A frame, with its stamp in seconds and nanoseconds of real time.
+    Frame(Found<'a>, u32, u32),
+}
+
+impl Ring {
+    /// Gives `socket`, whose TPACKET version and virtio header are set already, at least `slots` slots for frames of up
+    /// to `longest` bytes.
+    pub(crate) fn map(
+        socket: BorrowedFd<'_>,
+        slots: u32,
+        longest: usize,
+        name: &str,
+    ) -> Result<Self, OpenError> {
+        let slot = (longest + TAG + BEFORE).next_multiple_of(64);
+        let slots_a_block = BLOCK / slot;
+        let blocks = (slots as usize).div_ceil(slots_a_block);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot as u32,
+            tp_frame_nr: (blocks * slots_a_block) as u32,
+        };
+        super::set_option(socket, libc::PACKET_RX_RING, &request)
+            .map_err(|e| OpenError::from_io(name, "make its receive ring", e))?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice, as long as the ring just made.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), blocks * BLOCK, protection, flags, socket.as_raw_fd(), 0)
+        };
+        match NonNull::new(base.cast::<u8>()) {
+            Some(start) if base != libc::MAP_FAILED => {
+                Ok(Self { base: start, blocks, slot, slots_a_block, block: 0, place: 0 })
+            }
+            _ => Err(OpenError::last(name, "map its receive ring")),
+        }
+    }
+
+    /// How many frames it holds.
+    pub(crate) fn slots(&self) -> usize {
+        self.blocks * self.slots_a_block
+    }
+
+    /// What is in the present slot. It stays ours until [`Ring::release`].
+    #[inline]
+    pub(crate) fn peek(&self, with_header: bool) -> Slot<'_> {
+        let slot = self.at(self.block, self.place);
+        if self.status(slot).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return Slot::Empty;
+        }
+        // SAFETY: the slot is ours (status read with acquire), aligned to 64 bytes and longer than the header.
+        let head = unsafe { &*slot.as_ptr().cast::<libc::tpacket2_hdr>() };
+        let (start, len) = (usize::from(head.tp_mac), head.tp_snaplen as usize);
+        if head.tp_len != head.tp_snaplen || start < vnet::LEN || start + len > self.slot {
+            return Slot::Cut;
+        }
+        // SAFETY: start + len lies within the slot, as just checked; the kernel does not write to a slot of ours.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(start), len) };
+        let header = with_header.then(|| {
+            // SAFETY: the virtio header ends where the frame begins, and `start` leaves room for it.
+            unsafe { slot.as_ptr().add(start - vnet::LEN).cast::<[u8; vnet::LEN]>().read_unaligned() }
+        });
+        let found = Found {
+            header,
+            bytes,
+            tag: tag_of(head, len),
+            open_checksum: head.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0,
+            arrival: 0,
+        };
+        Slot::Frame(found, head.tp_sec, head.tp_nsec)
+    }
+
+    /// Gives the present slot back to the kernel and moves on to the next.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.status(self.at(self.block, self.place)).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.place += 1;
+        if self.place == self.slots_a_block {
+            self.place = 0;
+            self.block = (self.block + 1) % self.blocks;
+        }
+        // Slots lie far apart: without this each costs a miss or two.
+        let next = self.at(self.block, (self.place + 2).min(self.slots_a_block - 1));
+        // SAFETY: both lines lie in the mapping; AtomicU32 allows shared access to memory the kernel writes.
+        unsafe {
+            longwire_packet::prefetch(&*next.as_ptr().cast::<AtomicU32>());
+            longwire_packet::prefetch(&*next.as_ptr().add(64).cast::<AtomicU32>());
+        }
+    }
+
+    #[inline]
+    fn at(&self, block: usize, place: usize) -> NonNull<u8> {
+        // SAFETY: `block` and `place` are kept below their counts, so this lies in the mapping.
+        unsafe { self.base.add(block * BLOCK + place * self.slot) }
+    }
+
+    #[inline]
+    fn status(&self, slot: NonNull<u8>) -> &AtomicU32 {
+        // SAFETY: a slot begins with its status word, aligned to 64 bytes; the kernel and we access it atomically.
+        unsafe { &*slot.as_ptr().cast::<AtomicU32>() }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this length, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.blocks * BLOCK) };
+    }
+}
+
+/// The VLAN tag that the kernel took out of the frame.
+#[inline]
+fn tag_of(head: &libc::tpacket2_hdr, len: usize) -> Option<[u8; TAG]> {
+    if head.tp_status & libc::TP_STATUS_VLAN_VALID == 0 || len < ETHERNET {
+        return None;
+    }
+    let kind = match head.tp_status & libc::TP_STATUS_VLAN_TPID_VALID {
+        0 => libc::ETH_P_8021Q as u16,
+        _ => head.tp_vlan_tpid,
+    };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), head.tp_vlan_tci.to_be_bytes());
+    Some([a, b, c, d])
+}

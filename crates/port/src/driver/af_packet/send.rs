@@ -1,0 +1,163 @@
+//! Sending a group of frames with one system call, gathered straight from the pool.
+
+use crate::vnet;
+use longwire_block::PortStats;
+use longwire_packet::{BATCH, Handle, Pool};
+use longwire_wire::virtio;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Attempts in one call that may make no progress: together some ten microseconds.
+const PATIENCE: u32 = 16;
+/// Attempts for one frame.
+const TRIES: u32 = 4;
+
+/// Why the rest of a group can't be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stuck {
+    /// The interface is down.
+    Down,
+    /// The interface is gone.
+    Gone,
+    /// The queue is full, or the interface has no carrier.
+    Full,
+}
+
+/// Message headers and vectors for a batch, made once.
+pub(crate) struct Sender {
+    arrays: Box<Arrays>,
+    with_header: bool,
+    /// Frames in the arrays.
+    used: usize,
+}
+
+struct Arrays {
+    headers: [[u8; vnet::LEN]; BATCH],
+    vectors: [[libc::iovec; 2]; BATCH],
+    messages: [libc::mmsghdr; BATCH],
+    /// By frame: its segments and their bytes.
+    worth: [(u64, u64); BATCH],
+}
+
+// SAFETY: the pointers in the arrays point into the same box, or to frames only while `send` runs.
+unsafe impl Send for Sender {}
+
+impl Sender {
+    /// Sends with a virtio header before each frame, or without.
+    pub(crate) fn new(with_header: bool) -> Self {
+        let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: all-zero bytes are a valid mmsghdr: null pointers and zero lengths.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let mut arrays = Box::new(Arrays {
+            headers: [[0; vnet::LEN]; BATCH],
+            vectors: [[nothing; 2]; BATCH],
+            messages: [message; BATCH],
+            worth: [(0, 0); BATCH],
+        });
+        let Arrays { headers, vectors, messages, .. } = &mut *arrays;
+        for ((header, vector), message) in headers.iter_mut().zip(vectors).zip(messages) {
+            vector[0] = libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: vnet::LEN };
+            let first = if with_header { vector.as_mut_ptr() } else { &raw mut vector[1] };
+            message.msg_hdr.msg_iov = first;
+            message.msg_hdr.msg_iovlen = if with_header { 2 } else { 1 };
+        }
+        Self { arrays, with_header, used: 0 }
+    }
+
+    /// Sends up to a batch of frames in order. Each is counted in `stats`: sent, too long for `mtu`, or not taken. The
+    /// frames stay the caller's.
+    ///
+    /// # Errors
+    /// Why the rest was not sent; it is counted as full, or as down.
+    pub(crate) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        pool: &Pool,
+        frames: &[Handle],
+        mtu: u32,
+        stats: &mut PortStats,
+    ) -> Result<(), Stuck> {
+        self.used = 0;
+        for &handle in frames {
+            let (meta, data) = (pool.meta(handle), pool.data(handle));
+            if data.len() < vnet::ETHERNET || !vnet::fits(mtu, meta, data) {
+                stats.out_oversize += u64::from(meta.segments);
+                continue;
+            }
+            let at = self.used;
+            if self.with_header {
+                self.arrays.headers[at] = virtio::Header::write(meta);
+            }
+            let base = data.as_ptr().cast_mut().cast();
+            self.arrays.vectors[at][1] = libc::iovec { iov_base: base, iov_len: data.len() };
+            self.arrays.worth[at] = (u64::from(meta.segments), meta.segment_bytes());
+            self.used += 1;
+        }
+        self.push(socket, stats)
+    }
+
+    /// Hands the gathered frames to the kernel. Runs only while `send` holds the pool, so that the frames stay put.
+    fn push(&mut self, socket: BorrowedFd<'_>, stats: &mut PortStats) -> Result<(), Stuck> {
+        let (mut at, mut tries, mut patience, mut asked_again) = (0, 0, PATIENCE, false);
+        while at < self.used {
+            let error = match self.call(socket, at) {
+                Ok(sent) => {
+                    let (frames, bytes) = self.worth(at..at + sent);
+                    stats.out_frames += frames;
+                    stats.out_bytes += bytes;
+                    (at, tries) = (at + sent, 0);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // An interface that was down and is up again leaves this answer behind, once.
+                Some(libc::ENETDOWN) if !asked_again => asked_again = true,
+                Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) if patience == 0 => {
+                    stats.out_full += self.worth(at..self.used).0;
+                    return Err(Stuck::Full);
+                }
+                Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => {
+                    (tries, patience) = (tries + 1, patience - 1);
+                    if tries == TRIES {
+                        stats.out_full += self.worth(at..at + 1).0;
+                        (at, tries) = (at + 1, 0);
+                    }
+                }
+                Some(libc::EMSGSIZE | libc::EINVAL) => {
+                    stats.out_oversize += self.worth(at..at + 1).0;
+                    (at, tries) = (at + 1, 0);
+                }
+                Some(code) => {
+                    stats.out_down += self.worth(at..self.used).0;
+                    let gone = matches!(code, libc::ENXIO | libc::ENODEV);
+                    return Err(if gone { Stuck::Gone } else { Stuck::Down });
+                }
+                None => unreachable!("a failed system call has a number"),
+            }
+        }
+        Ok(())
+    }
+
+    /// One attempt to send the frames from `at` on; returns how many went out, at least one.
+    fn call(&mut self, socket: BorrowedFd<'_>, at: usize) -> io::Result<usize> {
+        let messages = &mut self.arrays.messages[at..self.used];
+        // SAFETY: each message points to its vectors in the same box, these to headers in the box and to frames of
+        // the pool that `send` borrows; the kernel reads them before the call returns.
+        let sent = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                messages.len() as u32,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if sent > 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Frames and bytes of some of the gathered packets, segments counting one each.
+    fn worth(&self, range: std::ops::Range<usize>) -> (u64, u64) {
+        self.arrays.worth[range].iter().fold((0, 0), |(frames, bytes), (f, b)| (frames + f, bytes + b))
+    }
+}

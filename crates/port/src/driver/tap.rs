@@ -1,0 +1,379 @@
+//! TAP interfaces: the kernel's end is the host's interface, this end a port. With the virtio header and every
+//! offload, so that the host's stack leaves trains whole and checksums open.
+#![allow(unsafe_code)]
+
+use crate::interface::{Counters, Interface, OpenError, Request};
+use crate::vnet::{self, Found};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Handle, MAX_FRAME, Pool};
+use longwire_units::Nanos;
+use longwire_wire::virtio;
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// How often the interface's state is looked at, in nanoseconds.
+const STATE_EVERY: u64 = 50_000_000;
+/// Attempts to write one frame that the kernel would not take at once.
+const TRIES: u32 = 4;
+
+/// How to make a TAP interface.
+#[derive(Debug, Clone)]
+pub struct TapOptions {
+    /// Queues, 1 to 256. More than one lets the host's processors send without waiting for each other; then only frames
+    /// of the same flow keep their order.
+    pub queues: u16,
+    /// Its hardware address. None: one the kernel draws.
+    pub mac: Option<[u8; 6]>,
+    /// Its MTU in bytes, 68 to 65521.
+    pub mtu: u32,
+    /// Packets that wait in each queue for Longwire, 1 to 65536; more are lost.
+    pub queue_length: u32,
+    /// Whether to set it up at once. Leave it down if it is to move into another namespace first.
+    pub up: bool,
+}
+
+impl Default for TapOptions {
+    fn default() -> Self {
+        Self { queues: 1, mac: None, mtu: 1500, queue_length: 4096, up: false }
+    }
+}
+
+/// A port at this end of a TAP interface. The interface vanishes with it, wherever it was moved.
+pub struct Tap {
+    name: String,
+    interface: String,
+    queues: Vec<OwnedFd>,
+    /// Becomes readable when any queue is.
+    ready: OwnedFd,
+    /// The queue to begin with.
+    turn: usize,
+    /// A virtio header and a frame.
+    staging: Box<[u8]>,
+    mtu: u32,
+    state: State,
+    next_state: u64,
+    stats: PortStats,
+    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last said.
+    counters: RefCell<(Option<(Interface, Counters)>, u64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Up,
+    Down,
+    Gone,
+}
+
+impl Tap {
+    /// Makes the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling thread's
+    /// network namespace; `name` is the port's. It may be moved into another namespace afterwards.
+    ///
+    /// # Errors
+    /// An option out of range, an interface of that name, no `/dev/net/tun`, or no right to use it.
+    pub fn create(name: &str, interface: &str, options: &TapOptions) -> Result<Self, OpenError> {
+        let bad = |option, value: u32, range| {
+            Err(OpenError::BadOption { name: interface.into(), option, value: value.into(), range })
+        };
+        match options {
+            o if !(1..=256).contains(&o.queues) => return bad("queues", o.queues.into(), "1 to 256"),
+            o if !(68..=65521).contains(&o.mtu) => return bad("mtu", o.mtu, "68 to 65521"),
+            o if !(1..=65536).contains(&o.queue_length) => {
+                return bad("queue_length", o.queue_length, "1 to 65536");
+            }
+            _ => {}
+        }
+        let mut queues = Vec::new();
+        let mut made = interface.to_string();
+        for number in 0..options.queues {
+            let (queue, name) = open_queue(&made, options.queues > 1, number == 0)?;
+            queues.push(queue);
+            made = name;
+        }
+        let interface = made.as_str();
+        let ready = watch(&queues).map_err(|e| OpenError::from_io(interface, "watch its queues", e))?;
+        let device = Interface::open(interface)?;
+        if let Some(mac) = options.mac {
+            device.set_mac(mac)?;
+        }
+        device.set_mtu(options.mtu)?;
+        device.set_queue_length(options.queue_length)?;
+        if options.up {
+            device.set_up(true)?;
+        }
+        let counters = Counters::open(interface)?;
+        Ok(Self {
+            name: name.into(),
+            interface: made,
+            queues,
+            ready,
+            turn: 0,
+            staging: vec![0; vnet::LEN + MAX_FRAME].into(),
+            mtu: options.mtu,
+            state: State::Up,
+            next_state: 0,
+            stats: PortStats::default(),
+            counters: RefCell::new((Some((device, counters)), 0)),
+        })
+    }
+
+    /// The name the interface was made with.
+    pub fn interface_name(&self) -> &str {
+        &self.interface
+    }
+
+    /// The interface, in whatever namespace and under whatever name it is now.
+    ///
+    /// # Errors
+    /// It is gone, or there is no right to look into its namespace.
+    pub fn interface(&self) -> Result<Interface, OpenError> {
+        self.find().map(|(interface, _)| interface)
+    }
+
+    /// Looks the interface up where it is now.
+    fn find(&self) -> Result<(Interface, Counters), OpenError> {
+        let failed = |e| OpenError::from_io(&self.interface, "find it", e);
+        let queue = self.queues[0].as_fd();
+        let namespace = namespace_of(queue).map_err(failed)?;
+        let mut request = Request::named(&self.interface)?;
+        request.call(queue, libc::TUNGETIFF).map_err(failed)?;
+        let current = request.name();
+        // A thread's namespace is its own: this one goes there and ends.
+        let visit = || -> Result<(Interface, Counters), OpenError> {
+            // SAFETY: setns takes no pointers.
+            if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                return Err(OpenError::last(&current, "enter its network namespace"));
+            }
+            Ok((Interface::open(&current)?, Counters::open(&current)?))
+        };
+        std::thread::scope(|scope| match scope.spawn(visit).join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    /// Takes what waits in one queue, and says whether it is empty.
+    fn drain(&mut self, queue: usize, pool: &mut Pool, now: u64, batch: &mut Batch) -> io::Result<()> {
+        let fd = self.queues[queue].as_raw_fd();
+        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        for _ in 0..batch.room() {
+            // SAFETY: the buffer is ours and as long as said.
+            let read = unsafe { libc::read(fd, self.staging.as_mut_ptr().cast(), self.staging.len()) };
+            if read < 0 {
+                let error = io::Error::last_os_error();
+                return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
+            }
+            match self.staging[..read as usize].split_first_chunk::<{ vnet::LEN }>() {
+                None => self.stats.in_bad += 1,
+                Some((&header, bytes)) => {
+                    let found =
+                        Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival: now };
+                    found.keep(pool, &mut self.stats, batch);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether the interface is up: a queue is writable only then, whatever namespace the interface is in.
+    #[cold]
+    fn look(&mut self, now: u64) {
+        self.next_state = now + STATE_EVERY;
+        let mut ask = libc::pollfd { fd: self.queues[0].as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: `ask` is one pollfd, and the timeout of zero makes the call return at once.
+        let answered = unsafe { libc::poll(&raw mut ask, 1, 0) };
+        self.state = match ask.revents {
+            _ if answered < 0 => self.state,
+            events if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 => State::Gone,
+            events if events & libc::POLLOUT != 0 => State::Up,
+            _ => State::Down,
+        };
+    }
+
+    /// Writes one frame.
+    fn write(&mut self, pool: &Pool, handle: Handle) {
+        let (meta, frame) = (pool.meta(handle), pool.data(handle));
+        let segments = u64::from(meta.segments);
+        if frame.len() < vnet::ETHERNET || !vnet::fits(self.mtu, meta, frame) {
+            self.stats.out_oversize += segments;
+            return;
+        }
+        let mut header = virtio::Header::write(meta);
+        let vectors = [
+            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+            libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() },
+        ];
+        for _ in 0..TRIES {
+            // SAFETY: both vectors point to memory that outlives the call and is only read.
+            let written = unsafe { libc::writev(self.queues[0].as_raw_fd(), vectors.as_ptr(), 2) };
+            if written >= 0 {
+                self.stats.out_frames += segments;
+                self.stats.out_bytes += meta.segment_bytes();
+                return;
+            }
+            match io::Error::last_os_error().raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM) => {}
+                Some(libc::EINVAL | libc::EMSGSIZE) => {
+                    self.stats.out_oversize += segments;
+                    return;
+                }
+                code => {
+                    self.state = if code == Some(libc::EBADFD) { State::Gone } else { State::Down };
+                    self.stats.out_down += segments;
+                    return;
+                }
+            }
+        }
+        self.stats.out_full += segments;
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        let port = self.name.clone();
+        match self.state {
+            State::Up => Ok(()),
+            State::Down => Err(PortError::Down { port }),
+            State::Gone => Err(PortError::Vanished { port }),
+        }
+    }
+}
+
+impl Port for Tap {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        let queues = self.queues.len();
+        format!(
+            "tap {}, with the virtio header, {queues} queue{}",
+            self.interface,
+            if queues > 1 { "s" } else { "" }
+        )
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Poll
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if now.0 >= self.next_state {
+            self.look(now.0);
+        }
+        let before = batch.len();
+        for step in 0..self.queues.len() {
+            let queue = (self.turn + step) % self.queues.len();
+            if let Err(error) = self.drain(queue, pool, now.0, batch) {
+                self.state =
+                    if error.raw_os_error() == Some(libc::EBADFD) { State::Gone } else { State::Down };
+                break;
+            }
+            if batch.is_full() {
+                break;
+            }
+        }
+        self.turn = (self.turn + 1) % self.queues.len();
+        if self.state == State::Up || batch.len() > before { Ok(()) } else { self.check() }
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let before = self.stats.out_down;
+        for &handle in batch.as_slice() {
+            self.write(pool, handle);
+            pool.free(handle);
+        }
+        if self.stats.out_down == before { Ok(()) } else { self.check() }
+    }
+
+    fn readable_fd(&self) -> Option<i32> {
+        Some(self.ready.as_raw_fd())
+    }
+
+    fn stats(&self) -> PortStats {
+        let mut counters = self.counters.borrow_mut();
+        let (place, missed) = &mut *counters;
+        let ask = |place: &Option<(Interface, Counters)>| place.as_ref().and_then(|(i, c)| c.lost(i));
+        // Not where it was: it was moved, or is gone.
+        let lost = ask(place).or_else(|| {
+            *place = self.find().ok();
+            ask(place)
+        });
+        *missed = lost.map_or(*missed, |lost| lost.sent);
+        PortStats { in_missed: *missed, ..self.stats }
+    }
+}
+
+/// Opens a queue of the interface, which is made if it is the `first`. Returns the interface's name besides.
+fn open_queue(interface: &str, several: bool, first: bool) -> Result<(OwnedFd, String), OpenError> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // SAFETY: the path is a C string; the descriptor returned is owned by nobody else.
+    let queue = unsafe {
+        match libc::open(c"/dev/net/tun".as_ptr(), flags) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            _ => return Err(tun_error(interface, "open /dev/net/tun")),
+        }
+    };
+    let mut flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    flags |= if several { libc::IFF_MULTI_QUEUE } else { 0 };
+    flags |= if first { libc::IFF_TUN_EXCL } else { 0 };
+    let mut request = Request::named(interface)?;
+    request.data[..2].copy_from_slice(&(flags as u16).to_ne_bytes());
+    request.call(queue.as_fd(), libc::TUNSETIFF).map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) if first => OpenError::Exists { name: interface.into() },
+        _ => OpenError::from_io(interface, "make it", e),
+    })?;
+    let length = vnet::LEN as libc::c_int;
+    // SAFETY: TUNSETVNETHDRSZ reads an int.
+    if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const length) } != 0 {
+        return Err(tun_error(interface, "set the length of its virtio header"));
+    }
+    accept_offloads(queue.as_fd(), interface)?;
+    Ok((queue, request.name()))
+}
+
+/// Lets the host leave checksums open and trains whole, as far as this kernel can: UDP since Linux 6.2.
+fn accept_offloads(queue: BorrowedFd<'_>, interface: &str) -> Result<(), OpenError> {
+    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    for offloads in [tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6, tcp] {
+        // SAFETY: TUNSETOFFLOAD takes the flags themselves, no pointer.
+        if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) } == 0
+        {
+            return Ok(());
+        }
+    }
+    Err(tun_error(interface, "set its offloads"))
+}
+
+fn tun_error(interface: &str, action: &'static str) -> OpenError {
+    OpenError::System { name: interface.into(), action, source: io::Error::last_os_error() }
+}
+
+/// The network namespace in which the interface behind `queue` is.
+fn namespace_of(queue: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: TUNGETDEVNETNS takes no argument; the descriptor it returns is owned by nobody else.
+    unsafe {
+        match libc::ioctl(queue.as_raw_fd(), libc::TUNGETDEVNETNS) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A descriptor that is readable when one of the queues is.
+fn watch(queues: &[OwnedFd]) -> io::Result<OwnedFd> {
+    // SAFETY: epoll_create1 takes no pointers; the descriptor it returns is owned by nobody else.
+    let ready = unsafe {
+        match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            _ => return Err(io::Error::last_os_error()),
+        }
+    };
+    for queue in queues {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let (epoll, fd) = (ready.as_raw_fd(), queue.as_raw_fd());
+        // SAFETY: `event` is a valid epoll_event, read during the call.
+        if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(ready)
+}
