@@ -6,6 +6,12 @@ use longwire_units::Nanos;
 /// Delays each packet by a time drawn evenly from a range.
 #[derive(Debug)]
 pub struct Template {
+    /// Boxed, because a whole link has to fit in four cache lines, and the common delay needs eight bytes of them.
+    state: Box<State>,
+}
+
+#[derive(Debug)]
+struct State {
     least: Nanos,
     spread: Nanos,
     dice: Dice,
@@ -36,7 +42,8 @@ impl Template {
 
     /// The block with these parameters. What it draws, it draws from the dice and from nothing else.
     pub fn build(values: &Values, dice: Dice) -> Self {
-        let mut block = Self { least: Nanos::ZERO, spread: Nanos::ZERO, dice };
+        let state = State { least: Nanos::ZERO, spread: Nanos::ZERO, dice };
+        let mut block = Self { state: Box::new(state) };
         block.change(values);
         block
     }
@@ -44,14 +51,15 @@ impl Template {
     /// Takes new parameters, for packets whose transmission ends from now on; the stream of draws goes on.
     pub fn change(&mut self, values: &Values) {
         if let (Value::Time(least), Value::Time(spread)) = (values.at(0), values.at(1)) {
-            (self.least, self.spread) = (least, spread);
+            (self.state.least, self.state.spread) = (least, spread);
         }
     }
 
     /// Draws once for each packet. The link keeps packets in order, whatever the delays are.
     #[inline]
     pub fn travel(&mut self, _: Nanos) -> Nanos {
-        self.least + Nanos(self.dice.below(self.spread.0 + 1))
+        let state = &mut *self.state;
+        state.least + Nanos(state.dice.below(state.spread.0 + 1))
     }
 
     /// Not known beforehand.

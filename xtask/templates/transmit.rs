@@ -5,17 +5,17 @@ use longwire_units::{Nanos, Rate};
 
 /// Sends at a constant rate, counting Ethernet frames with their check sequence.
 ///
-/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond; a packet's stays below 2⁵¹.
 #[derive(Debug)]
 pub struct Template {
     rate: u64,
     start: Nanos,
     /// Work left at `start`, the remainder of the last division included.
-    work: u128,
+    work: u64,
 }
 
 const FCS: u32 = 4;
-const NANOS: u128 = 1_000_000_000;
+const NANOS: u64 = 1_000_000_000;
 
 impl Template {
     /// Its row in the registry.
@@ -62,7 +62,7 @@ impl Template {
     #[inline]
     pub fn begin(&mut self, start: Nanos, bytes: u64) {
         self.start = start;
-        self.work = u128::from(bytes) * 8 * NANOS;
+        self.work = bytes * 8 * NANOS;
     }
 
     /// Begins at the last finish, with the remainder of the last division.
@@ -70,7 +70,7 @@ impl Template {
     pub fn follow(&mut self, bytes: u64) {
         let finish = self.finish();
         self.settle(finish);
-        self.work += u128::from(bytes) * 8 * NANOS;
+        self.work += bytes * 8 * NANOS;
     }
 
     /// When the packet being sent is finished, rounded down.
@@ -79,17 +79,17 @@ impl Template {
         match self.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
-            rate => self.start + Nanos((self.work / u128::from(rate)) as u64),
+            rate => self.start + Nanos(self.work / rate),
         }
     }
 
     /// Whether all but the last `bytes` are sent by `now`.
     pub fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
-        let until = self.work.saturating_sub(u128::from(bytes) * 8 * NANOS);
+        let until = self.work.saturating_sub(bytes * 8 * NANOS);
         match self.rate {
             0 => until == 0,
             u64::MAX => true,
-            rate => until / u128::from(rate) <= u128::from(now.since(self.start).0),
+            rate => until / rate <= now.since(self.start).0,
         }
     }
 
@@ -97,7 +97,7 @@ impl Template {
     pub fn settle(&mut self, now: Nanos) {
         let done = match self.rate {
             u64::MAX => self.work,
-            rate => u128::from(now.since(self.start).0) * u128::from(rate),
+            rate => now.since(self.start).0.saturating_mul(rate),
         };
         self.work = self.work.saturating_sub(done);
         self.start = self.start.max(now);
