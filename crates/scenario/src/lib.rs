@@ -2,21 +2,79 @@
 //!
 //! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with it, each
 //! with file, line, column, field and the mend. [`schema`] describes the file; it comes from the same structures.
+//! [`price`] says what a plan needs of the machine. What the keys mean stands in `docs/book/scenario.md`.
 #![forbid(unsafe_code)]
 
 mod address;
+mod build;
 mod file;
 mod finding;
 mod plan;
 mod read;
+mod resolve;
 mod template;
 mod words;
 mod written;
 
 pub use address::{Mac, Network};
+pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Pace, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use words::{Driver, HostDriver, Mapping, Routing, Wait};
+
+use longwire_block::Spec;
+use std::path::Path;
+use thiserror::Error;
+
+/// Why a scenario could not be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file can't be read.
+    #[error("{file}: {source}; name a scenario file, such as scenarios/two-hosts.toml")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is no valid scenario.
+    #[error(transparent)]
+    Invalid(#[from] ScenarioError),
+}
+
+/// Reads the scenario in the file `path`.
+///
+/// # Errors
+/// If the file can't be read, or for everything that is wrong with it.
+pub fn load(path: &Path) -> Result<Plan, LoadError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(parse(&file, &text)?),
+        Err(source) => Err(LoadError::Unreadable { file, source }),
+    }
+}
+
+/// Reads a scenario. `file` is how errors name it; relative names of captures count from its folder.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its place and the mend.
+pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
+    parse_with(file, text, &longwire_link::registry())
+}
+
+/// The same with `registry` saying what links can be made of.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
+    let mut findings = finding::Findings::new(file, text);
+    let sections = read::read(text, registry, &mut findings);
+    let plan =
+        if findings.failed() { None } else { resolve::resolve(&sections, file, registry, &mut findings) };
+    let notes = findings.finish()?;
+    let plan = plan.expect("a scenario without errors has a plan");
+    Ok(Plan { notes, ..plan })
+}

@@ -1,0 +1,161 @@
+//! From a plan to an engine that is ready to start.
+
+mod shards;
+
+use crate::plan::{AddressRule, Plan, Route};
+use crate::words::Wait;
+use longwire_block::path::{LinkRef, NOWHERE, Paths};
+use longwire_block::{Node, Port};
+use longwire_engine::{Home, Map, Observer, Seat, Setup, Tolerance, WorkerSetup};
+use longwire_link::classify::Classifier;
+use longwire_link::{LinkConfig, Links};
+use longwire_packet::{Pool, PoolError};
+use longwire_router::Bridge;
+use longwire_units::Nanos;
+use shards::Shards;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// An engine made of a plan.
+pub struct Built {
+    /// What [`Setup::start`] or [`Setup::simulate`] runs.
+    pub setup: Setup,
+    /// By a link's place in the plan: where the engine finds it.
+    pub links: Vec<LinkRef>,
+}
+
+/// Why a plan could not be made into an engine.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// There is not enough memory.
+    #[error("engine.pool: {0}")]
+    Pool(#[from] PoolError),
+    /// There is not one port for each of the plan's.
+    #[error("{got} ports were opened for the plan's {wanted}")]
+    Ports {
+        /// How many there are.
+        got: usize,
+        /// How many the plan has.
+        wanted: usize,
+    },
+}
+
+/// Makes an engine of `plan` and of its ports, opened, in the plan's order. Each worker shows its packets to the
+/// observer that `observer` makes for it.
+///
+/// # Errors
+/// If there is not the memory for the packet pools, or not one port for each of the plan's.
+pub fn build(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    mut observer: impl FnMut(u32) -> Option<Box<dyn Observer>>,
+) -> Result<Built, BuildError> {
+    if ports.len() != plan.ports.len() {
+        return Err(BuildError::Ports { got: ports.len(), wanted: plan.ports.len() });
+    }
+    let shards = Shards::of(plan);
+    let mut workers = Vec::with_capacity(plan.engine.workers as usize);
+    let mut links = Vec::with_capacity(plan.links.len());
+    for worker in 0..plan.engine.workers {
+        let (own, crossing) = worker_links(plan, &shards, worker);
+        workers.push(WorkerSetup {
+            cpu: plan.engine.cpus.get(worker as usize).map(|&cpu| cpu as usize),
+            pool: Pool::new(plan.engine.pool.0)?,
+            ports: Vec::new(),
+            nodes: Vec::new(),
+            links: own,
+            flat: shards.flat,
+            crossing,
+            observer: observer(worker),
+        });
+    }
+    let mut next = vec![0; workers.len()];
+    for &worker in &shards.link_workers {
+        links.push(LinkRef::new(worker, next[worker as usize]));
+        next[worker as usize] += 1;
+    }
+    let homes = seat_ports(plan, ports, &mut workers);
+    let map = map(plan, &links, homes);
+    let wait = match plan.engine.wait {
+        Wait::Spin => longwire_engine::Wait::Spin,
+        Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
+        Wait::Sleep => longwire_engine::Wait::Sleep,
+    };
+    let setup = Setup { workers, map, tolerance: tolerance(plan), wait, lead: shards.lead };
+    Ok(Built { setup, links })
+}
+
+/// What the plan promises.
+pub fn tolerance(plan: &Plan) -> Tolerance {
+    let share_ppm = (plan.fidelity.share.as_f64() * 1e6).round() as u32;
+    Tolerance { within: plan.fidelity.within, share_ppm }
+}
+
+/// The links of one worker, and which of them lead to another's.
+fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
+    let configs: Vec<_> =
+        plan.profiles.iter().map(|p| LinkConfig::new(p.blocks.clone(), p.histogram)).collect();
+    let own = || (0..plan.links.len()).filter(|&place| shards.link_workers[place] == worker);
+    let mut links = Links::with_capacity(own().count(), plan.seed, plan.engine.train_spread);
+    let mut crossing = Vec::new();
+    for place in own() {
+        let link = &plan.links[place];
+        links.add(place as u32, &link.name, &configs[link.profile as usize]);
+        if plan.engine.workers > 1 {
+            crossing.push(shards.crossing[place]);
+        }
+    }
+    (links, crossing)
+}
+
+/// Gives each segment, with its bridge and ports, to a worker.
+fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup]) -> Vec<Home> {
+    let mut nodes = Vec::with_capacity(plan.segments.len());
+    for (index, segment) in plan.segments.iter().enumerate() {
+        let worker = index % workers.len();
+        let bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
+        nodes.push((worker, workers[worker].nodes.len()));
+        workers[worker].nodes.push(Box::new(bridge) as Box<dyn Node>);
+    }
+    let mut homes = Vec::with_capacity(ports.len());
+    for (place, port) in ports.into_iter().enumerate() {
+        let (worker, node) = nodes[plan.ports[place].segment as usize];
+        homes.push(Home { worker: worker as u32, slot: workers[worker].ports.len() as u32 });
+        workers[worker].ports.push(Seat { place: place as u16, node, port });
+    }
+    homes
+}
+
+/// Writes the plan's rules down as the workers look them up.
+fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>) -> Map {
+    let mut paths = Paths::default();
+    let mut known: HashMap<Route, u32> = HashMap::new();
+    let mut path_of = |route: Route| {
+        if !route.exists() {
+            return NOWHERE;
+        }
+        match plan.routes.links(&route) {
+            [only] => paths.add(&[links[*only as usize]]),
+            many => *known.entry(route).or_insert_with(|| {
+                paths.add(&many.iter().map(|&link| links[link as usize]).collect::<Vec<_>>())
+            }),
+        }
+    };
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for &AddressRule { source, destination, route } in &plan.address_rules {
+        let path = path_of(route);
+        match (source, destination) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => v4.push(((from.to_bits(), to.to_bits()), path)),
+            (IpAddr::V6(from), IpAddr::V6(to)) => v6.push(((from.to_bits(), to.to_bits()), path)),
+            // The plan's pairs are of one family each.
+            _ => {}
+        }
+    }
+    let pairs: Vec<_> =
+        plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes }
+}
+
+/// The simulated time that never comes: a run that goes on until nothing is left to happen.
+pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);
