@@ -103,9 +103,12 @@ pub enum LabError {
         /// What it wrote on its error output.
         output: String,
     },
-    /// The operation needs privileges that a lab in a user namespace doesn't have.
-    #[error("{0}")]
-    Rootless(&'static str),
+    /// A user namespace can't be entered.
+    #[error("no user namespace: {reason}")]
+    UserNamespace {
+        /// Why, and how to mend it.
+        reason: String,
+    },
 }
 
 impl LabError {

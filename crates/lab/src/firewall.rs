@@ -52,8 +52,13 @@ pub fn close(instance: &str) -> Result<(), LabError> {
     nft(&["-f", "-"], &script).map(drop)
 }
 
-/// Whether `nft` is there.
-pub fn program() -> Option<PathBuf> {
+/// Tries whether tables can be made, in the calling thread's namespace; for one that is thrown away.
+pub fn probe() -> Result<(), LabError> {
+    nft(&["-f", "-"], "table ip probe {\nchain out { type nat hook postrouting priority 100; }\n}\n")
+        .map(drop)
+}
+
+fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Where it is on most systems, and not in every user's PATH.
     let usual = ["/usr/sbin", "/sbin"].map(PathBuf::from);

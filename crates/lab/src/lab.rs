@@ -197,15 +197,7 @@ impl Lab {
     /// # Errors
     /// When the folder of states can't be read.
     pub fn list() -> Result<Vec<LabInfo>, LabError> {
-        Ok(State::read_all()?
-            .into_iter()
-            .map(|s| LabInfo {
-                instance: s.instance,
-                dead: s.owner.as_ref().is_some_and(Owner::is_dead),
-                owner: s.owner.map(|o| o.pid),
-                hosts: s.hosts.into_iter().map(|h| h.spec).collect(),
-            })
-            .collect())
+        Ok(State::read_all()?.into_iter().map(LabInfo::of).collect())
     }
 }
 
@@ -229,6 +221,17 @@ pub struct LabInfo {
     pub dead: bool,
     /// Its hosts.
     pub hosts: Vec<HostSpec>,
+}
+
+impl LabInfo {
+    pub(crate) fn of(state: State) -> Self {
+        Self {
+            instance: state.instance,
+            dead: state.owner.as_ref().is_some_and(Owner::is_dead),
+            owner: state.owner.map(|o| o.pid),
+            hosts: state.hosts.into_iter().map(|h| h.spec).collect(),
+        }
+    }
 }
 
 /// Removes what killed processes left: only labs whose state names an owner that surely runs no more. Answers
@@ -307,7 +310,7 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
     Ok((core, hosts))
 }
 
-fn loopback_up() -> Result<(), LabError> {
+pub(crate) fn loopback_up() -> Result<(), LabError> {
     let up = LinkChange { up: true, ..LinkChange::default() };
     Netlink::open()
         .and_then(|mut netlink| netlink.change_link(interface_index("lo")?, &up))

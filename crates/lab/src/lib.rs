@@ -9,6 +9,7 @@
 //! in which all of this works the same.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod abilities;
 mod address;
 mod error;
 mod exec_net;
@@ -25,10 +26,13 @@ mod relay;
 mod resolver;
 mod state;
 pub mod traffic;
+mod user_namespace;
 
+pub use abilities::{Abilities, Ability, abilities};
 pub use address::{Cidr, Mac, Route};
 pub use error::LabError;
 pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use namespace::{Namespace, NamespaceId};
+pub use user_namespace::{enter_user_namespace, join_user_namespace, private_labs};

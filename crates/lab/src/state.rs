@@ -48,7 +48,11 @@ impl State {
 
     /// Reads the state of a lab; `None` when there is no such lab.
     pub fn read(instance: &str) -> Result<Option<Self>, LabError> {
-        let path = folder_of(instance).join(FILE);
+        Self::read_in(Path::new(ROOT), instance)
+    }
+
+    fn read_in(root: &Path, instance: &str) -> Result<Option<Self>, LabError> {
+        let path = root.join(instance).join(FILE);
         let text = match fs::read(&path) {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
@@ -67,16 +71,21 @@ impl State {
     /// Every lab's state, by name. Folders without a state, or with one that can't be read, are left alone: they
     /// are not known to be ours.
     pub fn read_all() -> Result<Vec<Self>, LabError> {
-        let entries = match fs::read_dir(ROOT) {
+        Self::read_all_in(Path::new(ROOT))
+    }
+
+    /// The same under another root, such as that of a process with a `/run` of its own.
+    pub fn read_all_in(root: &Path) -> Result<Vec<Self>, LabError> {
+        let entries = match fs::read_dir(root) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(LabError::system(format!("reading {ROOT}")))?,
+            other => other.map_err(LabError::system(format!("reading {}", root.display())))?,
         };
         let mut names: Vec<String> = entries
             .filter_map(|e| e.ok()?.file_name().into_string().ok())
             .filter(|n| !n.starts_with('.'))
             .collect();
         names.sort_unstable();
-        Ok(names.iter().filter_map(|name| Self::read(name).ok()?).collect())
+        Ok(names.iter().filter_map(|name| Self::read_in(root, name).ok()?).collect())
     }
 
     /// Removes the state, last of all.

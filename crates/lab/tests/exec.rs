@@ -5,10 +5,10 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::UdpSocket;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use longwire_lab::{ExecNet, ExecSpec, FAR_ADDRESS, FarEnd, HostSpec, Lab, Wiring, sweep};
-use support::{Wire, may_run, output, unique};
+use longwire_lab::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, HostSpec, Lab, NEAR, Wiring, sweep};
+use support::{Wire, may_run, may_translate, output, unique};
 
 /// Tells a copy of this test program what to do inside the machine: the name of its exec net.
 const NET: &str = "LONGWIRE_TEST_NET";
@@ -100,7 +100,7 @@ fn make_a_net() {
 
 #[test]
 fn a_command_reaches_outside_and_the_machine_is_as_before() {
-    if !may_run("a_command_reaches_outside_and_the_machine_is_as_before") {
+    if !may_translate("a_command_reaches_outside_and_the_machine_is_as_before") {
         return;
     }
     let (lab, _wire) = machine("exec");
@@ -124,7 +124,7 @@ fn a_command_reaches_outside_and_the_machine_is_as_before() {
 
 #[test]
 fn nets_can_be_nested() {
-    if !may_run("nets_can_be_nested") {
+    if !may_translate("nets_can_be_nested") {
         return;
     }
     let (lab, _wire) = machine("nest");
@@ -140,7 +140,7 @@ fn nets_can_be_nested() {
 
 #[test]
 fn a_killed_command_leaves_the_machine_as_before_once_swept() {
-    if !may_run("a_killed_command_leaves_the_machine_as_before_once_swept") {
+    if !may_translate("a_killed_command_leaves_the_machine_as_before_once_swept") {
         return;
     }
     let (lab, _wire) = machine("kill");
@@ -157,7 +157,7 @@ fn a_killed_command_leaves_the_machine_as_before_once_swept() {
 
 #[test]
 fn names_resolve_by_a_server_on_the_machines_loopback() {
-    if !may_run("names_resolve_by_a_server_on_the_machines_loopback") {
+    if !may_translate("names_resolve_by_a_server_on_the_machines_loopback") {
         return;
     }
     let (lab, _wire) = machine("names");
@@ -215,4 +215,30 @@ fn a_private_far_end_is_reached_and_nothing_else_changes() {
     let at = server.local_addr().unwrap();
     let from = net.near().run(|| std::net::TcpStream::connect(at).unwrap().local_addr().unwrap()).unwrap();
     assert_eq!(server.accept().unwrap().1, from);
+}
+
+#[test]
+fn ends_wired_by_tap_wait_for_their_devices() {
+    if !may_translate("ends_wired_by_tap_wait_for_their_devices") {
+        return;
+    }
+    let (lab, _wire) = machine("tap");
+    let before = settings(&lab);
+    let spec = ExecSpec { far: FarEnd::Machine, wiring: Wiring::Tap, mtu: 1400 };
+    let machine = lab.host("machine").unwrap();
+    let mut net = machine.run(|| ExecNet::create(&unique("tapnet"), &spec)).unwrap().unwrap();
+    for (end, device) in [(NEAR, "tap0"), (FAR, "tap1")] {
+        net.lab()
+            .in_core(|| output(Command::new("ip").args(["tuntap", "add", device, "mode", "tap"])))
+            .unwrap();
+        net.adopt(end, device).unwrap();
+    }
+    let show = ["-brief", "address", "show", "eth0"];
+    let near = output(net.command("ip").unwrap().args(show));
+    assert!(near.contains(&net.near().spec().addresses[0].to_string()), "{near}");
+    let far =
+        output(machine.command("ip").unwrap().args(["-brief", "address", "show", net.far().interface()]));
+    assert!(far.contains(&format!("{}/30", net.far_address())), "{far}");
+    drop(net);
+    assert_eq!(settings(&lab), before);
 }

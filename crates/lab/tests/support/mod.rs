@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use longwire_lab::Namespace;
+use longwire_lab::{Namespace, abilities};
 
 /// Whether tests that make namespaces can run; prints why not.
 pub fn may_run(test: &str) -> bool {
@@ -18,6 +18,15 @@ pub fn may_run(test: &str) -> bool {
         println!("skipped {test}: it makes network namespaces, which needs root");
     }
     root
+}
+
+/// The same for tests that need address translation, too.
+pub fn may_translate(test: &str) -> bool {
+    let nft = abilities().nft;
+    if !nft.available {
+        println!("skipped {test}: {}", nft.reason);
+    }
+    nft.available && may_run(test)
 }
 
 /// A name no other run of the tests uses.

@@ -1,0 +1,152 @@
+//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own that
+//! ends at once, rather than guessed.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use serde::Serialize;
+
+use crate::firewall;
+use crate::namespace::{check, on_a_thread};
+use crate::netlink::{Netlink, VethEnd};
+use crate::user_namespace::refused;
+
+/// Whether something can be done, and why or why not, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ability {
+    /// Whether it can be done.
+    pub available: bool,
+    /// Why, or why not and how to mend it.
+    pub reason: String,
+}
+
+impl Ability {
+    fn of(result: Result<&str, String>) -> Self {
+        match result {
+            Ok(reason) => Self { available: true, reason: reason.to_owned() },
+            Err(reason) => Self { available: false, reason },
+        }
+    }
+}
+
+/// What this system lets this process do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Abilities {
+    /// Being root, here or in a user namespace.
+    pub root: Ability,
+    /// Making network namespaces joined by veth pairs, as things are.
+    pub namespaces: Ability,
+    /// Making them inside a user namespace, see [`crate::enter_user_namespace`].
+    pub user_namespaces: Ability,
+    /// Making TAP devices in a network namespace, as things are.
+    pub tap: Ability,
+    /// Translating addresses, for `exec` to this machine's network.
+    pub nft: Ability,
+}
+
+/// Tries what this process may do. Takes some milliseconds; nothing remains.
+#[must_use]
+pub fn abilities() -> Abilities {
+    // SAFETY: no arguments, no failure.
+    let root = unsafe { libc::geteuid() } == 0;
+    Abilities {
+        root: Ability::of(if root {
+            Ok("the effective user is root")
+        } else {
+            Err("not root; try sudo".to_owned())
+        }),
+        namespaces: Ability::of(try_namespaces()),
+        user_namespaces: Ability::of(try_user_namespace()),
+        tap: Ability::of(try_tap()),
+        nft: Ability::of(try_nft()),
+    }
+}
+
+/// Runs `f` in a network namespace that ends with it.
+fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+    on_a_thread(|| {
+        // SAFETY: no pointers; changes this thread only, which ends with the closure.
+        check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        f()
+    })
+}
+
+fn try_namespaces() -> Result<&'static str, String> {
+    in_a_new_namespace(|| Ok(()))
+        .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?;
+    let end = |name| VethEnd { name, mac: None, mtu: 1500, namespace: None };
+    in_a_new_namespace(|| Netlink::open()?.create_veth(&end("a"), &end("b")))
+        .map_err(|e| format!("a veth pair can't be made: {e}; the kernel's module `veth` may be missing"))?;
+    Ok("a namespace and a veth pair were made")
+}
+
+fn try_user_namespace() -> Result<&'static str, String> {
+    // A process with several threads can't enter one; its child, which has one, can.
+    // SAFETY: the child makes system calls only, and ends without running anything of the parent's.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no pointers other than to constants and null; see above.
+        unsafe {
+            let none = std::ptr::null();
+            let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS;
+            // Some systems allow the namespace and then nothing inside it.
+            let ok = libc::unshare(flags) == 0
+                && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, none.cast()) == 0;
+            libc::_exit(if ok { 0 } else { *libc::__errno_location() });
+        }
+    }
+    let mut status = 0;
+    // SAFETY: a live status; a failed fork gives -1, for which there is nothing to wait.
+    let ended = child > 0 && unsafe { libc::waitpid(child, &raw mut status, 0) } == child;
+    let code = if ended { libc::WEXITSTATUS(status) } else { libc::EAGAIN };
+    if code == 0 {
+        return Ok("one was made");
+    }
+    Err(refused(io::Error::from_raw_os_error(code)).to_string())
+}
+
+fn try_tap() -> Result<&'static str, String> {
+    const DEVICE: &str = "/dev/net/tun";
+    // `_IOW('T', 202, int)` of linux/if_tun.h.
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    let device = File::options().read(true).write(true).open(DEVICE).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("{DEVICE} is not there; `modprobe tun`"),
+        _ => format!("{DEVICE} can't be opened: {e}; run as root, or let this user read and write it"),
+    })?;
+    drop(device);
+    in_a_new_namespace(|| {
+        let device = File::options().read(true).write(true).open(DEVICE)?;
+        // SAFETY: an all-zero request is valid: the kernel chooses a name.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+        // SAFETY: the request outlives the call and has the layout the kernel expects.
+        check(unsafe { libc::ioctl(device.as_raw_fd(), TUNSETIFF as _, &raw mut request) })
+    })
+    .map_err(|e| format!("a TAP device can't be made: {e}; run as root"))?;
+    Ok("a TAP device was made")
+}
+
+fn try_nft() -> Result<&'static str, String> {
+    in_a_new_namespace(|| Ok(firewall::probe()))
+        .map_err(|e| format!("not tried, as a network namespace can't be made: {e}"))?
+        .map_err(|e| e.to_string())?;
+    Ok("a table was made")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ability_has_its_reason() {
+        let a = abilities();
+        for ability in [&a.root, &a.namespaces, &a.user_namespaces, &a.tap, &a.nft] {
+            assert!(!ability.reason.is_empty());
+        }
+        // Tried again, the answers are the same: nothing was used up or left.
+        assert_eq!(a, abilities());
+        println!("{a:#?}");
+    }
+}
