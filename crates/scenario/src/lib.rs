@@ -12,6 +12,7 @@ mod finding;
 mod plan;
 mod read;
 mod resolve;
+mod schema;
 mod template;
 mod words;
 mod written;
@@ -23,6 +24,7 @@ pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Pace, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
+pub use schema::schema_with;
 pub use words::{Driver, HostDriver, Mapping, Routing, Wait};
 
 use longwire_block::Spec;
@@ -77,4 +79,9 @@ pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<
     let notes = findings.finish()?;
     let plan = plan.expect("a scenario without errors has a plan");
     Ok(Plan { notes, ..plan })
+}
+
+/// The JSON schema (draft 2020-12) of scenario files.
+pub fn schema() -> serde_json::Value {
+    schema_with(&longwire_link::registry())
 }

@@ -273,7 +273,7 @@ fn label(section: &str, table: &DeTable<'_>) -> String {
     let text = |key: &str| table.get(key).and_then(|item| item.get_ref().as_str()).map(str::escape_debug);
     match (text("name"), text("from"), text("to")) {
         (Some(name), ..) => format!("{section} \"{name}\""),
-        (None, Some(from), Some(to)) => format!("{section} {from}-{to}"),
+        (None, Some(from), Some(to)) => format!("{section} \"{from}-{to}\""),
         _ => section.into(),
     }
 }

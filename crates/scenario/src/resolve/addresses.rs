@@ -1,0 +1,67 @@
+//! Which addresses lie behind which port.
+
+use super::nodes::Nodes;
+use super::{Desk, Entry};
+use crate::address::{Network, number};
+use std::net::IpAddr;
+
+/// Ranges of addresses and the ports they lie behind; ascending, without overlap.
+pub(super) struct Owners {
+    ranges: Vec<(bool, u128, u128, u16)>,
+}
+
+impl Owners {
+    /// The port that `address` lies behind, if the scenario says.
+    pub(super) fn port(&self, address: IpAddr) -> Option<u16> {
+        let key = (address.is_ipv6(), number(address));
+        let after = self.ranges.partition_point(|(v6, first, ..)| (*v6, *first) <= key);
+        let (v6, _, last, port) = self.ranges[after.checked_sub(1)?];
+        (v6 == key.0 && key.1 <= last).then_some(port)
+    }
+}
+
+impl Desk<'_, '_> {
+    /// Collects what lies where; each address may lie behind one port only.
+    pub(super) fn owners(&mut self, nodes: &Nodes) -> Owners {
+        let mut ranges = Vec::new();
+        for (place, port) in nodes.ports.iter().enumerate() {
+            for net in &port.addresses {
+                let (first, last) = net.range();
+                ranges.push((net.address.is_ipv6(), first, last, place as u16));
+            }
+        }
+        ranges.sort_unstable();
+        for pair in ranges.windows(2) {
+            let [(v6, _, last, one), (other_v6, first, _, two)] = [pair[0], pair[1]];
+            if v6 == other_v6 && first <= last && !self.findings.full() {
+                let (early, late) = (one.min(two), one.max(two));
+                let section = if nodes.ports[usize::from(late)].attachment.driver().is_none() {
+                    "host"
+                } else {
+                    "port"
+                };
+                let entry = Entry { section, name: Some(&nodes.ports[usize::from(late)].name), n: None };
+                let which = shared(&nodes.ports[usize::from(late)].addresses, first);
+                let what = match early == late {
+                    true => format!("{which} stands twice, or lies within another of its addresses"),
+                    false => format!(
+                        "{which} overlaps what lies behind \"{}\"",
+                        nodes.ports[usize::from(early)].name
+                    ),
+                };
+                let mend = "let each address lie behind one host or port only";
+                self.error(&nodes.spans[usize::from(late)], &entry, "address", what, mend);
+            }
+        }
+        Owners { ranges }
+    }
+}
+
+/// The network of `nets` that the address with this number lies in.
+fn shared(nets: &[Network], at: u128) -> Network {
+    let holds = |net: &&Network| {
+        let (first, last) = net.range();
+        (first..=last).contains(&at)
+    };
+    *nets.iter().find(holds).unwrap_or(&nets[0])
+}

@@ -1,0 +1,199 @@
+//! What links are made of: texts of registry keys to blocks.
+
+use super::{Desk, Entry};
+use crate::file::BlockText;
+use crate::finding::suggestion;
+use crate::plan::Profile;
+use crate::read::BESIDE_RATE;
+use crate::template;
+use longwire_block::{Param, ParamKind, Spec, SpecError, Value, Values};
+use longwire_units::Nanos;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Profiles so far, each once.
+#[derive(Default)]
+pub(super) struct Profiles {
+    pub(super) list: Vec<Profile>,
+    index: HashMap<String, u32>,
+}
+
+impl Desk<'_, '_> {
+    /// The profile that these texts make. None after an error.
+    pub(super) fn profile(
+        &mut self,
+        entry: &Entry<'_>,
+        texts: &[&BlockText],
+        histogram: bool,
+        profiles: &mut Profiles,
+    ) -> Option<u32> {
+        let signature = self.signature(entry, texts, histogram)?;
+        if let Some(known) = profiles.index.get(&signature) {
+            return Some(*known);
+        }
+        let mut blocks = Vec::new();
+        for text in self.beside_merged(entry, texts)? {
+            blocks.push(self.block(entry, &text)?);
+        }
+        let place = |spec: &Spec| self.registry.iter().position(|other| other.key == spec.key);
+        blocks.sort_by_key(|(spec, _)| place(spec));
+        let min_delay =
+            blocks.iter().find_map(|(spec, values)| least_delay(spec, values)).unwrap_or(Nanos::ZERO);
+        let number = profiles.list.len() as u32;
+        profiles.list.push(Profile { blocks, histogram, min_delay });
+        profiles.index.insert(signature, number);
+        Some(number)
+    }
+
+    /// The texts, expanded, as one key: links that agree in it are made alike.
+    fn signature(&mut self, entry: &Entry<'_>, texts: &[&BlockText], histogram: bool) -> Option<String> {
+        let mut signature = String::from(if histogram { "h" } else { "-" });
+        for block in texts {
+            signature.push('\n');
+            signature.push_str(&block.key);
+            if let Some((kind, _)) = &block.kind {
+                signature.push(' ');
+                signature.push_str(kind);
+            }
+            for (name, text, span) in &block.params {
+                signature.push('\t');
+                signature.push_str(name.as_deref().unwrap_or_default());
+                signature.push('\t');
+                signature.push_str(&self.expanded(entry, &block.key, text, span)?);
+            }
+        }
+        Some(signature)
+    }
+
+    fn expanded(&mut self, entry: &Entry<'_>, key: &str, text: &str, span: &Range<usize>) -> Option<String> {
+        match template::expand(text, entry.n) {
+            Ok(text) => Some(text.into_owned()),
+            Err(what) => {
+                self.error(span, entry, key, what, "");
+                None
+            }
+        }
+    }
+
+    /// The same with `framing` and `overhead` moved into the rate's block.
+    fn beside_merged(&mut self, entry: &Entry<'_>, texts: &[&BlockText]) -> Option<Vec<BlockText>> {
+        let (beside, mut blocks): (Vec<&BlockText>, Vec<&BlockText>) =
+            texts.iter().copied().partition(|block| BESIDE_RATE.contains(&block.key.as_str()));
+        if beside.is_empty() {
+            return Some(blocks.into_iter().cloned().collect());
+        }
+        let at = blocks.iter().position(|block| block.key == "rate");
+        let mut rate = at.map(|at| blocks.remove(at).clone()).unwrap_or_else(|| BlockText {
+            key: "rate".into(),
+            kind: None,
+            params: Vec::new(),
+            span: beside[0].span.clone(),
+        });
+        for block in beside {
+            let [(None, text, span)] = &block.params[..] else {
+                let mend = format!("write {} = \"…\" with one value", block.key);
+                self.error(&block.span, entry, &block.key, "a table can't stand here", mend);
+                return None;
+            };
+            if rate.params.iter().any(|(name, ..)| name.as_ref() == Some(&block.key)) {
+                let what = format!("{} stands here and in rate", block.key);
+                self.error(span, entry, &block.key, what, "remove one of the two");
+                return None;
+            }
+            rate.params.push((Some(block.key.clone()), text.clone(), span.clone()));
+        }
+        let mut merged: Vec<BlockText> = blocks.into_iter().cloned().collect();
+        merged.push(rate);
+        Some(merged)
+    }
+
+    fn block(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<(&'static Spec, Values)> {
+        let spec = self.spec(entry, text)?;
+        let mut given: Vec<(&str, String)> = Vec::new();
+        for (name, value, span) in &text.params {
+            let param = match name {
+                Some(name) => self.param(entry, spec, name, span)?,
+                None => &spec.params[0],
+            };
+            let value = self.expanded(entry, spec.key, value, span)?;
+            if let Err(error) = param.read(&value) {
+                let key = match name {
+                    Some(name) if name != spec.key => format!("{}.{name}", spec.key),
+                    _ => spec.key.into(),
+                };
+                self.error(span, entry, &key, bare(&error), "");
+                return None;
+            }
+            given.push((param.name, value));
+        }
+        let pairs: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        match Values::read(spec, &pairs) {
+            Ok(values) => Some((spec, values)),
+            Err(error) => {
+                self.error(&text.span, entry, spec.key, error.to_string(), "");
+                None
+            }
+        }
+    }
+
+    /// The row of the registry that a text means.
+    fn spec(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<&'static Spec> {
+        let of_key = || self.registry.iter().copied().filter(|spec| spec.key == text.key);
+        let Some((kind, span)) = &text.kind else {
+            let first = of_key().next();
+            if first.is_none() {
+                self.error(&text.span, entry, &text.key, "no block is registered for it", "remove it");
+            }
+            return first;
+        };
+        let found = of_key().find(|spec| spec.kind == kind);
+        if found.is_none() {
+            let kinds: Vec<&str> = of_key().map(|spec| spec.kind).collect();
+            let what = format!("there is no {} of the kind \"{}\"", text.key, kind.escape_debug());
+            let mend = match suggestion(kind, kinds.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", kinds.join(", ")),
+            };
+            self.error(span, entry, &format!("{}.kind", text.key), what, mend);
+        }
+        found
+    }
+
+    fn param(
+        &mut self,
+        entry: &Entry<'_>,
+        spec: &'static Spec,
+        name: &str,
+        span: &Range<usize>,
+    ) -> Option<&'static Param> {
+        let found = spec.params.iter().find(|param| param.name == name);
+        if found.is_none() {
+            let known = || spec.params.iter().map(|param| param.name);
+            let what = format!("{} ({}) has no parameter \"{}\"", spec.key, spec.kind, name.escape_debug());
+            let mend = match suggestion(name, known()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            };
+            self.error(span, entry, spec.key, what, mend);
+        }
+        found
+    }
+}
+
+/// What an error says, without the parameter that the field names already.
+fn bare(error: &SpecError) -> String {
+    match error {
+        SpecError::Unit { source, .. } => source.to_string(),
+        SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
+        other => other.to_string(),
+    }
+}
+
+/// The delay that every packet has, if this is the block that decides it: the first time among its parameters.
+fn least_delay(spec: &Spec, values: &Values) -> Option<Nanos> {
+    let at = spec.params.iter().position(|param| matches!(param.kind, ParamKind::Time { .. }));
+    match (spec.key == "delay").then_some(values.at(at?))? {
+        Value::Time(delay) => Some(delay),
+        _ => None,
+    }
+}

@@ -1,0 +1,110 @@
+//! Notes: what is allowed and yet looks like a mistake.
+
+use super::{Desk, Entry};
+use crate::plan::{Plan, Profile};
+use longwire_block::Value;
+use longwire_units::{Nanos, Rate};
+use std::ops::Range;
+
+/// An Ethernet header.
+const HEADER: u64 = 14;
+/// The longest packet of most networks.
+const USUAL_MTU: u64 = 1500;
+
+impl Desk<'_, '_> {
+    pub(super) fn doubts(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
+        if plan.ports.len() == 1 {
+            self.doubt(
+                &ports[0],
+                "port",
+                &plan.ports[0].name,
+                "it is the only one: nothing can cross",
+                "add another",
+            );
+        }
+        if plan.links.is_empty() {
+            let mend = "add [[link]] entries";
+            self.doubt(&(0..0), "", "", "there is no link: everything crosses unimpaired", mend);
+        }
+        let longest = plan.hosts.iter().map(|host| u64::from(host.mtu)).max();
+        let mut told = vec![false; plan.profiles.len()];
+        for (place, link) in plan.links.iter().enumerate() {
+            if std::mem::replace(&mut told[link.profile as usize], true) {
+                continue;
+            }
+            for (what, mend) in odd(plan.profile(place), longest) {
+                self.doubt(&links[place], "link", &link.name, &what, mend);
+            }
+        }
+        self.idle(plan, links);
+    }
+
+    /// Links that no route has.
+    fn idle(&mut self, plan: &Plan, links: &[Range<usize>]) {
+        let mut used = vec![false; plan.links.len()];
+        let by_address = plan.address_rules.iter().map(|rule| &rule.route);
+        for route in by_address.chain(plan.pair_rules.iter().map(|rule| &rule.route)) {
+            for place in plan.routes.links(route).iter().filter(|_| route.exists()) {
+                used[*place as usize] = true;
+            }
+        }
+        for place in (0..used.len()).filter(|place| !used[*place]) {
+            let name = &plan.links[place].name;
+            let mend = "another way is shorter, or nothing hangs behind it; give a [[path]], or remove it";
+            self.doubt(&links[place], "link", name, "no packets take it", mend);
+        }
+    }
+
+    fn doubt(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, mend: &str) {
+        let name = (!name.is_empty()).then_some(name);
+        self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), mend);
+    }
+}
+
+/// What is odd about a link: the oddity, and the mend.
+fn odd(profile: &Profile, longest: Option<u64>) -> Vec<(String, &'static str)> {
+    let value =
+        |key: &str| profile.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
+    let mut found = Vec::new();
+    let mtu = match value("mtu") {
+        Some(Value::Integer(mtu)) => Some(mtu),
+        _ => None,
+    };
+    if let (Some(mtu), Some(longest)) = (mtu, longest)
+        && mtu < longest
+    {
+        let what = format!("it drops packets above {mtu} bytes, but hosts send up to {longest}");
+        found.push((what, "give the hosts mtu = the link's, unless that is what is tested"));
+    }
+    let frame = mtu.or(longest).unwrap_or(USUAL_MTU) + HEADER;
+    let rate = match value("rate") {
+        Some(Value::Rate(rate)) => rate,
+        _ => Rate::UNLIMITED,
+    };
+    match value("queue") {
+        Some(Value::Packets(0)) => {
+            found.push(("a queue of 0 packets lets nothing through".into(), "write \"1 packet\" or more"));
+        }
+        Some(Value::Bytes(bytes)) if bytes.0 < frame => {
+            let what = format!("a queue of {bytes} has no room for one frame of {frame} bytes");
+            found.push((what, "make it larger than the longest frame"));
+        }
+        Some(Value::Waiting(_)) if rate == Rate::UNLIMITED => {
+            found.push((
+                "a queue limited in time never fills at an unlimited rate".into(),
+                "give the link a rate",
+            ));
+        }
+        Some(Value::Waiting(time)) if time < sending(frame, rate) => {
+            let what = format!("one frame of {frame} bytes takes longer to send than the queue's {time}");
+            found.push((what, "make the limit longer than the time to send a few frames"));
+        }
+        _ => {}
+    }
+    found
+}
+
+/// How long `bytes` take at `rate`.
+fn sending(bytes: u64, rate: Rate) -> Nanos {
+    Nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate.0).unwrap_or(u64::MAX))
+}

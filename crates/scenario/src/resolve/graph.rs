@@ -1,0 +1,315 @@
+//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest ways.
+
+use super::links::Links;
+use super::nodes::Nodes;
+use super::{Desk, Entry, some};
+use crate::file::File;
+use crate::plan::{End, Segment};
+use crate::words::Routing;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
+
+/// A step from one bridge to another.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: u32,
+    delay: u64,
+    /// The link; none where links chosen by addresses join bridges that no other link does: what none of them
+    /// takes crosses unimpaired.
+    link: Option<u32>,
+}
+
+/// The links as ways that packets can take.
+pub(super) struct Graph {
+    pub(super) routing: Routing,
+    pub(super) segments: Vec<Segment>,
+    edges: Vec<Vec<Edge>>,
+    /// The link from each port to its bridge, if there is one.
+    pub(super) up: Vec<Option<u32>>,
+    /// The link from its bridge to each port, if there is one.
+    pub(super) down: Vec<Option<u32>>,
+    /// Links from port to port.
+    pub(super) direct: HashMap<(u16, u16), u32>,
+}
+
+/// Shortest ways from one bridge to all others.
+pub(super) struct Tree {
+    start: u32,
+    /// The bridge before, and the link from there.
+    before: Vec<Option<(u32, Option<u32>)>>,
+}
+
+impl Tree {
+    /// The links on the way to `bridge`; none if there is no way.
+    pub(super) fn way(&self, bridge: u32) -> Option<Vec<u32>> {
+        let mut links = Vec::new();
+        let mut at = bridge;
+        while at != self.start {
+            let (before, link) = self.before[at as usize]?;
+            links.extend(link);
+            at = before;
+        }
+        links.reverse();
+        Some(links)
+    }
+}
+
+impl Graph {
+    /// Shortest ways from `start` by delay, then number of links, then place of the links (Dijkstra).
+    pub(super) fn tree(&self, start: u32) -> Tree {
+        let mut best = vec![(u64::MAX, u32::MAX); self.edges.len()];
+        let mut before = vec![None; self.edges.len()];
+        let mut heap = BinaryHeap::from([Reverse((0u64, 0u32, start))]);
+        best[start as usize] = (0, 0);
+        while let Some(Reverse((delay, hops, at))) = heap.pop() {
+            if (delay, hops) > best[at as usize] {
+                continue;
+            }
+            for edge in &self.edges[at as usize] {
+                let there = (delay.saturating_add(edge.delay), hops + u32::from(edge.link.is_some()));
+                if there < best[edge.to as usize] {
+                    best[edge.to as usize] = there;
+                    before[edge.to as usize] = Some((at, edge.link));
+                    heap.push(Reverse((there.0, there.1, edge.to)));
+                }
+            }
+        }
+        Tree { start, before }
+    }
+}
+
+impl Desk<'_, '_> {
+    pub(super) fn graph(
+        &mut self,
+        file: &File,
+        nodes: &mut Nodes,
+        links: &Links,
+        routing: Routing,
+    ) -> Option<Graph> {
+        self.hang_ports(nodes, links)?;
+        let roots = self.join(nodes, links, routing)?;
+        let segments = self.segments(nodes, &roots, file);
+        let mut graph = Graph {
+            routing,
+            segments,
+            edges: vec![Vec::new(); nodes.bridges.len()],
+            up: vec![None; nodes.ports.len()],
+            down: vec![None; nodes.ports.len()],
+            direct: HashMap::new(),
+        };
+        self.place_links(nodes, links, &mut graph);
+        (!self.findings.failed()).then_some(graph)
+    }
+
+    /// Finds each port's bridge: the one it names, that of its link, or the only one.
+    fn hang_ports(&mut self, nodes: &mut Nodes, links: &Links) -> Option<()> {
+        let mut linked: Vec<Option<u32>> = vec![None; nodes.ports.len()];
+        for (place, link) in links.links.iter().enumerate() {
+            let (port, bridge) = match (link.from, link.to) {
+                (End::Port(port), End::Bridge(bridge)) | (End::Bridge(bridge), End::Port(port)) => {
+                    (port, bridge)
+                }
+                _ => continue,
+            };
+            let known = &mut linked[usize::from(port)];
+            let wish = nodes.wishes[usize::from(port)].as_ref().map(|(bridge, _)| *bridge);
+            let other = wish.or(*known).filter(|other| *other != bridge);
+            *known = Some(bridge);
+            if let Some(other) = other {
+                let [name, here, there] = [
+                    &nodes.ports[usize::from(port)].name,
+                    &nodes.bridges[bridge as usize].name,
+                    &nodes.bridges[other as usize].name,
+                ];
+                let what = format!(
+                    "it joins \"{name}\" to the bridge \"{here}\", but \"{name}\" hangs on \"{there}\""
+                );
+                let mend =
+                    "a host or port has one cable: link the bridges with each other, or correct the bridge";
+                self.at_link(links, place as u32, what, mend);
+            }
+        }
+        for (place, port) in nodes.ports.iter_mut().enumerate() {
+            let only = (nodes.bridges.len() == 1).then_some(0);
+            match nodes.wishes[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
+                Some(bridge) => {
+                    port.bridge = bridge;
+                    nodes.bridges[bridge as usize].ports.push(place as u16);
+                }
+                None => {
+                    let section = if port.attachment.driver().is_none() { "host" } else { "port" };
+                    let entry = Entry { section, name: Some(&port.name), n: None };
+                    let known: Vec<&str> = nodes.bridges.iter().map(|bridge| &*bridge.name).collect();
+                    let what = format!("it is not said which bridge it hangs on; there are {}", some(&known));
+                    self.error(
+                        &nodes.spans[place],
+                        &entry,
+                        "",
+                        what,
+                        format!("add bridge = \"{}\"", known[0]),
+                    );
+                }
+            }
+        }
+        (!self.findings.failed()).then_some(())
+    }
+
+    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing allows it.
+    fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<Vec<u32>> {
+        let count = nodes.bridges.len();
+        let mut roots: Vec<u32> = (0..count as u32).collect();
+        let mut cables: Vec<Vec<u32>> = vec![Vec::new(); count];
+        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and back.
+        let mut pairs: HashMap<(u32, u32), [u32; 2]> = HashMap::new();
+        for (place, link) in links.links.iter().enumerate() {
+            let (End::Bridge(from), End::Bridge(to)) = (link.from, link.to) else { continue };
+            let known = pairs.entry((from.min(to), from.max(to)));
+            let fresh = matches!(known, std::collections::hash_map::Entry::Vacant(_));
+            let way = &mut known.or_default()[usize::from(from > to)];
+            *way += u32::from(!links.matched[place]);
+            let double = *way > 1 && !links.matched[place];
+            let (a, b) = (root(&mut roots, from), root(&mut roots, to));
+            let closes = double || (fresh && a == b);
+            if closes && routing == Routing::Tree {
+                let round = if double { vec![from, to] } else { ring(&cables, from, to) };
+                self.tell_loop(nodes, links, place as u32, &round);
+                return None;
+            }
+            if fresh {
+                cables[from as usize].push(to);
+                cables[to as usize].push(from);
+                roots[a.max(b) as usize] = a.min(b);
+            }
+        }
+        Some((0..count as u32).map(|bridge| root(&mut roots, bridge)).collect())
+    }
+
+    fn tell_loop(&mut self, nodes: &Nodes, links: &Links, place: u32, round: &[u32]) {
+        let mut names: Vec<&str> =
+            round.iter().map(|bridge| &*nodes.bridges[*bridge as usize].name).collect();
+        names.push(names[0]);
+        let way = if names.len() > 12 {
+            format!("{} – … – {}", names[..6].join(" – "), names[names.len() - 5..].join(" – "))
+        } else {
+            names.join(" – ")
+        };
+        let what = format!("it closes a loop of bridges: {way}; a learning bridge would flood it for ever");
+        let mend = "remove a link, or write routing = \"shortest-delay\" at the top of the file";
+        self.at_link(links, place, what, mend);
+    }
+
+    fn segments(&mut self, nodes: &mut Nodes, roots: &[u32], file: &File) -> Vec<Segment> {
+        let mut numbers: HashMap<u32, usize> = HashMap::new();
+        let mut segments: Vec<Segment> = Vec::new();
+        for (index, bridge) in nodes.bridges.iter_mut().enumerate() {
+            let number = *numbers.entry(roots[index]).or_insert(segments.len());
+            if number == segments.len() {
+                let (ageing, table) = (bridge.ageing, bridge.table);
+                segments.push(Segment { bridges: Vec::new(), ports: Vec::new(), ageing, table });
+            }
+            let segment = &mut segments[number];
+            if bridge.ageing != segment.ageing {
+                let span = file.bridge.first().map_or(0..0, |first| first.name.span.clone());
+                let what =
+                    "bridges that links join learn as one, but their ageing differs: the shortest counts";
+                self.findings.note(span, "bridge", what.into(), "give them the same ageing");
+            }
+            bridge.segment = number as u32;
+            segment.bridges.push(index as u32);
+            segment.ports.extend(&bridge.ports);
+            segment.ageing = segment.ageing.min(bridge.ageing);
+            segment.table = segment.table.max(bridge.table);
+        }
+        for port in &mut nodes.ports {
+            port.segment = nodes.bridges[port.bridge as usize].segment;
+        }
+        for segment in &mut segments {
+            segment.ports.sort_unstable();
+        }
+        segments
+    }
+
+    fn place_links(&mut self, nodes: &Nodes, links: &Links, graph: &mut Graph) {
+        let mut free: Vec<(u32, u32)> = Vec::new();
+        let mut joined: HashMap<(u32, u32), ()> = HashMap::new();
+        for (place, link) in links.links.iter().enumerate() {
+            let at = place as u32;
+            if links.matched[place] {
+                if let (End::Bridge(from), End::Bridge(to)) = (link.from, link.to) {
+                    free.push((from, to));
+                }
+                continue;
+            }
+            let taken = match (link.from, link.to) {
+                (End::Port(from), End::Port(to)) => {
+                    if nodes.ports[usize::from(from)].segment != nodes.ports[usize::from(to)].segment {
+                        let what = "its ends hang on bridges that no link joins: nothing would take it";
+                        self.at_link(
+                            links,
+                            at,
+                            what.into(),
+                            "put both ends on one bridge, or link the bridges",
+                        );
+                    }
+                    graph.direct.insert((from, to), at)
+                }
+                (End::Port(port), End::Bridge(_)) => graph.up[usize::from(port)].replace(at),
+                (End::Bridge(_), End::Port(port)) => graph.down[usize::from(port)].replace(at),
+                (End::Bridge(from), End::Bridge(to)) => {
+                    let delay = links.profiles[link.profile as usize].min_delay.0;
+                    graph.edges[from as usize].push(Edge { to, delay, link: Some(at) });
+                    joined.insert((from, to), ());
+                    None
+                }
+            };
+            if let Some(other) = taken {
+                let what = format!("\"{}\" has the same ends", links.links[other as usize].name);
+                let mend =
+                    "say which packets take which, with match = [{ source = \"…\", destination = \"…\" }]";
+                self.at_link(links, at, what, mend);
+            }
+        }
+        for (from, to) in free {
+            if joined.insert((from, to), ()).is_none() {
+                graph.edges[from as usize].push(Edge { to, delay: 0, link: None });
+            }
+        }
+    }
+
+    /// An error of the link at `place`.
+    pub(super) fn at_link(&mut self, links: &Links, place: u32, what: String, mend: &str) {
+        let span: Range<usize> = links.spans[place as usize].clone();
+        let entry = Entry { section: "link", name: Some(&links.links[place as usize].name), n: None };
+        self.error(&span, &entry, "", what, mend);
+    }
+}
+
+/// The root of a bridge's group, with the ways there shortened.
+fn root(roots: &mut [u32], mut at: u32) -> u32 {
+    while roots[at as usize] != at {
+        roots[at as usize] = roots[roots[at as usize] as usize];
+        at = roots[at as usize];
+    }
+    at
+}
+
+/// The bridges on the way from `from` to `to` along `cables`, which is a tree.
+fn ring(cables: &[Vec<u32>], from: u32, to: u32) -> Vec<u32> {
+    let mut before: Vec<Option<u32>> = vec![None; cables.len()];
+    let mut waiting = std::collections::VecDeque::from([from]);
+    while let Some(at) = waiting.pop_front() {
+        for next in &cables[at as usize] {
+            if *next != from && before[*next as usize].is_none() {
+                before[*next as usize] = Some(at);
+                waiting.push_back(*next);
+            }
+        }
+    }
+    let mut way = vec![to];
+    while let Some(at) = before[way[way.len() - 1] as usize] {
+        way.push(at);
+    }
+    way.reverse();
+    way
+}

@@ -1,0 +1,218 @@
+//! Links, each direction for itself.
+
+use super::blocks::Profiles;
+use super::{Desk, Entry};
+use crate::file::{self, BlockText, File};
+use crate::plan::{End, Link, Profile, Route};
+use crate::template;
+use crate::written::{Name, Term};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// A pair of addresses whose packets take a link, or a path: source, destination, place in the file.
+pub(super) type Pair = (IpAddr, IpAddr, Range<usize>);
+
+/// Links by place, with what later steps ask about them.
+#[derive(Default)]
+pub(super) struct Links {
+    pub(super) links: Vec<Link>,
+    pub(super) profiles: Vec<Profile>,
+    /// Where each stands in the file.
+    pub(super) spans: Vec<Range<usize>>,
+    pub(super) names: HashMap<Box<str>, u32>,
+    /// The address pairs that links are chosen by: link, and the pair.
+    pub(super) matches: Vec<(u32, Pair)>,
+    /// Whether a link is chosen by addresses only, by place.
+    pub(super) matched: Vec<bool>,
+}
+
+/// One direction that an entry asks for.
+struct Way<'e> {
+    suffix: &'static str,
+    ends: (End, End),
+    overrides: Option<&'e file::Direction>,
+    back: bool,
+}
+
+impl Desk<'_, '_> {
+    pub(super) fn links(&mut self, file: &File) -> Links {
+        let mut links = Links::default();
+        let mut profiles = Profiles::default();
+        for written in &file.link {
+            let ends = match (&written.from, &written.to, &written.between) {
+                (Some(from), Some(to), _) => Some(format!("{}-{}", from.text, to.text)),
+                (_, _, Some(between)) if between.0.len() == 2 => {
+                    Some(format!("{}-{}", between.0[0].text, between.0[1].text))
+                }
+                _ => None,
+            };
+            let name = written.name.as_ref().map(|name| &name.text).or(ends.as_ref());
+            let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                if self.link(&Entry { n, ..entry }, written, &mut links, &mut profiles).is_none() {
+                    break;
+                }
+            }
+        }
+        links.profiles = profiles.list;
+        links
+    }
+
+    /// What one entry makes. None after an error.
+    fn link(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Link,
+        links: &mut Links,
+        profiles: &mut Profiles,
+    ) -> Option<()> {
+        let ways = self.ways(entry, written);
+        let matches = self.matches(entry, &written.matches);
+        let (ways, matches) = (ways?, matches?);
+        for way in ways {
+            let texts = overlaid(&written.blocks, way.overrides.map_or(&[][..], |way| &way.blocks));
+            let histogram =
+                way.overrides.and_then(|way| way.histogram).or(written.histogram).unwrap_or(false);
+            let profile = self.profile(entry, &texts, histogram, profiles)?;
+            let name = self.link_name(entry, written, &way, links)?;
+            let place = links.links.len() as u32;
+            for (source, destination, span) in &matches {
+                let (source, destination) =
+                    if way.back { (destination, source) } else { (source, destination) };
+                links.matches.push((place, (*source, *destination, span.clone())));
+            }
+            links.names.insert(name.clone(), place);
+            links.links.push(Link { name, profile, from: way.ends.0, to: way.ends.1 });
+            links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
+            links.matched.push(!matches.is_empty());
+        }
+        Some(())
+    }
+
+    /// The directions that an entry asks for.
+    fn ways<'w>(&mut self, entry: &Entry<'_>, written: &'w file::Link) -> Option<Vec<Way<'w>>> {
+        let simplex = |ends| vec![Way { suffix: "", ends, overrides: None, back: false }];
+        let (ends, duplex) = match (&written.from, &written.to, &written.between) {
+            (Some(from), Some(to), None) => {
+                let (from, to) = (self.end(entry, "from", from), self.end(entry, "to", to));
+                ((from?, to?), false)
+            }
+            (None, None, Some(between)) => {
+                let [one, two] = &between.0[..] else {
+                    let span = between.0.first().map_or(&written.span, |first| &first.span);
+                    let what = format!("between names {} ends", between.0.len());
+                    self.error(span, entry, "between", what, "name two, as in between = [\"a\", \"b\"]");
+                    return None;
+                };
+                let (one, two) = (self.end(entry, "between", one), self.end(entry, "between", two));
+                ((one?, two?), true)
+            }
+            _ => {
+                let what = "a link has either from and to (simplex), or between (duplex)";
+                let mend = "write from = \"a\" and to = \"b\", or between = [\"a\", \"b\"]";
+                self.error(&written.span, entry, "", what, mend);
+                return None;
+            }
+        };
+        if ends.0 == ends.1 {
+            self.error(
+                &written.span,
+                entry,
+                "",
+                "it begins and ends at the same place",
+                "name two different ends",
+            );
+            return None;
+        }
+        if !duplex {
+            if written.forward.is_some() || written.backward.is_some() {
+                let what = "forward and backward belong to a duplex link";
+                self.error(
+                    &written.span,
+                    entry,
+                    "",
+                    what,
+                    "write between = [\"a\", \"b\"] instead of from and to",
+                );
+                return None;
+            }
+            return Some(simplex(ends));
+        }
+        let back = (ends.1, ends.0);
+        Some(vec![
+            Way { suffix: ".forward", ends, overrides: written.forward.as_ref(), back: false },
+            Way { suffix: ".backward", ends: back, overrides: written.backward.as_ref(), back: true },
+        ])
+    }
+
+    fn link_name(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Link,
+        way: &Way<'_>,
+        links: &Links,
+    ) -> Option<Box<str>> {
+        let span = written.name.as_ref().map_or(&written.span, |name| &name.span);
+        if links.links.len() == Route::MAX_LINKS {
+            let what = format!("there are more than {} links", Route::MAX_LINKS);
+            self.error(span, entry, "", what, "make fewer");
+            return None;
+        }
+        let name: Box<str> = match &written.name {
+            Some(name) => {
+                let Name(name) = self.term(entry, "name", name)?;
+                if way.suffix.is_empty() { name } else { format!("{name}{}", way.suffix).into() }
+            }
+            None => {
+                let ends = match (&written.from, &written.to, &written.between) {
+                    (Some(from), Some(to), _) => [&from.text, &to.text],
+                    (_, _, Some(between)) if way.back => [&between.0[1].text, &between.0[0].text],
+                    (_, _, Some(between)) => [&between.0[0].text, &between.0[1].text],
+                    _ => return None,
+                };
+                let [from, to] = ends.map(|text| template::expand(text, entry.n).unwrap_or_default());
+                match Name::read(&format!("{from}-{to}")) {
+                    Ok(Name(name)) => name,
+                    Err(what) => {
+                        self.error(span, entry, "name", what, "give the link a name");
+                        return None;
+                    }
+                }
+            }
+        };
+        if links.names.contains_key(&name) {
+            let mend = match (&written.name, entry.n) {
+                (Some(_), None) => "rename one",
+                (Some(_), Some(_)) => "put {n} into the name, so that each has its own",
+                (None, _) => "give each a name of its own",
+            };
+            self.error(span, entry, "name", format!("there are two links named \"{name}\""), mend);
+            return None;
+        }
+        Some(name)
+    }
+
+    /// Address pairs. None after an error.
+    pub(super) fn matches(&mut self, entry: &Entry<'_>, list: &[file::Match]) -> Option<Vec<Pair>> {
+        let mut pairs = Vec::with_capacity(list.len());
+        for written in list {
+            let source: IpAddr = self.term(entry, "match.source", &written.source)?;
+            let destination: IpAddr = self.term(entry, "match.destination", &written.destination)?;
+            if source.is_ipv4() != destination.is_ipv4() {
+                let what = format!("{source} and {destination} are of different families");
+                let mend = "no packet has both: write two IPv4 or two IPv6 addresses";
+                self.error(&written.destination.span, entry, "match", what, mend);
+                return None;
+            }
+            pairs.push((source, destination, written.source.span.clone()));
+        }
+        Some(pairs)
+    }
+}
+
+/// The texts of a link with those of one direction in place of theirs.
+fn overlaid<'b>(shared: &'b [BlockText], own: &'b [BlockText]) -> Vec<&'b BlockText> {
+    let kept = shared.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
+    kept.chain(own).collect()
+}

@@ -1,0 +1,267 @@
+//! Sections to plan: names to places, texts to values, links to routes.
+
+mod addresses;
+mod blocks;
+mod doubts;
+mod graph;
+mod links;
+mod nodes;
+mod paths;
+mod rules;
+mod settings;
+mod sources;
+
+use crate::file::File;
+use crate::finding::{Findings, suggestion};
+use crate::plan::{End, Plan, Routes};
+use crate::template;
+use crate::words::Routing;
+use crate::written::{Term, Whole, Written};
+use longwire_block::Spec;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+
+/// Most entries that one count makes.
+const MOST_REPEATED: u64 = 1 << 24;
+
+/// The plan that `file` describes; complete only if `findings` has no error in the end.
+pub(crate) fn resolve(
+    file: &File,
+    name: &str,
+    registry: &[&'static Spec],
+    findings: &mut Findings<'_>,
+) -> Option<Plan> {
+    let mut desk = Desk { registry, findings, nodes: HashMap::new() };
+    let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
+    let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
+    let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
+    let mut nodes = desk.nodes(file, name);
+    let links = desk.links(file);
+    if desk.findings.failed() {
+        return None;
+    }
+    let graph = desk.graph(file, &mut nodes, &links, routing?)?;
+    let owners = desk.owners(&nodes);
+    let given = desk.paths(file, &nodes, &links, &graph);
+    let sources = desk.sources(file, &nodes);
+    if desk.findings.failed() {
+        return None;
+    }
+    let mut routes = Routes::default();
+    let pair_rules = desk.pair_rules(&nodes, &graph, &given, &mut routes)?;
+    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
+    let address_rules = desk.address_rules(known, &given, &owners, &mut routes);
+    if desk.findings.failed() {
+        return None;
+    }
+    let mut plan = Plan {
+        file: name.into(),
+        seed: seed?,
+        routing: graph.routing,
+        engine: engine?,
+        fidelity: fidelity?,
+        hosts: nodes.hosts,
+        ports: nodes.ports,
+        bridges: nodes.bridges,
+        segments: graph.segments,
+        profiles: links.profiles,
+        links: links.links,
+        routes,
+        address_rules,
+        pair_rules,
+        sources,
+        notes: Vec::new(),
+    };
+    desk.doubts(&mut plan, &links.spans, &nodes.spans);
+    Some(plan)
+}
+
+/// What all the steps share.
+struct Desk<'d, 'f> {
+    registry: &'d [&'static Spec],
+    findings: &'d mut Findings<'f>,
+    /// Hosts, ports and bridges by name: they share one space of names.
+    nodes: HashMap<Box<str>, End>,
+}
+
+/// One of what an entry of the file makes, as errors call it.
+#[derive(Clone, Copy)]
+struct Entry<'e> {
+    section: &'static str,
+    name: Option<&'e str>,
+    n: Option<u64>,
+}
+
+impl Entry<'_> {
+    /// The keys outside all sections.
+    const fn root() -> Self {
+        Self { section: "", name: None, n: None }
+    }
+
+    fn field(&self, key: &str) -> String {
+        let mut field = String::from(self.section);
+        if let Some(name) = self.name {
+            let name = template::expand(name, self.n).unwrap_or(name.into());
+            field += &format!(" \"{}\"", name.escape_debug());
+        }
+        match (field.is_empty(), key.is_empty()) {
+            (true, _) => key.into(),
+            (_, true) => field,
+            _ => format!("{field}, {key}"),
+        }
+    }
+}
+
+impl Desk<'_, '_> {
+    fn error(
+        &mut self,
+        span: &Range<usize>,
+        entry: &Entry<'_>,
+        key: &str,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
+        self.findings.error(span.clone(), &entry.field(key), what.into(), mend);
+    }
+
+    /// Reads a value, its template expanded.
+    fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
+        let text = match template::expand(&written.text, entry.n) {
+            Ok(text) => text,
+            Err(what) => {
+                self.error(&written.span, entry, key, what, "");
+                return None;
+            }
+        };
+        match T::read(&text) {
+            Ok(value) => Some(value),
+            Err(what) => {
+                self.error(&written.span, entry, key, what, "");
+                None
+            }
+        }
+    }
+
+    /// The same, or `default` if nothing is written. None only after an error.
+    fn term_or<T: Term>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: Option<&Written<T>>,
+        default: T,
+    ) -> Option<T> {
+        match written {
+            Some(written) => self.term(entry, key, written),
+            None => Some(default),
+        }
+    }
+
+    /// The same within a range.
+    fn term_in<T: Term + PartialOrd + Display>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: Option<&Written<T>>,
+        default: T,
+        range: RangeInclusive<T>,
+    ) -> Option<T> {
+        let Some(written) = written else { return Some(default) };
+        let value = self.term(entry, key, written)?;
+        if range.contains(&value) {
+            return Some(value);
+        }
+        let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
+        self.error(&written.span, entry, key, what, format!("the default is {default}"));
+        None
+    }
+
+    /// The same for a whole number.
+    fn whole_or(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: Option<&Written<Whole>>,
+        default: u64,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let Some(written) = written else { return Some(default) };
+        let Whole(value) = self.term(entry, key, written)?;
+        if range.contains(&value) {
+            return Some(value);
+        }
+        let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
+        self.error(&written.span, entry, key, what, "");
+        None
+    }
+
+    /// The numbers of an entry's repetitions: a single none if it has no count.
+    fn numbers(
+        &mut self,
+        entry: &Entry<'_>,
+        count: Option<&Written<Whole>>,
+        first: Option<&Written<Whole>>,
+    ) -> Box<dyn Iterator<Item = Option<u64>>> {
+        if count.is_none() {
+            if let Some(first) = first {
+                self.error(
+                    &first.span,
+                    entry,
+                    "first",
+                    "first has no meaning without count",
+                    "add count = 10, say",
+                );
+            }
+            return Box::new(std::iter::once(None));
+        }
+        let count = self.whole_or(entry, "count", count, 1, 1..=MOST_REPEATED);
+        let first = self.whole_or(entry, "first", first, 1, 0..=u64::MAX >> 1);
+        match (count, first) {
+            (Some(count), Some(first)) => Box::new((first..first + count).map(Some)),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// The end that a name means.
+    fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<End> {
+        let text = template::expand(&written.text, entry.n);
+        if let Some(end) = text.as_ref().ok().and_then(|text| self.nodes.get(text.as_ref())) {
+            return Some(*end);
+        }
+        let name = self.term(entry, key, written)?;
+        let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
+        known.sort_unstable();
+        let mend = match suggestion(&name.0, known.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if known.is_empty() => "declare it as [[host]], [[port]] or [[bridge]]".into(),
+            None => format!("there are {}; or declare it as [[host]], [[port]] or [[bridge]]", some(&known)),
+        };
+        self.error(
+            &written.span,
+            entry,
+            key,
+            format!("there is no host, port or bridge \"{}\"", name.0),
+            mend,
+        );
+        None
+    }
+
+    /// The same for what must be a host or a port.
+    fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
+        match self.end(entry, key, written)? {
+            End::Port(place) => Some(place),
+            End::Bridge(_) => {
+                let what = format!("\"{}\" is a bridge; a host or a port has to stand here", written.text);
+                self.error(&written.span, entry, key, what, "name a host or a port");
+                None
+            }
+        }
+    }
+}
+
+/// A list of names, not too long.
+fn some(names: &[&str]) -> String {
+    const MOST: usize = 8;
+    let list = names[..names.len().min(MOST)].join(", ");
+    if names.len() > MOST { format!("{list} and {} more", names.len() - MOST) } else { list }
+}

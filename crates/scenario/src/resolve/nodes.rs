@@ -1,0 +1,342 @@
+//! Hosts, ports and bridges.
+
+use super::{Desk, Entry};
+use crate::address::{Mac, Network};
+use crate::file::{self, File};
+use crate::plan::{Attachment, Bridge, End, Host, HostRoute, Port};
+use crate::words::{Driver, HostDriver};
+use crate::written::{Listed, Name, Text, Written};
+use longwire_block::MAX_PORTS;
+use longwire_units::Nanos;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Longest name of an interface (IFNAMSIZ without its end).
+const LONGEST_INTERFACE: usize = 15;
+const MOST_QUEUES: u64 = 64;
+
+/// What ports hang on, and what is behind them. Their bridges are known once the links are.
+#[derive(Default)]
+pub(super) struct Nodes {
+    pub(super) hosts: Vec<Host>,
+    pub(super) ports: Vec<Port>,
+    pub(super) bridges: Vec<Bridge>,
+    /// Where each port, and the bridge it asks for, stands in the file.
+    pub(super) spans: Vec<Range<usize>>,
+    pub(super) wishes: Vec<Option<(u32, Range<usize>)>>,
+    macs: HashMap<Mac, u16>,
+}
+
+impl Desk<'_, '_> {
+    pub(super) fn nodes(&mut self, file: &File, scenario: &str) -> Nodes {
+        let mut nodes = Nodes::default();
+        self.bridges(file, &mut nodes);
+        for written in &file.host {
+            let entry = Entry { section: "host", name: Some(&written.name.text), n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                if self.host(&Entry { n, ..entry }, written, &mut nodes).is_none() {
+                    break;
+                }
+            }
+        }
+        let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
+        for written in &file.port {
+            let entry = Entry { section: "port", name: Some(&written.name.text), n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                if self.declared_port(&Entry { n, ..entry }, written, folder, &mut nodes).is_none() {
+                    break;
+                }
+            }
+        }
+        if nodes.ports.is_empty() && !self.findings.failed() {
+            let mend = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
+            self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", mend);
+        }
+        nodes
+    }
+
+    /// Gives a node its name. None after an error.
+    fn name(&mut self, entry: &Entry<'_>, written: &Written<Name>, end: End) -> Option<Box<str>> {
+        let Name(name) = self.term(entry, "name", written)?;
+        if self.nodes.insert(name.clone(), end).is_some() {
+            let what = format!("there are two nodes named \"{name}\"");
+            let mend = if entry.n.is_some() {
+                "put {n} into the name, so that each has its own"
+            } else {
+                "hosts, ports and bridges share one space of names: rename one"
+            };
+            self.error(&written.span, entry, "name", what, mend);
+            return None;
+        }
+        Some(name)
+    }
+
+    fn bridges(&mut self, file: &File, nodes: &mut Nodes) {
+        let ageing = Nanos::from_secs(300);
+        for written in &file.bridge {
+            let entry = Entry { section: "bridge", name: Some(&written.name.text), n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                let entry = Entry { n, ..entry };
+                let range = Nanos::from_secs(1)..=Nanos::from_secs(1_000_000);
+                let ageing = self.term_in(&entry, "ageing", written.ageing.as_ref(), ageing, range);
+                let table = self.whole_or(&entry, "table", written.table.as_ref(), 4096, 16..=1 << 24);
+                let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
+                let (Some(ageing), Some(table), Some(name)) = (ageing, table, name) else { break };
+                nodes.bridges.push(Bridge {
+                    name,
+                    ageing,
+                    table: table as u32,
+                    ports: Vec::new(),
+                    segment: 0,
+                });
+            }
+        }
+        if file.bridge.is_empty() {
+            let name = "bridge".into();
+            nodes.bridges.push(Bridge { name, ageing, table: 4096, ports: Vec::new(), segment: 0 });
+        }
+    }
+
+    fn host(&mut self, entry: &Entry<'_>, written: &file::Host, nodes: &mut Nodes) -> Option<()> {
+        let place = self.place(entry, &written.name, nodes)?;
+        let name = self.name(entry, &written.name, End::Port(place));
+        let addresses = self.host_addresses(entry, written);
+        let driver = self.term_or(entry, "driver", written.driver.as_ref(), HostDriver::Tap);
+        let mtu = self.whole_or(entry, "mtu", written.mtu.as_ref(), 1500, 68..=65_535);
+        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let wish = self.wish(entry, written.bridge.as_ref());
+        let (name, addresses, mac) = (name?, addresses?, mac?);
+        let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
+        let host = nodes.hosts.len() as u32;
+        nodes.ports.push(Port {
+            name: name.clone(),
+            attachment: Attachment::Host(host),
+            addresses: addresses.iter().map(|net| Network::single(net.address)).collect(),
+            mac,
+            bridge: 0,
+            segment: 0,
+        });
+        nodes.spans.push(written.name.span.clone());
+        nodes.wishes.push(wish?);
+        let (driver, mtu) = (driver?, mtu? as u32);
+        nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
+        Some(())
+    }
+
+    fn host_addresses(&mut self, entry: &Entry<'_>, written: &file::Host) -> Option<Vec<Network>> {
+        let mut addresses: Vec<Network> = Vec::new();
+        for text in &written.address.0 {
+            let net: Network = self.term(entry, "address", text)?;
+            if net.address.is_unspecified() || net.address.is_multicast() {
+                let what = format!("{} can't be a host's address", net.address);
+                self.error(&text.span, entry, "address", what, "write one such as \"10.0.0.1/24\"");
+            } else if !text.text.contains('/') {
+                let mend =
+                    format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
+                self.error(&text.span, entry, "address", "the prefix length is missing", mend);
+            }
+            addresses.push(net);
+        }
+        if addresses.is_empty() {
+            let mend = "write address = \"10.0.0.1/24\"";
+            self.error(&written.name.span, entry, "address", "a host needs an address", mend);
+        }
+        Some(addresses)
+    }
+
+    fn host_routes(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Host,
+        addresses: &[Network],
+    ) -> Option<(Vec<IpAddr>, Vec<HostRoute>)> {
+        let mut gateways: Vec<IpAddr> = Vec::new();
+        for text in &written.gateway.0 {
+            let gateway = self.neighbour(entry, "gateway", text, addresses)?;
+            if gateways.iter().any(|other| other.is_ipv4() == gateway.is_ipv4()) {
+                let what = format!("{gateway} is a second default gateway of its family");
+                self.error(&text.span, entry, "gateway", what, "keep one for IPv4 and one for IPv6");
+            }
+            gateways.push(gateway);
+        }
+        let mut routes = Vec::new();
+        for route in &written.routes {
+            let to: Network = self.term(entry, "routes.to", &route.to)?;
+            let via = self.neighbour(entry, "routes.via", &route.via, addresses)?;
+            if to.address.is_ipv4() != via.is_ipv4() {
+                let what = format!("{to} and {via} are of different families");
+                self.error(&route.via.span, entry, "routes.via", what, "name a neighbour of the same family");
+            }
+            routes.push(HostRoute { to, via });
+        }
+        Some((gateways, routes))
+    }
+
+    /// An address that has to lie in one of the host's networks.
+    fn neighbour(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        text: &Written<IpAddr>,
+        addresses: &[Network],
+    ) -> Option<IpAddr> {
+        let via: IpAddr = self.term(entry, key, text)?;
+        if !addresses.iter().any(|net| net.contains(via)) {
+            let nets = addresses.iter().map(Network::to_string).collect::<Vec<_>>().join(", ");
+            let what = format!("{via} is in none of the host's networks ({nets})");
+            self.error(
+                &text.span,
+                entry,
+                key,
+                what,
+                "name a neighbour, or give the host an address in its network",
+            );
+        }
+        Some(via)
+    }
+
+    fn declared_port(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Port,
+        folder: &Path,
+        nodes: &mut Nodes,
+    ) -> Option<()> {
+        let place = self.place(entry, &written.name, nodes)?;
+        let name = self.name(entry, &written.name, End::Port(place));
+        let attachment = self.attachment(entry, written, folder);
+        let addresses = self.networks(entry, &written.addresses);
+        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let wish = self.wish(entry, written.bridge.as_ref());
+        let (name, attachment) = (name?, attachment?);
+        nodes.ports.push(Port { name, attachment, addresses: addresses?, mac: mac?, bridge: 0, segment: 0 });
+        nodes.spans.push(written.name.span.clone());
+        nodes.wishes.push(wish?);
+        Some(())
+    }
+
+    fn networks(&mut self, entry: &Entry<'_>, list: &Listed<Network>) -> Option<Vec<Network>> {
+        list.0.iter().map(|text| self.term(entry, "addresses", text)).collect()
+    }
+
+    fn attachment(&mut self, entry: &Entry<'_>, written: &file::Port, folder: &Path) -> Option<Attachment> {
+        let driver: Driver = self.term(entry, "driver", &written.driver)?;
+        let device = matches!(driver, Driver::AfPacket | Driver::AfXdp | Driver::Tap);
+        let texts = [
+            ("interface", &written.interface, device),
+            ("input", &written.input, driver == Driver::Pcap),
+            ("output", &written.output, driver == Driver::Pcap),
+        ];
+        for (key, text, meant) in texts {
+            if let (Some(text), false) = (text, meant) {
+                let what = format!("a port with the driver {driver} has no {key}");
+                self.error(&text.span, entry, key, what, "remove it, or choose another driver");
+            }
+        }
+        if let (Some(queues), false) = (&written.queues, device) {
+            let what = format!("a port with the driver {driver} has no queues");
+            self.error(&queues.span, entry, "queues", what, "remove it, or choose another driver");
+        }
+        let queues = match &written.queues {
+            Some(queues) => Some(self.whole_or(entry, "queues", Some(queues), 1, 1..=MOST_QUEUES)? as u16),
+            None => None,
+        };
+        Some(match driver {
+            Driver::AfPacket | Driver::AfXdp => Attachment::Interface {
+                xdp: driver == Driver::AfXdp,
+                interface: self.interface(entry, written)?,
+                queues,
+            },
+            Driver::Tap => {
+                Attachment::Tap { interface: self.interface(entry, written)?, queues: queues.unwrap_or(1) }
+            }
+            Driver::Pcap => Attachment::Pcap {
+                input: self.capture(entry, "input", written.input.as_ref(), folder)?,
+                output: self.capture(entry, "output", written.output.as_ref(), folder)?,
+            },
+            Driver::Memory => Attachment::Memory,
+            Driver::Source => Attachment::Source,
+        })
+    }
+
+    fn interface(&mut self, entry: &Entry<'_>, written: &file::Port) -> Option<String> {
+        let (interface, span) = match &written.interface {
+            Some(text) => (self.term(entry, "interface", text)?.0, &text.span),
+            None => (self.term(entry, "name", &written.name)?.0.into(), &written.name.span),
+        };
+        let bad = interface.len() > LONGEST_INTERFACE
+            || interface.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+            || matches!(interface.as_str(), "." | "..");
+        if bad {
+            let what = format!("\"{interface}\" can't be the name of an interface");
+            let mend = "interface names have 1 to 15 characters without blanks, slashes and colons";
+            self.error(span, entry, "interface", what, mend);
+            return None;
+        }
+        Some(interface)
+    }
+
+    fn capture(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: Option<&Written<Text>>,
+        folder: &Path,
+    ) -> Option<Option<PathBuf>> {
+        let Some(written) = written else { return Some(None) };
+        Some(Some(folder.join(self.term(entry, key, written)?.0)))
+    }
+
+    fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
+        if nodes.ports.len() == MAX_PORTS {
+            let what = format!("there are more than {MAX_PORTS} hosts and ports");
+            self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");
+            return None;
+        }
+        Some(nodes.ports.len() as u16)
+    }
+
+    fn mac(
+        &mut self,
+        entry: &Entry<'_>,
+        written: Option<&Written<Mac>>,
+        name: &Written<Name>,
+        nodes: &mut Nodes,
+    ) -> Option<Mac> {
+        let place = nodes.ports.len() as u16;
+        let mac = self.term_or(entry, "mac", written, Mac::of_port(place))?;
+        if let Some(other) = nodes.macs.insert(mac, place) {
+            let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
+            let what = format!("{mac} is also the address of \"{other}\"");
+            let span = written.map_or(&name.span, |written| &written.span);
+            self.error(span, entry, "mac", what, "give each a hardware address of its own, or none of them");
+        }
+        Some(mac)
+    }
+
+    /// The bridge that an entry names. None after an error.
+    fn wish(
+        &mut self,
+        entry: &Entry<'_>,
+        written: Option<&Written<Name>>,
+    ) -> Option<Option<(u32, Range<usize>)>> {
+        let Some(written) = written else { return Some(None) };
+        let Name(name) = self.term(entry, "bridge", written)?;
+        if let Some(End::Bridge(index)) = self.nodes.get(&name) {
+            return Some(Some((*index, written.span.clone())));
+        }
+        let mut known: Vec<&str> = Vec::new();
+        known.extend(
+            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.as_ref()),
+        );
+        known.sort_unstable();
+        let mend = match crate::finding::suggestion(&name, known.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("declare it: [[bridge]] with name = \"{name}\""),
+        };
+        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), mend);
+        None
+    }
+}

@@ -1,0 +1,148 @@
+//! Section `[[path]]`: ways that are given instead of found.
+
+use super::graph::Graph;
+use super::links::{Links, Pair};
+use super::nodes::Nodes;
+use super::{Desk, Entry};
+use crate::file::{self, File};
+use crate::finding::suggestion;
+use crate::plan::End;
+use crate::template;
+use crate::written::{Name, Written};
+use std::collections::HashMap;
+
+/// The ways that are given.
+#[derive(Default)]
+pub(super) struct Given {
+    /// Links by (in, out) port.
+    pub(super) by_ports: HashMap<(u16, u16), Vec<u32>>,
+    /// Links by address pair.
+    pub(super) by_addresses: Vec<(Vec<u32>, Pair)>,
+}
+
+/// What the steps before have found.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'k> {
+    pub(super) nodes: &'k Nodes,
+    pub(super) links: &'k Links,
+    pub(super) graph: &'k Graph,
+}
+
+impl Desk<'_, '_> {
+    pub(super) fn paths(&mut self, file: &File, nodes: &Nodes, links: &Links, graph: &Graph) -> Given {
+        let mut given = Given::default();
+        for written in &file.path {
+            let entry = Entry { section: "path", name: None, n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                let name = format!("{}-{}", written.from.text, written.to.text);
+                let entry = Entry { n, name: Some(&name), ..entry };
+                if self.path(&entry, written, Known { nodes, links, graph }, &mut given).is_none() {
+                    break;
+                }
+            }
+        }
+        given
+    }
+
+    fn path(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Path,
+        known: Known<'_>,
+        given: &mut Given,
+    ) -> Option<()> {
+        let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
+        let (from, to) = (from?, to?);
+        if from == to {
+            self.error(&written.to.span, entry, "to", "it ends where it begins", "name another host or port");
+            return None;
+        }
+        let mut places = Vec::with_capacity(written.links.0.len());
+        for name in &written.links.0 {
+            places.push(self.link_named(entry, name, known.links)?);
+        }
+        self.joins_up(entry, written, (from, to), &places, known)?;
+        if !written.matches.is_empty() {
+            let pairs = self.matches(entry, &written.matches)?;
+            given.by_addresses.extend(pairs.into_iter().map(|pair| (places.clone(), pair)));
+            return Some(());
+        }
+        if given.by_ports.insert((from, to), places).is_some() {
+            let what =
+                format!("there is a path from \"{}\" to \"{}\" already", written.from.text, written.to.text);
+            self.error(&written.from.span, entry, "", what, "keep one, or give them match");
+            return None;
+        }
+        Some(())
+    }
+
+    fn link_named(&mut self, entry: &Entry<'_>, written: &Written<Name>, links: &Links) -> Option<u32> {
+        let text = template::expand(&written.text, entry.n);
+        if let Some(place) = text.as_ref().ok().and_then(|text| links.names.get(text.as_ref())) {
+            return Some(*place);
+        }
+        let Name(name) = self.term(entry, "links", written)?;
+        let halves = ["forward", "backward"].map(|half| format!("{name}.{half}"));
+        let mend = if links.names.contains_key(halves[0].as_str()) {
+            format!("it is a duplex link: write \"{}\" or \"{}\"", halves[0], halves[1])
+        } else {
+            match suggestion(&name, links.links.iter().take(10_000).map(|link| &*link.name)) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => "declare it as [[link]]".into(),
+            }
+        };
+        self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), mend);
+        None
+    }
+
+    /// Checks that each link begins where the one before ends.
+    fn joins_up(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Path,
+        (from, to): (u16, u16),
+        places: &[u32],
+        known: Known<'_>,
+    ) -> Option<()> {
+        let Known { nodes, links, graph } = known;
+        let bridge = |port: u16| End::Bridge(nodes.ports[usize::from(port)].bridge);
+        let name = |end: End| match end {
+            End::Bridge(index) => &nodes.bridges[index as usize].name,
+            End::Port(place) => &nodes.ports[usize::from(place)].name,
+        };
+        // A port without a link to its bridge is as good as on it.
+        let mut at = End::Port(from);
+        let on_bridge = graph.up[usize::from(from)].is_none();
+        for (index, place) in places.iter().enumerate() {
+            let link = &links.links[*place as usize];
+            let begins = link.from == at || (index == 0 && on_bridge && link.from == bridge(from));
+            if !begins {
+                let what = format!(
+                    "\"{}\" begins at \"{}\", but the path is at \"{}\"",
+                    link.name,
+                    name(link.from),
+                    name(at)
+                );
+                let mend = "name the links in order, each beginning where the one before ends";
+                self.error(&written.links.0[index].span, entry, "links", what, mend);
+                return None;
+            }
+            at = link.to;
+            if matches!(at, End::Port(_)) && index + 1 < places.len() {
+                let what = format!("\"{}\" ends at \"{}\", which forwards nothing", link.name, name(at));
+                let mend = "lead the path over bridges, up to its last link";
+                self.error(&written.links.0[index].span, entry, "links", what, mend);
+                return None;
+            }
+        }
+        if places.is_empty() && on_bridge {
+            at = bridge(from);
+        }
+        let there = at == End::Port(to) || (at == bridge(to) && graph.down[usize::from(to)].is_none());
+        if !there {
+            let what = format!("the path ends at \"{}\" instead of \"{}\"", name(at), name(End::Port(to)));
+            self.error(&written.to.span, entry, "links", what, "add the links that are missing at its end");
+        }
+        there.then_some(())
+    }
+}

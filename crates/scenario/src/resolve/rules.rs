@@ -1,0 +1,294 @@
+//! Routes of all pairs of ports, and of the address pairs that links and paths are chosen by.
+
+use super::addresses::Owners;
+use super::graph::{Graph, Tree};
+use super::nodes::Nodes;
+use super::paths::{Given, Known};
+use super::{Desk, Entry};
+use crate::plan::{AddressRule, Attachment, End, Link, PairRule, Route, Routes, Segment};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// Most pairs of ports that may have a route of their own.
+const MOST_PAIRS: usize = 1 << 24;
+/// Most links in the table of routes, over all routes.
+const MOST_LISTED: usize = 1 << 27;
+
+impl Desk<'_, '_> {
+    /// The rules by ports, ascending. None after an error.
+    pub(super) fn pair_rules(
+        &mut self,
+        nodes: &Nodes,
+        graph: &Graph,
+        given: &Given,
+        routes: &mut Routes,
+    ) -> Option<Vec<PairRule>> {
+        let mut rules = Vec::new();
+        for segment in &graph.segments {
+            if self.pairs_of(segment, nodes, graph, given, routes, &mut rules).is_none() {
+                let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
+                let mend = "use fewer ports: let several addresses share one, and choose links by match";
+                self.error(&(0..0), &Entry::root(), "", what, mend);
+                return None;
+            }
+        }
+        // What is given across segments never happens; the checks have refused it.
+        rules.sort_unstable_by_key(|rule: &PairRule| (rule.in_port, rule.out_port));
+        Some(rules)
+    }
+
+    /// None if there are too many.
+    fn pairs_of(
+        &mut self,
+        segment: &Segment,
+        nodes: &Nodes,
+        graph: &Graph,
+        given: &Given,
+        routes: &mut Routes,
+        rules: &mut Vec<PairRule>,
+    ) -> Option<()> {
+        let special: HashMap<(u16, u16), Route> = special(segment, nodes, graph, given, routes);
+        let plain = |place: &u16| {
+            graph.up[usize::from(*place)].is_none() && graph.down[usize::from(*place)].is_none()
+        };
+        if segment.bridges.len() == 1 && segment.ports.iter().all(plain) {
+            let pairs = special.into_iter().filter(|(_, route)| !routes.links(route).is_empty());
+            rules.extend(pairs.map(|((in_port, out_port), route)| PairRule { in_port, out_port, route }));
+            return Some(());
+        }
+        let mut unreachable = Unreachable::default();
+        let manned =
+            || segment.bridges.iter().copied().filter(|b| !nodes.bridges[*b as usize].ports.is_empty());
+        for here in manned() {
+            let tree = graph.tree(here);
+            for there in manned() {
+                let core = tree.way(there);
+                let shared = core.as_ref().filter(|core| !core.is_empty()).map(|core| routes.add(core));
+                for &in_port in &nodes.bridges[here as usize].ports {
+                    for &out_port in nodes.bridges[there as usize].ports.iter().filter(|out| **out != in_port)
+                    {
+                        if rules.len() >= MOST_PAIRS || routes.listed() >= MOST_LISTED {
+                            return None;
+                        }
+                        let ends = (graph.up[usize::from(in_port)], graph.down[usize::from(out_port)]);
+                        let route = match (special.get(&(in_port, out_port)), &core, ends) {
+                            (Some(route), ..) if routes.links(route).is_empty() => None,
+                            (Some(route), ..) => Some(*route),
+                            (None, None, _) => {
+                                unreachable.add(in_port, out_port);
+                                Some(Route::NONE)
+                            }
+                            (None, Some(_), (None, None)) => shared,
+                            (None, Some(core), (up, down)) => {
+                                let whole: Vec<u32> = up.iter().chain(core).chain(&down).copied().collect();
+                                Some(routes.add(&whole))
+                            }
+                        };
+                        rules.extend(route.map(|route| PairRule { in_port, out_port, route }));
+                    }
+                }
+            }
+        }
+        self.tell_unreachable(&unreachable, nodes);
+        Some(())
+    }
+
+    fn tell_unreachable(&mut self, unreachable: &Unreachable, nodes: &Nodes) {
+        let Some((from, to)) = unreachable.first else { return };
+        let [from, to] = [from, to].map(usize::from);
+        let others = match unreachable.count {
+            1 => String::new(),
+            more => format!(" (nor do {} other pairs)", more - 1),
+        };
+        let what = format!(
+            "no links lead from here to \"{}\"{others}: such packets are dropped",
+            nodes.ports[to].name
+        );
+        let section =
+            if matches!(nodes.ports[from].attachment, Attachment::Host(_)) { "host" } else { "port" };
+        let field = Entry { section, name: Some(&nodes.ports[from].name), n: None }.field("");
+        self.findings.note(
+            nodes.spans[from].clone(),
+            &field,
+            what,
+            "add a link for that direction, or use between",
+        );
+    }
+
+    /// The rules by addresses: those that the file gives, and those of hosts with a link or a path between them.
+    pub(super) fn address_rules(
+        &mut self,
+        known: Known<'_>,
+        given: &Given,
+        owners: &Owners,
+        routes: &mut Routes,
+    ) -> Vec<AddressRule> {
+        let mut rules: Vec<AddressRule> = Vec::with_capacity(known.links.matches.len());
+        let mut spans: Vec<Range<usize>> = Vec::with_capacity(known.links.matches.len());
+        let mut trees: HashMap<u32, Tree> = HashMap::new();
+        for (links, (source, destination, span)) in &given.by_addresses {
+            rules.push(AddressRule { source: *source, destination: *destination, route: routes.add(links) });
+            spans.push(span.clone());
+        }
+        for (place, (source, destination, span)) in &known.links.matches {
+            let link = &known.links.links[*place as usize];
+            let ends = (owners.port(*source), owners.port(*destination));
+            if !self.belongs(link, (*source, *destination), ends, known, span) && self.findings.full() {
+                break;
+            }
+            let way = around(link, *place, ends, known, &mut trees);
+            let Some(way) = way else {
+                let entry = Entry { section: "link", name: Some(&link.name), n: None };
+                let what = format!("no links lead from {source} over this one to {destination}");
+                self.error(span, &entry, "match", what, "add the links that are missing");
+                break;
+            };
+            rules.push(AddressRule { source: *source, destination: *destination, route: routes.add(&way) });
+            spans.push(span.clone());
+        }
+        self.tell_twice(&rules, &spans);
+        self.add_hosts(known, given, routes, &mut rules);
+        rules
+    }
+
+    /// Whether the addresses lie behind the ports where the link begins and ends, as far as that is known.
+    fn belongs(
+        &mut self,
+        link: &Link,
+        addresses: (IpAddr, IpAddr),
+        ends: (Option<u16>, Option<u16>),
+        known: Known<'_>,
+        span: &Range<usize>,
+    ) -> bool {
+        let sides = [(addresses.0, ends.0, link.from, "begins"), (addresses.1, ends.1, link.to, "ends")];
+        for (address, owner, end, verb) in sides {
+            let (Some(owner), End::Port(port)) = (owner, end) else { continue };
+            if owner != port {
+                let name = |port: u16| &known.nodes.ports[usize::from(port)].name;
+                let what = format!(
+                    "{address} lies behind \"{}\", but the link {verb} at \"{}\"",
+                    name(owner),
+                    name(port)
+                );
+                let entry = Entry { section: "link", name: Some(&link.name), n: None };
+                self.error(span, &entry, "match", what, "correct the address or the link's ends");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Each pair of addresses has one route only.
+    fn tell_twice(&mut self, rules: &[AddressRule], spans: &[Range<usize>]) {
+        let key = |index: &u32| {
+            let rule = &rules[*index as usize];
+            (rule.source, rule.destination)
+        };
+        let mut order: Vec<u32> = (0..rules.len() as u32).collect();
+        order.sort_unstable_by_key(|index| (key(index), *index));
+        for pair in order.windows(2).filter(|pair| key(&pair[0]) == key(&pair[1])) {
+            if self.findings.full() {
+                return;
+            }
+            let (source, destination) = key(&pair[0]);
+            let what = format!("packets from {source} to {destination} have a link or a path already");
+            self.error(&spans[pair[1] as usize], &Entry::root(), "match", what, "keep one of the two");
+        }
+    }
+
+    /// Pairs of hosts with a link or a path of their own: one rule for each pair of their addresses.
+    fn add_hosts(
+        &mut self,
+        known: Known<'_>,
+        given: &Given,
+        routes: &mut Routes,
+        rules: &mut Vec<AddressRule>,
+    ) {
+        let direct = known.graph.direct.iter().filter(|(pair, _)| !given.by_ports.contains_key(pair));
+        let mut pairs: Vec<((u16, u16), Vec<u32>)> =
+            direct.map(|(pair, link)| (*pair, vec![*link])).collect();
+        pairs.extend(given.by_ports.iter().map(|(pair, links)| (*pair, links.clone())));
+        pairs.sort_unstable();
+        let taken: std::collections::HashSet<(IpAddr, IpAddr)> = if pairs.is_empty() {
+            Default::default()
+        } else {
+            rules.iter().map(|r| (r.source, r.destination)).collect()
+        };
+        let host = |port: u16| match known.nodes.ports[usize::from(port)].attachment {
+            Attachment::Host(index) => &known.nodes.hosts[index as usize].addresses[..],
+            _ => &[],
+        };
+        for ((from, to), links) in pairs {
+            let mut route = None;
+            for source in host(from).iter().map(|net| net.address) {
+                let family =
+                    host(to).iter().map(|net| net.address).filter(|a| a.is_ipv4() == source.is_ipv4());
+                for destination in family.filter(|destination| !taken.contains(&(source, *destination))) {
+                    let route = *route.get_or_insert_with(|| routes.add(&links));
+                    rules.push(AddressRule { source, destination, route });
+                }
+            }
+        }
+    }
+}
+
+/// Pairs of ports without a way.
+#[derive(Default)]
+struct Unreachable {
+    first: Option<(u16, u16)>,
+    count: usize,
+}
+
+impl Unreachable {
+    fn add(&mut self, from: u16, to: u16) {
+        self.first.get_or_insert((from, to));
+        self.count += 1;
+    }
+}
+
+/// The pairs of a segment with a link or a path of their own.
+fn special(
+    segment: &Segment,
+    nodes: &Nodes,
+    graph: &Graph,
+    given: &Given,
+    routes: &mut Routes,
+) -> HashMap<(u16, u16), Route> {
+    let number = |port: u16| nodes.ports[usize::from(port)].segment;
+    let Some(here) = segment.ports.first().map(|port| number(*port)) else { return HashMap::new() };
+    let mut all: Vec<((u16, u16), &[u32])> = Vec::new();
+    all.extend(graph.direct.iter().map(|(pair, link)| (*pair, std::slice::from_ref(link))));
+    all.extend(given.by_ports.iter().map(|(pair, links)| (*pair, &links[..])));
+    all.retain(|((from, to), _)| number(*from) == here && number(*to) == here);
+    // Of a link and a path for the same pair the path counts, being the later one; ascending for the same table each
+    // time.
+    all.sort_by_key(|(pair, _)| *pair);
+    all.into_iter().map(|(pair, links)| (pair, routes.add(links))).collect()
+}
+
+/// The whole way of packets that a link is chosen for: what leads to the link, the link, and what leads on. None if
+/// nothing does.
+fn around(
+    link: &Link,
+    place: u32,
+    (source, destination): (Option<u16>, Option<u16>),
+    known: Known<'_>,
+    trees: &mut HashMap<u32, Tree>,
+) -> Option<Vec<u32>> {
+    let Known { nodes, graph, .. } = known;
+    let mut way = Vec::new();
+    if let (End::Bridge(begin), Some(port)) = (link.from, source) {
+        let start = nodes.ports[usize::from(port)].bridge;
+        way.extend(graph.up[usize::from(port)]);
+        way.extend(trees.entry(start).or_insert_with(|| graph.tree(start)).way(begin)?);
+    }
+    way.push(place);
+    if let (End::Bridge(end), Some(port)) = (link.to, destination) {
+        way.extend(
+            trees.entry(end).or_insert_with(|| graph.tree(end)).way(nodes.ports[usize::from(port)].bridge)?,
+        );
+        way.extend(graph.down[usize::from(port)]);
+    }
+    Some(way)
+}

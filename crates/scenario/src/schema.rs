@@ -1,0 +1,128 @@
+//! The JSON schema of scenario files, from the structures they are read into and the block registry.
+
+use crate::file::{Direction, File, Link};
+use crate::read::BESIDE_RATE;
+use crate::written::templated;
+use longwire_block::{Param, ParamKind, Spec};
+use longwire_units::{Nanos, Probability, Rate};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// The schema (JSON Schema, draft 2020-12) of a scenario file in which links can be made of `registry`.
+pub fn schema_with(registry: &[&'static Spec]) -> Value {
+    let generator =
+        || SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut root: Value = generator().into_root_schema_for::<File>().into();
+    let mut direction: Value = generator().into_root_schema_for::<Direction>().into();
+    let mut link: Value = generator().into_root_schema_for::<Link>().into();
+    for (key, schema) in blocks(registry) {
+        direction["properties"][&key] = schema.clone();
+        link["properties"][&key] = schema;
+    }
+    for part in [&mut direction, &mut link] {
+        let fields = part.as_object_mut().expect("a schema is an object");
+        fields.remove("$schema");
+        fields.remove("title");
+    }
+    for (way, what) in [("forward", "from the first end of between"), ("backward", "back")] {
+        let mut schema = direction.clone();
+        schema["description"] = json!(format!("What differs on the way {what}."));
+        link["properties"][way] = schema;
+    }
+    link["oneOf"] = json!([{ "required": ["from", "to"] }, { "required": ["between"] }]);
+    root["properties"]["link"]["items"] = link;
+    root["title"] = json!("Longwire scenario");
+    root
+}
+
+/// A schema for each link key.
+fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
+    let mut keys: Map<String, Value> = Map::new();
+    for spec in registry.iter().filter(|spec| !spec.params.is_empty()) {
+        let first = !keys.contains_key(spec.key);
+        let known =
+            keys.entry(spec.key).or_insert_with(|| json!({ "description": spec.summary, "anyOf": [] }));
+        let list = known["anyOf"].as_array_mut().expect("made above");
+        if first {
+            list.push(param(&spec.params[0]));
+        }
+        list.push(table(spec, first));
+    }
+    let rate = registry.iter().find(|spec| spec.key == "rate");
+    for name in BESIDE_RATE {
+        if let Some(found) = rate.and_then(|spec| spec.params.iter().find(|param| param.name == name)) {
+            keys.insert(name.into(), param(found));
+        }
+    }
+    keys
+}
+
+/// The long form of a block: a table of its parameters. The first of its key needs no kind.
+fn table(spec: &Spec, first: bool) -> Value {
+    let mut properties = Map::new();
+    properties.insert("kind".into(), json!({ "const": spec.kind, "description": spec.summary }));
+    properties.extend(spec.params.iter().map(|row| (row.name.to_string(), param(row))));
+    let given = spec.params.iter().filter(|param| param.default.is_none()).map(|param| param.name);
+    let required: Vec<&str> = given.chain((!first).then_some("kind")).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn param(param: &Param) -> Value {
+    let generator = &mut SchemaGenerator::default();
+    let kind: Value = match param.kind {
+        ParamKind::Rate => Rate::json_schema(generator).into(),
+        ParamKind::Time { .. } => Nanos::json_schema(generator).into(),
+        ParamKind::Probability => {
+            json!({ "anyOf": [Probability::json_schema(generator), { "type": "number" }] })
+        }
+        ParamKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ParamKind::Limit => {
+            json!({ "anyOf": [{ "type": "string", "examples": ["100 packets", "64 KiB", "50 ms"] },
+                { "type": "integer", "minimum": 0 }] })
+        }
+        ParamKind::Choice(words) => json!({ "enum": words }),
+    };
+    let mut schema = templated(kind);
+    schema["description"] = json!(param.help);
+    if let Some(default) = param.default {
+        schema["default"] = json!(default);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_every_key_of_the_registry() {
+        let registry = longwire_link::registry();
+        let schema = schema_with(&registry);
+        let link = &schema["properties"]["link"]["items"];
+        for spec in registry {
+            for place in [link, &link["properties"]["forward"]] {
+                assert!(place["properties"][spec.key]["anyOf"].is_array(), "{}", spec.key);
+                assert_eq!(place["additionalProperties"], json!(false));
+            }
+        }
+        assert_eq!(link["properties"]["framing"]["anyOf"][0]["enum"][0], "ethernet");
+        assert!(link["properties"]["between"].is_object() && link["properties"]["match"].is_object());
+        assert_eq!(link["properties"]["mtu"]["anyOf"][0]["anyOf"][0]["maximum"], 65_535);
+    }
+
+    #[test]
+    fn describes_every_key() {
+        let schema = schema_with(&longwire_link::registry());
+        let sections = schema["properties"].as_object().unwrap();
+        for (section, part) in sections {
+            assert!(part["description"].is_string(), "{section}");
+            let fields = part["items"]["properties"].as_object();
+            for (key, field) in fields.into_iter().flatten() {
+                assert!(field["description"].is_string(), "{section}.{key}: {field}");
+            }
+        }
+        assert_eq!(sections.len(), 10);
+        assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
+    }
+}

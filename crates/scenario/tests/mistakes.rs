@@ -1,0 +1,409 @@
+//! Wrong scenarios, and what is said about each: the place, what is wrong, and the mend.
+
+use longwire_scenario::{ScenarioError, parse};
+use proptest::prelude::*;
+
+/// Two hosts on lines 1 and 2, for snippets that are about something else.
+const HOSTS: &str =
+    "host = [{ name = \"a\", address = \"10.0.0.1/24\" },\n{ name = \"b\", address = \"10.0.0.2/24\" }]\n";
+/// Two hosts on two bridges on lines 1 to 3.
+const BRIDGES: &str = "host = [{ name = \"a\", address = \"10.0.0.1/24\", bridge = \"x\" },\n\
+    { name = \"b\", address = \"10.0.0.2/24\", bridge = \"y\" }]\n\
+    bridge = [{ name = \"x\" }, { name = \"y\" }, { name = \"z\" }]\n";
+
+fn mistakes(text: &str) -> ScenarioError {
+    match parse("s.toml", text) {
+        Ok(_) => panic!("no mistake found in:\n{text}"),
+        Err(error) => error,
+    }
+}
+
+/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of `wanted`.
+fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str]) {
+    let text = format!("{before}{snippet}");
+    let error = mistakes(&text);
+    let told = error.findings[0].to_string();
+    let head = format!("s.toml:{place}: {field}");
+    assert!(told.starts_with(&head), "wanted {head}\n{told}\nin:\n{text}");
+    for wanted in wanted {
+        assert!(told.contains(wanted), "wanted {wanted}\n{told}\nin:\n{text}");
+    }
+    assert!(told.contains('^'), "{told}");
+}
+
+#[test]
+fn toml_and_keys() {
+    let table = [
+        ("seed = ", "1:8", "", &["not TOML"][..]),
+        ("seed = 1\nseed = 2", "2:1", "", &["duplicate key", "give each key once"]),
+        ("sead = 1", "1:1", "", &["no section \"sead\"", "did you mean \"seed\"?"]),
+        ("[link]\nname = \"a\"", "1:1", "link: ", &["list of entries", "[[link]]"]),
+        ("seed = true", "1:8", "seed: ", &["wrong type", "a whole number"]),
+        ("seed = -1", "1:8", "seed: ", &["not a whole number"]),
+        ("[engine]\nworker = 2", "2:1", "engine: ", &["no key \"worker\"", "did you mean \"workers\"?"]),
+        (
+            "[[host]]\nname = \"a\"",
+            "1:1",
+            "host \"a\": ",
+            &["\"address\" is missing", "address = \"10.0.0.1/24\""],
+        ),
+        (
+            "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\nmut = 9000",
+            "4:1",
+            "host \"a\": ",
+            &["\"mtu\"?"],
+        ),
+        ("[[host]]\nname = \"a b\"\naddress = \"10.0.0.1/24\"", "2:8", "host \"a b\", name: ", &["letters"]),
+        (
+            "[[port]]\nname = \"p\"\ndriver = \"afpacket\"",
+            "3:10",
+            "port \"p\", driver: ",
+            &["mean \"af_packet\"?"],
+        ),
+        ("", "1:1", "", &["no host and no port", "[[host]]"]),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check("", snippet, place, field, wanted);
+    }
+}
+
+#[test]
+fn links() {
+    let table = [
+        (
+            "name = \"up\"\nratee = \"1 Mbit/s\"",
+            "5:1",
+            "link \"up\": ",
+            &["\"ratee\"", "did you mean \"rate\"?"][..],
+        ),
+        (
+            "name = \"up\"\nrate = \"10 Mbitt\"",
+            "5:8",
+            "link \"up\", rate: ",
+            &["unknown unit \"Mbitt\"", "Mbit/s"],
+        ),
+        ("rate = \"200 bit/s\"", "4:8", "link \"a-b\", rate: ", &["out of range"]),
+        ("delay = 20", "4:9", "link \"a-b\", delay: ", &["no unit", "25 ms"]),
+        ("delay = \"101 s\"", "4:9", "link \"a-b\", delay: ", &["at most 100 s"]),
+        ("loss = \"200 %\"", "4:8", "link \"a-b\", loss: ", &["0 % to 100 %"]),
+        ("queue = \"many\"", "4:9", "link \"a-b\", queue: ", &["100 packets"]),
+        ("mtu = 67", "4:7", "link \"a-b\", mtu: ", &["from 68 to 65535"]),
+        ("framing = \"ethernot\"", "4:11", "link \"a-b\", rate.framing: ", &["ethernet, ip, wire"]),
+        (
+            "framing = \"ip\"\nrate = { rate = \"1 Mbit/s\", framing = \"ip\" }",
+            "4:11",
+            "link",
+            &["remove one"],
+        ),
+        (
+            "loss = { kind = \"indepndent\" }",
+            "4:17",
+            "link",
+            &["no loss of the kind", "did you mean \"independent\"?"],
+        ),
+        (
+            "rate = { rte = \"1 Mbit/s\" }",
+            "4:16",
+            "link",
+            &["no parameter \"rte\"", "did you mean \"rate\"?"],
+        ),
+        ("loss = {}", "4:8", "link", &["needs \"probability\""]),
+        ("rate = [1]", "4:8", "link", &["array can't stand here"]),
+        ("between = [\"a\", \"b\"]", "3:1", "link", &["either from and to (simplex), or between (duplex)"]),
+        ("forward = { rate = \"1 Mbit/s\" }", "3:1", "link", &["belong to a duplex link"]),
+        (
+            "forward = { ratte = \"1 Mbit/s\" }",
+            "4:13",
+            "link \"a-b\", forward: ",
+            &["did you mean \"rate\"?"],
+        ),
+        ("histogram = 1", "4:13", "link \"a-b\", histogram: ", &["boolean"]),
+        ("first = 3", "4:9", "link", &["no meaning without count"]),
+        (
+            "name = \"l\"\ncount = 2",
+            "4:8",
+            "link \"l\", name: ",
+            &["two links named \"l\"", "put {n} into the name"],
+        ),
+        ("name = \"l{n}\"", "4:8", "link \"l{n}\", name: ", &["no count"]),
+        ("name = \"l{n}\"\ncount = 0", "5:9", "link", &["out of range: 1 to"]),
+        ("name = \"l{n}\"\ncount = 2\nrate = \"{n} bit\"", "6:8", "link", &["out of range"]),
+        (
+            "match = [{ source = \"10.0.0.2\", destination = \"10.0.0.1\" }]",
+            "4:21",
+            "link",
+            &["10.0.0.2 lies behind \"b\""],
+        ),
+        (
+            "match = [{ source = \"10.0.0.1\", destination = \"fd00::1\" }]",
+            "4:47",
+            "link",
+            &["different families"],
+        ),
+        (
+            "match = [{ source = \"10.0.0.1\" }]",
+            "4:10",
+            "link \"a-b\", match: ",
+            &["\"destination\" is missing"],
+        ),
+    ];
+    for (snippet, place, field, wanted) in table {
+        let ends = if snippet.starts_with("between") { "from = \"a\"" } else { "from = \"a\"\nto = \"b\"" };
+        check(HOSTS, &format!("[[link]]\n{snippet}\n{ends}\n"), place, field, wanted);
+    }
+    let twice = "[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nname = \"second\"\nfrom = \"a\"\nto = \"b\"";
+    check(HOSTS, twice, "7:8", "link \"second\": ", &["\"a-b\" has the same ends", "match"]);
+    check(
+        HOSTS,
+        "[[link]]\nfrom = \"a\"\nto = \"c\"",
+        "5:6",
+        "link \"a-c\", to: ",
+        &["no host, port or bridge \"c\""],
+    );
+    check(HOSTS, "[[link]]\nfrom = \"a\"\nto = \"a\"", "3:1", "link", &["begins and ends at the same place"]);
+    check(HOSTS, "[[link]]\nbetween = [\"a\"]", "4:12", "link", &["names 1 ends"]);
+}
+
+#[test]
+fn nodes() {
+    let host = |name: &str, rest: &str| format!("[[host]]\nname = \"{name}\"\n{rest}\n");
+    let a = host("a", "address = \"10.0.0.1/24\"");
+    let table = [
+        (host("b", "address = \"10.0.0.300/24\""), "6:11", "host \"b\", address: ", &["no address"][..]),
+        (
+            host("b", "address = \"10.0.0.2\""),
+            "6:11",
+            "host \"b\", address: ",
+            &["prefix length", "10.0.0.2/24"],
+        ),
+        (host("b", "address = []"), "5:8", "host \"b\", address: ", &["needs an address"]),
+        (host("b", "address = \"10.0.0.1/16\""), "5:8", "host \"b\", address: ", &["overlaps", "\"a\""]),
+        (host("a", "address = \"10.0.0.2/24\""), "5:8", "host \"a\", name: ", &["two nodes named \"a\""]),
+        (host("b", "address = \"10.0.0.2/24\"\nmtu = 60"), "7:7", "host \"b\", mtu: ", &["68 to 65535"]),
+        (
+            host("b", "address = \"10.0.0.2/24\"\nmac = \"01:0:0:0:0:1\""),
+            "7:7",
+            "host \"b\", mac: ",
+            &["even first byte"],
+        ),
+        (
+            host("b", "address = \"10.0.0.2/24\"\nmac = \"02:4c:57:00:00:00\""),
+            "7:7",
+            "host",
+            &["address of \"a\""],
+        ),
+        (
+            host("b", "address = \"10.0.0.2/24\"\ngateway = \"10.0.1.1\""),
+            "7:11",
+            "host",
+            &["none of the host's networks"],
+        ),
+        (
+            host("b", "address = \"10.0.0.2/24\"\nbridge = \"sw\""),
+            "7:10",
+            "host",
+            &["no bridge \"sw\"", "[[bridge]]"],
+        ),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check(&a, &snippet, place, field, wanted);
+    }
+    let port = |rest: &str| format!("[[port]]\nname = \"p\"\n{rest}");
+    let table = [
+        (
+            port("driver = \"af_xdp\"\ninterface = \"a-very-long-interface\""),
+            "4:13",
+            "port",
+            &["1 to 15 characters"][..],
+        ),
+        (port("driver = \"memory\"\ninterface = \"eth1\""), "4:13", "port", &["has no interface"]),
+        (port("driver = \"memory\"\nqueues = 2"), "4:10", "port", &["has no queues"]),
+        (port("driver = \"tap\"\nqueues = 65"), "4:10", "port", &["1 to 64"]),
+        (port("driver = \"pcap\"\ninput = \"\""), "4:9", "port", &["empty"]),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check("", &snippet, place, field, wanted);
+    }
+}
+
+#[test]
+fn bridges_and_paths() {
+    let link = |ends: &str| {
+        format!("[[link]]\nname = \"{}\"\nbetween = {ends}\n", ends.replace(['[', ']', '"', ',', ' '], ""))
+    };
+    let ring = link("[\"x\", \"y\"]") + &link("[\"y\", \"z\"]") + &link("[\"z\", \"x\"]");
+    let wanted = ["loop of bridges: z – y – x – z", "routing = \"shortest-delay\""];
+    check(BRIDGES, &ring, "11:8", "link \"zx.forward\": ", &wanted);
+    let double = link("[\"x\", \"y\"]") + "[[link]]\nfrom = \"x\"\nto = \"y\"\n";
+    check(BRIDGES, &double, "7:1", "link \"x-y\": ", &["loop of bridges: x – y – x"]);
+    let two = link("[\"a\", \"y\"]");
+    check(BRIDGES, &two, "5:8", "link \"ay.forward\": ", &["\"a\" hangs on \"x\"", "one cable"]);
+    check(
+        BRIDGES,
+        &link("[\"a\", \"b\"]"),
+        "5:8",
+        "link \"ab.forward\": ",
+        &["hang on bridges that no link joins"],
+    );
+    check(
+        &BRIDGES.replace(", bridge = \"x\"", ""),
+        "",
+        "1:18",
+        "host \"a\": ",
+        &["which bridge", "bridge = \"x\""],
+    );
+
+    let chain = BRIDGES.to_string() + &link("[\"x\", \"y\"]") + &link("[\"y\", \"z\"]");
+    let path = |links: &str| format!("[[path]]\nfrom = \"a\"\nto = \"b\"\nlinks = {links}");
+    let table = [
+        ("[\"xy\"]", "13:10", &["no link \"xy\"", "\"xy.forward\" or \"xy.backward\""][..]),
+        ("[\"xy.forwards\"]", "13:10", &["did you mean \"xy.forward\"?"]),
+        ("[\"yz.forward\"]", "13:10", &["\"yz.forward\" begins at \"y\", but the path is at \"a\""]),
+        ("[\"xy.forward\", \"yz.forward\"]", "12:6", &["the path ends at \"z\" instead of \"b\""]),
+        ("[]", "12:6", &["the path ends at \"x\""]),
+    ];
+    for (links, place, wanted) in table {
+        check(&chain, &path(links), place, "path \"a-b\", links: ", wanted);
+    }
+    check(&chain, "[[path]]\nfrom = \"a\"\nto = \"x\"\nlinks = []", "12:6", "path", &["\"x\" is a bridge"]);
+    let twice = path("[\"xy.forward\"]") + "\n" + &path("[\"xy.forward\"]");
+    check(&chain, &twice, "15:8", "path \"a-b\": ", &["a path from \"a\" to \"b\" already"]);
+}
+
+#[test]
+fn engine_and_sources() {
+    let table = [
+        ("[engine]\nworkers = 65", "4:11", "engine, workers: ", &["1 to 64"][..]),
+        ("[engine]\nworkers = 2\nmapping = \"single\"", "5:11", "engine, mapping: ", &["\"parallel\""]),
+        ("[engine]\nmapping = \"paralel\"", "4:11", "engine, mapping: ", &["did you mean \"parallel\"?"]),
+        ("[engine]\npool = \"1 kB\"", "4:8", "engine, pool: ", &["out of range: 1 MiB to 256 GiB"]),
+        ("[engine]\npool = \"1 gib\"", "4:8", "engine, pool: ", &["unknown unit"]),
+        ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 workers"]),
+        ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["stands twice"]),
+        ("[fidelity]\nshare = \"110 %\"", "4:9", "fidelity, share: ", &["out of range"]),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"",
+            "4:8",
+            "source \"a-b\", rate: ",
+            &["either a rate or an interval"],
+        ),
+        ("[[source]]\nfrom = \"a\"\nto = \"a\"\nrate = \"1 Mbit/s\"", "5:6", "source", &["nothing leads"]),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"unlimited\"",
+            "6:8",
+            "source",
+            &["can't send at unlimited"],
+        ),
+        ("[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"0 ms\"", "6:12", "source", &["at once"]),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"9 B\"",
+            "7:8",
+            "source",
+            &["62 B to"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\ncount = 2\nrate = \"1 Mbit/s\"",
+            "4:8",
+            "source",
+            &["two sources"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"::1\"\nrate = \"1 Mbit/s\"",
+            "5:6",
+            "source",
+            &["families"],
+        ),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check(HOSTS, snippet, place, field, wanted);
+    }
+}
+
+#[test]
+fn several_mistakes_are_told_at_once() {
+    let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\ndriver = 5";
+    let error = mistakes(text);
+    let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
+    assert_eq!(places, [1, 4, 5, 7], "{error}");
+    let many = "[[bridge]]\nname = \"/\"\n".repeat(100);
+    assert!(mistakes(&many).more);
+}
+
+#[test]
+fn notes_tell_what_is_odd() {
+    let table = [
+        ("mtu = 576", "drops packets above 576 bytes"),
+        ("queue = 0", "lets nothing through"),
+        ("queue = \"1 kB\"", "no room for one frame"),
+        ("queue = \"5 ms\"", "never fills"),
+        ("queue = \"5 ms\"\nrate = \"1 Mbit/s\"", "takes longer to send"),
+    ];
+    for (snippet, wanted) in table {
+        let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{snippet}");
+        let plan = parse("s.toml", &text).unwrap();
+        assert_eq!(plan.notes.len(), 1, "{snippet}");
+        assert!(plan.notes[0].to_string().contains(wanted), "{}", plan.notes[0]);
+    }
+    let one_way = format!("{BRIDGES}[[link]]\nfrom = \"x\"\nto = \"y\"");
+    let plan = parse("s.toml", &one_way).unwrap();
+    assert!(plan.notes[0].what.contains("no links lead from here to \"a\""), "{}", plan.notes[0]);
+    assert_eq!((plan.pair_route(0, 1), plan.pair_route(1, 0)), (Some(&[0][..]), None));
+}
+
+/// Pieces of which scenarios are made, right and wrong.
+const PIECES: &[&str] = &[
+    "[[host]]\n",
+    "[[port]]\n",
+    "[[link]]\n",
+    "[[bridge]]\n",
+    "[[path]]\n",
+    "[[source]]\n",
+    "[engine]\n",
+    "[link]\n",
+    "name = \"a\"\n",
+    "name = \"b{n}\"\n",
+    "name = \"x\"\n",
+    "address = \"10.0.0.1/24\"\n",
+    "address = \"{10.0.0.0 + n}/8\"\n",
+    "count = 3\n",
+    "first = 0\n",
+    "from = \"a\"\n",
+    "to = \"b1\"\n",
+    "to = \"x\"\n",
+    "between = [\"a\", \"x\"]\n",
+    "between = [\"b{n}\", \"b{n+1}\"]\n",
+    "rate = \"1 Mbit/s\"\n",
+    "rate = { kind = \"constant\" }\n",
+    "loss = 0.5\n",
+    "match = [{ source = \"10.0.0.1\", destination = \"10.0.0.{n}\" }]\n",
+    "links = [\"a-x\"]\n",
+    "links = []\n",
+    "driver = \"source\"\n",
+    "driver = \"tap\"\n",
+    "bridge = \"x\"\n",
+    "forward = { loss = 1 }\n",
+    "framing = \"ip\"\n",
+    "interval = \"1 ms\"\n",
+    "routing = \"shortest-delay\"\n",
+    "workers = 2\n",
+    "\"",
+    "= [[",
+    "{",
+    "# é\n",
+    "\u{0}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_answered(text in "\\PC{0,200}") {
+        let _ = parse("s.toml", &text).map_err(|error| error.to_string());
+    }
+
+    #[test]
+    fn any_order_of_pieces_is_answered(picks in prop::collection::vec(0..PIECES.len(), 0..40)) {
+        let text: String = picks.into_iter().map(|pick| PIECES[pick]).collect();
+        let _ = parse("s.toml", &text).map_err(|error| error.to_string());
+    }
+}
