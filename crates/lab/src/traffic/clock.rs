@@ -30,16 +30,38 @@ pub(super) fn nanos(time: &libc::timespec) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Wall clock less monotonic clock, in nanoseconds, read so that being interrupted between the two readings hardly matters.
-pub fn wall_minus_monotonic() -> i64 {
-    let once = || {
+/// How far the wall clock is ahead of the monotonic one, known ever better the more often it is measured.
+///
+/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WallOffset {
+    offset: i64,
+    /// The offset is known to half of this, in nanoseconds.
+    width: u64,
+}
+
+impl WallOffset {
+    pub fn measure() -> Self {
         let before = monotonic();
         let wall = wall();
-        let after = monotonic();
-        (after - before, wall.wrapping_sub(before + (after - before) / 2).cast_signed())
-    };
-    let best = [once(), once(), once()].into_iter().min_by_key(|(width, _)| *width);
-    best.map_or(0, |(_, offset)| offset)
+        let width = monotonic() - before;
+        Self { offset: wall.wrapping_sub(before + width / 2).cast_signed(), width }
+    }
+
+    /// Measures again: the narrower measurement stands, or the later one if both cannot be right.
+    pub fn refine(&mut self) {
+        *self = self.better(Self::measure());
+    }
+
+    fn better(self, new: Self) -> Self {
+        let contradiction = new.offset.abs_diff(self.offset) > (new.width + self.width) / 2 + 1;
+        if contradiction || new.width < self.width { new } else { self }
+    }
+
+    /// A time of the wall clock on the monotonic clock.
+    pub fn to_monotonic(self, wall: u64) -> u64 {
+        wall.wrapping_sub(self.offset.cast_unsigned())
+    }
 }
 
 /// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
@@ -112,10 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn the_clocks_differ_by_a_constant() {
-        let (a, b) = (wall_minus_monotonic(), wall_minus_monotonic());
-        assert!((a - b).abs() < 1_000_000_000, "{a} {b}");
-        assert!(a > 0, "machines boot after 1970");
+    fn the_narrower_measurement_stands_until_the_clock_is_set() {
+        let narrow = WallOffset { offset: 1000, width: 10 };
+        let wide = WallOffset { offset: 1040, width: 100 };
+        let set = WallOffset { offset: 5000, width: 100 };
+        for (old, new, offset) in [(narrow, wide, 1000), (wide, narrow, 1000), (narrow, set, 5000)] {
+            assert_eq!(old.better(new).offset, offset);
+        }
+        assert_eq!(narrow.to_monotonic(1500), 500);
+        let mut now = WallOffset::measure();
+        now.refine();
+        assert!(now.to_monotonic(wall()).abs_diff(monotonic()) < 1_000_000_000);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::clock::{monotonic, nanos, timespec, wall_minus_monotonic};
+use super::clock::{WallOffset, monotonic, nanos, timespec};
 use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -88,7 +88,7 @@ pub struct Incoming {
     control: Box<[[u64; 16]]>,
     places: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
-    offset: i64,
+    offset: WallOffset,
 }
 
 impl Incoming {
@@ -100,7 +100,7 @@ impl Incoming {
             control: vec![[0; 16]; BATCH].into_boxed_slice(),
             places: vec![place; BATCH].into_boxed_slice(),
             messages: vec![message; BATCH].into_boxed_slice(),
-            offset: 0,
+            offset: WallOffset::measure(),
         }
     }
 
@@ -127,7 +127,7 @@ impl Incoming {
                 std::ptr::null_mut(),
             )
         };
-        self.offset = wall_minus_monotonic();
+        self.offset.refine();
         match checked(result) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(0)
@@ -141,7 +141,7 @@ impl Incoming {
     /// The beginning of packet `at` of the last batch, its whole length, and when it arrived on the monotonic clock.
     pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
         let length = self.messages[at].msg_len as usize;
-        let stamp = self.stamp(at).map(|wall| wall.wrapping_sub(self.offset.cast_unsigned()));
+        let stamp = self.stamp(at).map(|wall| self.offset.to_monotonic(wall));
         (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(monotonic))
     }
 

@@ -18,8 +18,11 @@ pub const MAX_PAYLOAD: usize = 65_507;
 const MAX_QUIET_NS: u64 = 210_000_000_000;
 /// The longest gap between two packets of a paced stream.
 const MAX_GAP_NS: u64 = 60_000_000_000;
-/// A sender later than this moves its schedule rather than send the missed packets in one burst.
-const SLIP_NS: u64 = 1_000_000;
+/// A sender later than this moves its schedule rather than catch up.
+const SLIP_NS: u64 = 100_000_000;
+/// A sender that was held up catches up at twice its rate, and sends at once at most what that gives in this time, so that a pause of the
+/// machine does not become a burst that fills the queue under test.
+const BURST_NS: u64 = 50_000;
 /// A receiver gives up if neither packets nor words come for so long.
 pub(super) const IDLE_NS: u64 = 300_000_000_000;
 
@@ -155,7 +158,8 @@ impl UdpResult {
 
 /// Sends a stream to a receiver, and returns what both saw.
 ///
-/// The calling thread sleeps until 0.1 ms before each packet and then spins. Packets that are due at the same time go out in one system call.
+/// The calling thread sleeps until 0.1 ms before each packet and then spins. If it was held up, it catches up
+/// at twice the rate. Packets that are due at the same time go out in one system call.
 ///
 /// # Errors
 /// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress function that stops.
@@ -210,6 +214,10 @@ struct Sender<'a> {
     duration: u64,
     bytes: u64,
     flow: u32,
+    /// Half the gap between packets, in nanoseconds.
+    half_gap: u64,
+    /// Before this the next packet does not leave, however late it is.
+    floor: u64,
     out: Outgoing,
     departures: Departures,
 }
@@ -226,13 +234,16 @@ struct Departures {
 impl<'a> Sender<'a> {
     fn new(socket: &'a UdpSocket, stream: &UdpStream, packets: u64, ready: Ready, to: IpAddr) -> Self {
         let lateness = Spread::new();
+        let bytes = stream.layer.bytes(stream.payload as u64, to);
         Self {
             socket,
             pace: stream.pace,
             packets,
             duration: stream.until.duration_ns().unwrap_or(u64::MAX),
-            bytes: stream.layer.bytes(stream.payload as u64, to),
+            bytes,
             flow: ready.flow,
+            half_gap: stream.pace.due(1, bytes) / 2,
+            floor: 0,
             out: Outgoing::new(stream.payload),
             departures: Departures { sent: 0, first: 0, last: 0, lateness, slips: 0, slipped: 0 },
         }
@@ -250,7 +261,7 @@ impl<'a> Sender<'a> {
         self.departures.first = start;
         while self.departures.sent < self.packets {
             let due = start.saturating_add(self.pace.due(self.departures.sent, self.bytes));
-            let now = self.wait(due, &mut reporter)?;
+            let now = self.wait(due.max(self.floor), &mut reporter)?;
             if now >= end {
                 break;
             }
@@ -281,14 +292,25 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends the next packet and those that are due by now, up to a batch.
-    fn send_due(&mut self, start: u64, now: u64) -> Result<(), Error> {
+    /// How many packets may leave now, the next one included, up to a batch.
+    fn plan(&mut self, start: u64, now: u64) -> u64 {
         let first = self.departures.sent;
         let most = (self.packets - first).min(BATCH as u64);
+        let due = |number| start.saturating_add(self.pace.due(number, self.bytes));
+        let mut floor = due(first).max(self.floor).max(now.saturating_sub(BURST_NS)) + self.half_gap;
         let mut count = 1;
-        while count < most && start.saturating_add(self.pace.due(first + count, self.bytes)) <= now {
+        while count < most && due(first + count).max(floor) <= now {
+            floor = due(first + count).max(floor) + self.half_gap;
             count += 1;
         }
+        self.floor = floor;
+        count
+    }
+
+    /// Sends what may leave now.
+    fn send_due(&mut self, start: u64, now: u64) -> Result<(), Error> {
+        let first = self.departures.sent;
+        let count = self.plan(start, now);
         for at in 0..count {
             // Numbers stay below MAX_PACKETS.
             let header = Header { flow: self.flow, sequence: (first + at) as u32, sent: monotonic() };
@@ -431,6 +453,28 @@ mod tests {
         // A third of a nanosecond never adds up to an error.
         assert_eq!(Pace::PacketsPerSecond(3).due(3_000_000, 1), 1_000_000_000_000_000);
         assert_eq!(Pace::PacketsPerSecond(3).due(1, 1), 333_333_333);
+    }
+
+    #[test]
+    fn catching_up_is_no_burst() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let ready = Ready { port: 1, flow: 1 };
+        // (packets per second, late by µs, packets that may leave at once)
+        for (rate, late, count) in [
+            (1_000, 0, 1),
+            (1_000, 10_000, 1),
+            // Every 5 µs: ten are missing; 21 fit into 50 µs at twice the rate.
+            (200_000, 50, 11),
+            (200_000, 10_000, 21),
+            (10_000_000, 10_000, 64),
+        ] {
+            let stream = UdpStream::new(Pace::PacketsPerSecond(rate), Duration::from_secs(10));
+            let mut sender = Sender::new(&socket, &stream, 1_000_000, ready, address);
+            let (start, now) = (1_000_000_000, 1_000_000_000 + late * 1000);
+            assert_eq!(sender.plan(start, now), count, "{rate} {late}");
+            assert!(sender.floor > now - BURST_NS);
+        }
     }
 
     #[test]
