@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod fidelity;
+mod intake;
 mod observer;
 mod real;
 mod remote;

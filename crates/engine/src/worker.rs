@@ -6,15 +6,12 @@ use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
 use crate::wheel::{Entry, Wheel};
 use longwire_block::path::{DIRECT, NOWHERE, Paths};
-use longwire_block::{DropReason, FLOOD, Node, Port, PortError, Stamp, refusal};
+use longwire_block::{DropReason, Node, Port, PortError};
 use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, Links};
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
-
-/// Places of ports in the order of ties come after those of links.
-pub(crate) const PORT_PLACES: u32 = 1 << 31;
 
 /// What all workers know and none changes.
 pub struct Map {
@@ -88,7 +85,7 @@ pub struct Worker {
     /// Simulated runs with several workers; see `windows`.
     pub(crate) windows: Option<crate::windows::Windows>,
     /// Packets taken in and not yet decided about.
-    fresh: Vec<Handle>,
+    pub(crate) fresh: Vec<Handle>,
     /// Packets with a path, in order, about to enter their first link here.
     pub(crate) ready: Vec<Handle>,
     pub(crate) seq: u64,
@@ -155,110 +152,6 @@ impl Worker {
         self.ready.clear();
         self.flush_ports();
         came + (self.flow.sent + self.flow.handed_over - before) as usize
-    }
-
-    /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
-    pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
-        let mut sources = 0;
-        for slot in &mut self.ports {
-            let mut batch = Batch::new();
-            slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
-            if batch.is_empty() {
-                continue;
-            }
-            sources += 1;
-            let polled = slot.port.stamp() == Stamp::Poll;
-            for &handle in batch.as_slice() {
-                let meta = self.pool.meta_mut(handle);
-                meta.in_port = slot.place;
-                meta.place = PORT_PLACES + u32::from(slot.place);
-                meta.seq = slot.seq;
-                slot.seq += 1;
-                self.flow.taken += u64::from(meta.segments);
-                if polled {
-                    self.lateness.record_wait(gap);
-                }
-                self.fresh.push(handle);
-            }
-        }
-        if sources > 1 {
-            let pool = &self.pool;
-            self.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
-        }
-        self.decide();
-        self.ready.len()
-    }
-
-    /// Lets each packet's node say where it goes.
-    fn decide(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
-        let mut batch = Batch::new();
-        let mut node = 0;
-        for &handle in &fresh {
-            let in_port = self.pool.meta(handle).in_port;
-            let its_node = self.ports[self.map.homes[usize::from(in_port)].slot as usize].node;
-            if batch.is_full() || (its_node != node && !batch.is_empty()) {
-                self.decide_batch(node, &batch);
-                batch.clear();
-            }
-            node = its_node;
-            batch.push(handle);
-        }
-        if !batch.is_empty() {
-            self.decide_batch(node, &batch);
-        }
-        self.fresh = fresh;
-        self.fresh.clear();
-    }
-
-    fn decide_batch(&mut self, node: usize, batch: &Batch) {
-        self.nodes[node].forward(&mut self.pool, batch);
-        let mut plain = Batch::new();
-        for &handle in batch.as_slice() {
-            let meta = self.pool.meta(handle);
-            if meta.out_port == FLOOD {
-                self.classify(&mut plain);
-                self.flood(node, handle);
-            } else if let Some(reason) = refusal(meta) {
-                self.drop(handle, reason);
-            } else {
-                plain.push(handle);
-            }
-        }
-        self.classify(&mut plain);
-    }
-
-    fn classify(&mut self, batch: &mut Batch) {
-        self.map.classifier.classify(&mut self.pool, batch);
-        self.ready.extend_from_slice(batch.as_slice());
-        batch.clear();
-    }
-
-    /// Sends a packet to every port of its node but the one it came from.
-    fn flood(&mut self, node: usize, handle: Handle) {
-        let in_port = self.pool.meta(handle).in_port;
-        let ports = self.nodes[node].ports();
-        let mut others = ports.iter().copied().filter(|&port| port != in_port).peekable();
-        if others.peek().is_none() {
-            return self.drop(handle, DropReason::NoRoute);
-        }
-        let segments = u64::from(self.pool.meta(handle).segments);
-        while let Some(port) = others.next() {
-            let copy = if others.peek().is_some() {
-                let Some(copy) = self.pool.duplicate(handle) else {
-                    self.flow.made += segments;
-                    self.flow.drops[DropReason::PoolFull as usize] += segments;
-                    continue;
-                };
-                self.flow.made += segments;
-                copy
-            } else {
-                handle
-            };
-            self.pool.meta_mut(copy).out_port = port;
-            self.map.classifier.classify_one(&mut self.pool, copy);
-            self.ready.push(copy);
-        }
     }
 
     /// Takes what other workers have handed over.

@@ -146,7 +146,7 @@ fn upper_edge(index: usize) -> u64 {
     }
     let shift = (index >> SUB_BITS) as u32 - 1;
     let sub = (index & ((1 << SUB_BITS) - 1)) as u64 + (1 << SUB_BITS);
-    ((sub as u128 + 1) << shift).saturating_sub(1).min(u64::MAX.into()) as u64
+    ((u128::from(sub) + 1) << shift).saturating_sub(1).min(u64::MAX.into()) as u64
 }
 
 #[cfg(test)]

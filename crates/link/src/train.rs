@@ -94,8 +94,8 @@ impl Link {
             Rate::STALLED => 1,
             Rate(rate) => {
                 let nanobits = u128::from(bytes) * 8_000_000_000;
-                1 + (u128::from(spread.0) * u128::from(rate) / nanobits.max(1)).min(u64::MAX as u128 - 1)
-                    as u64
+                let more = u128::from(spread.0) * u128::from(rate) / nanobits.max(1);
+                u64::try_from(more).map_or(u64::MAX, |more| more.saturating_add(1))
             }
         }
     }

@@ -1,0 +1,167 @@
+//! Random scenarios with random traffic, in simulated time: the trace is the same for any number of workers, nothing
+//! is lost uncounted, and nothing leaves before its time.
+//!
+//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-scenario --test swarm` runs only that one.
+#![forbid(unsafe_code)]
+
+use longwire_block::{Dice, Port};
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_scenario::{Pace, Plan, TO_THE_END, build, parse};
+use longwire_units::Nanos;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// What left by each port: when, and which bytes.
+type Trace = Vec<Vec<(u64, u64)>>;
+
+struct Tracer(Arc<Mutex<Trace>>);
+
+impl Observer for Tracer {
+    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        assert!(meta.leave >= meta.arrival, "a packet left before it came");
+        let hash = frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        self.0.lock().unwrap()[usize::from(meta.out_port)].push((meta.leave, hash));
+    }
+}
+
+/// A random scenario: bridges in a ring or a line, ports on them, links of any kind between them, traffic at random.
+fn scenario(seed: u64) -> String {
+    let mut dice = Dice::named(seed, "swarm");
+    let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
+    let bridges = 1 + dice.below(4);
+    let ports = 2 + dice.below(4);
+    for bridge in 0..bridges {
+        writeln!(text, "[[bridge]]\nname = \"b{bridge}\"").unwrap();
+    }
+    for port in 0..ports {
+        let bridge = dice.below(bridges);
+        writeln!(
+            text,
+            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\naddresses = [\"10.0.0.{}/32\"]",
+            port + 1
+        )
+        .unwrap();
+    }
+    let edges = if bridges == 1 { 0 } else { bridges - 1 + dice.below(2) };
+    for edge in 0..edges {
+        let (from, to) = (edge % bridges, (edge + 1) % bridges);
+        if from != to {
+            writeln!(text, "[[link]]\nname = \"l{edge}\"\nbetween = [\"b{from}\", \"b{to}\"]").unwrap();
+            link(&mut dice, &mut text);
+        }
+    }
+    if bridges == 1 {
+        writeln!(text, "[[link]]\nname = \"l\"\nbetween = [\"p0\", \"p1\"]").unwrap();
+        link(&mut dice, &mut text);
+    }
+    for source in 0..1 + dice.below(5) {
+        let from = dice.below(ports);
+        let to = (from + 1 + dice.below(ports - 1)) % ports;
+        let interval = 1 + dice.below(2_000_000);
+        let (packets, size) = (1 + dice.below(400), 60 + dice.below(1440));
+        let (start, poisson) = (dice.below(3) * 1000, dice.below(2) == 0);
+        writeln!(
+            text,
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+             packets = {packets}\nsize = \"{size} B\"\nstart = \"{start} ns\"\npoisson = {poisson}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn link(dice: &mut Dice, text: &mut String) {
+    if dice.below(3) > 0 {
+        let decades = dice.below(6) as u32;
+        writeln!(text, "rate = \"{} bit/s\"", 300_000 + dice.below(10u64.pow(decades + 4))).unwrap();
+    }
+    match dice.below(3) {
+        0 => {}
+        1 => writeln!(text, "delay = \"{} us\"", dice.below(200)).unwrap(),
+        _ => writeln!(text, "delay = \"{} ms\"", dice.below(30)).unwrap(),
+    }
+    if dice.below(2) == 0 {
+        writeln!(text, "loss = \"{} %\"", dice.below(30)).unwrap();
+    }
+    if dice.below(2) == 0 {
+        writeln!(text, "queue = \"{} packets\"", 1 + dice.below(30)).unwrap();
+    }
+}
+
+/// The plan's sources at the ports by which their packets come in.
+fn ports(plan: &Plan) -> Vec<Box<dyn Port>> {
+    let flow = |(id, source): (usize, &longwire_scenario::Source)| Flow {
+        id: id as u16,
+        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
+        source_mac: plan.ports[usize::from(source.in_port)].mac.0,
+        source: SocketAddr::new(source.source, 9),
+        destination: SocketAddr::new(source.destination, 9),
+        frame_bytes: source.size as usize,
+        pacing: match (source.pace, source.poisson) {
+            (Pace::Interval(time), false) => Pacing::Constant(Interval::of(time).unwrap()),
+            (Pace::Interval(time), true) => Pacing::Poisson(Interval::of(time).unwrap()),
+            (Pace::Rate(_), _) => unreachable!("the swarm writes intervals"),
+        },
+        start: source.start,
+        until: Nanos::NEVER,
+        count: source.count.unwrap_or(u64::MAX),
+    };
+    let open = |(place, port): (usize, &longwire_scenario::Port)| {
+        let own = plan.sources.iter().enumerate().filter(|(_, s)| usize::from(s.in_port) == place);
+        let flows: Vec<_> = own.map(flow).collect();
+        let port = SourcePort::new(&port.name, &flows, plan.sources.len() as u16, plan.seed).unwrap();
+        Box::new(port) as Box<dyn Port>
+    };
+    plan.ports.iter().enumerate().map(open).collect()
+}
+
+fn run(text: &str, workers: u32) -> (Trace, Report) {
+    let text = format!("{text}\n[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
+    let plan = parse("swarm.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let trace = Arc::new(Mutex::new(vec![Vec::new(); plan.ports.len()]));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
+    let built = build(&plan, ports(&plan), observer).unwrap();
+    let report = built.setup.simulate(TO_THE_END);
+    let trace = trace.lock().unwrap().clone();
+    (trace, report)
+}
+
+#[test]
+fn the_trace_does_not_depend_on_the_number_of_workers() {
+    let seeds = match std::env::var("LONGWIRE_SWARM_SEED") {
+        Ok(seed) => vec![seed.parse().expect("LONGWIRE_SWARM_SEED is a whole number")],
+        Err(_) => (0..120).collect::<Vec<u64>>(),
+    };
+    let (mut departures, mut dropped) = (0, 0);
+    for seed in seeds {
+        let text = scenario(seed);
+        let (one, report) = run(&text, 1);
+        assert!(report.errors.is_empty(), "seed {seed}: {:?}", report.errors);
+        assert!(report.is_conserved(), "seed {seed}: {report:?}");
+        departures += one.iter().map(Vec::len).sum::<usize>();
+        dropped += report.links.iter().map(|link| link.stats.dropped()).sum::<u64>();
+        for workers in [2, 3] {
+            let (several, other) = run(&text, workers);
+            assert!(other.is_conserved(), "seed {seed}, {workers} workers: {other:?}");
+            for (port, (a, b)) in one.iter().zip(&several).enumerate() {
+                let differs = a.iter().zip(b).position(|(x, y)| x != y);
+                assert!(
+                    a == b,
+                    "seed {seed}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n{text}",
+                    a.len(),
+                    b.len()
+                );
+            }
+            let links = |report: &Report| report.links.iter().map(|l| l.stats.clone()).collect::<Vec<_>>();
+            assert_eq!(links(&report), links(&other), "seed {seed}, {workers} workers");
+        }
+    }
+    assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
+}
