@@ -1,2 +1,8 @@
 //! The `longwire` command.
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    longwire_cli::main()
+}

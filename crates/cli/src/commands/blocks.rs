@@ -1,0 +1,83 @@
+//! `longwire blocks`
+
+use crate::{Outcome, outcome};
+use longwire_block::{Param, ParamKind, Spec};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// List what a link can be made of, with every parameter
+#[derive(Debug, clap::Args)]
+#[command(visible_alias = "reference", after_long_help = "\
+Examples:
+  longwire blocks
+  longwire blocks queue
+  longwire blocks --json")]
+pub struct Args {
+    /// Only the blocks of this key: rate, delay, queue …
+    key: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Prints the list.
+    ///
+    /// # Errors
+    /// If there is no such key.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let mut specs = longwire_link::registry();
+        if let Some(key) = &self.key {
+            let known: Vec<_> = specs.iter().map(|spec| spec.key).collect();
+            anyhow::ensure!(
+                known.contains(&key.as_str()),
+                "there is no key \"{key}\"; there are {}",
+                known.join(", ")
+            );
+            specs.retain(|spec| spec.key == key);
+        }
+        if self.json {
+            let list: Vec<_> = specs.iter().map(|spec| as_json(spec)).collect();
+            outcome::print(&serde_json::to_string_pretty(&list)?)?;
+        } else {
+            outcome::print(specs.iter().map(|spec| as_text(spec)).collect::<Vec<_>>().join("\n").trim_end())?;
+        }
+        Ok(Outcome::Well)
+    }
+}
+
+fn as_text(spec: &Spec) -> String {
+    let mut text = format!("{} ({}): {}\n  [{}]\n", spec.key, spec.kind, spec.summary, spec.source);
+    for param in spec.params {
+        let default = param.default.map_or_else(|| "must be given".into(), |value| format!("default {value}"));
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, kind(param), "", param.help);
+    }
+    text
+}
+
+fn as_json(spec: &Spec) -> Value {
+    let params = spec.params.iter().map(|param| {
+        json!({ "name": param.name, "takes": kind(param), "default": param.default, "help": param.help })
+    });
+    json!({
+        "key": spec.key,
+        "kind": spec.kind,
+        "summary": spec.summary,
+        "source": spec.source,
+        "params": params.collect::<Vec<_>>(),
+    })
+}
+
+/// What values a parameter takes, in words.
+fn kind(param: &Param) -> String {
+    match param.kind {
+        ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
+        ParamKind::Time { max } => format!("a time up to {max}"),
+        ParamKind::Probability => "a share such as \"2 %\"".into(),
+        ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),
+        ParamKind::Choice(words) => words.join(", "),
+    }
+}

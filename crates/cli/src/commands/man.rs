@@ -1,0 +1,37 @@
+//! `longwire man`
+
+use crate::{Cli, Outcome};
+use anyhow::Context;
+use clap::CommandFactory;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Print the man page, or write one for each command
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire man | man -l -
+  longwire man ~/.local/share/man/man1")]
+pub struct Args {
+    /// The folder to write a page for each command to, made if it is missing; without it the main page is printed.
+    dir: Option<PathBuf>,
+}
+
+impl Args {
+    /// Prints or writes it.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let Some(dir) = self.dir else {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            std::io::stdout().write_all(&page)?;
+            return Ok(Outcome::Well);
+        };
+        std::fs::create_dir_all(&dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
+        clap_mangen::generate_to(Cli::command(), &dir)
+            .with_context(|| format!("can't write to {}; name another folder", dir.display()))?;
+        Ok(Outcome::Well)
+    }
+}

@@ -1,0 +1,73 @@
+//! The `longwire` command: one file a subcommand under [`commands`], and what they share.
+//!
+//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; whatever they can't do
+//! is an error, printed with its causes.
+#![forbid(unsafe_code)]
+
+pub mod commands;
+pub mod outcome;
+pub mod progress;
+
+pub use outcome::Outcome;
+
+use clap::Parser;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Longwire puts the network of your choice between real programs.
+///
+/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and says how faithful the
+/// emulation was. The same scenario runs in real time on interfaces and test hosts, and in virtual time on captures and
+/// traffic sources.
+#[derive(Debug, Parser)]
+#[command(name = "longwire", version, max_term_width = 110, after_long_help = EXAMPLES)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: commands::Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  longwire check scenarios/two-hosts.toml
+  longwire run scenarios/two-hosts.toml --virtual
+  longwire run scenarios/two-hosts.toml --for 30s
+  longwire ctl set up.forward rate=5mbit delay=40ms
+
+Exit status: 0 when all went well, 1 when a result failed or was not faithful, 2 when something could not be done: a
+wrong option, a mistake in a scenario, a missing privilege.";
+
+/// Runs the command that the process's arguments name.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to a pipe that may be closed already.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match cli.command.run() {
+        Ok(outcome) => outcome.into(),
+        Err(error) if outcome::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let (red, plain) =
+                if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+            // Where nobody reads errors the exit status still tells.
+            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", outcome::chain(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+}
