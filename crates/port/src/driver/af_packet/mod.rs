@@ -10,12 +10,12 @@ mod ring;
 mod send;
 
 use crate::interface::{Claim, Counters, Feature, Interface, LinkState, OffloadGuard, OpenError};
-use crate::vnet::ETHERNET;
+use crate::vnet::{ETHERNET, Found};
 use clock::{Mapping, monotonic_now};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
-use longwire_wire::{finish_checksum, segment};
+use longwire_wire::{ethertype, finish_checksum, segment};
 use ring::{Ring, Slot};
 use send::{Sender, Stuck};
 use std::cell::Cell;
@@ -71,6 +71,8 @@ pub struct AfPacket {
     counters: Counters,
     /// What the kernel had lost before.
     lost_before: u64,
+    /// Frames taken in that the kernel's counter of lost frames has all the same.
+    unhandled: u64,
     /// Frames that found the ring full, and frames lost before it.
     ring_full: Cell<u64>,
     lost: Cell<u64>,
@@ -124,6 +126,7 @@ impl AfPacket {
             stats: PortStats::default(),
             counters,
             lost_before,
+            unhandled: 0,
             ring_full: Cell::new(0),
             lost: Cell::new(0),
             _offloads: offloads,
@@ -141,6 +144,7 @@ impl AfPacket {
                 Slot::Frame(mut found, seconds, nanoseconds) => {
                     let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
                     found.arrival = stamp.min(now);
+                    self.unhandled += u64::from(is_unhandled(&found));
                     found.keep(pool, &mut self.stats, batch);
                 }
             }
@@ -279,9 +283,20 @@ impl Port for AfPacket {
             self.ring_full.set(self.ring_full.get() + u64::from(ring.tp_drops));
         }
         if let Some(lost) = self.counters.lost(&self.interface) {
-            self.lost.set(lost.received.saturating_sub(self.lost_before));
+            self.lost.set(lost.received.saturating_sub(self.lost_before + self.unhandled));
         }
         PortStats { in_missed: self.ring_full.get() + self.lost.get(), ..self.stats }
+    }
+}
+
+/// Whether the kernel counts a frame as dropped though a packet socket has it: one with a VLAN tag for which no
+/// protocol is left to care (`__netif_receive_skb_core` delivers tagged frames to sockets early, and forgets it).
+#[inline]
+fn is_unhandled(found: &Found<'_>) -> bool {
+    const CARED_FOR: [u16; 3] = [ethertype::IPV4, ethertype::ARP, ethertype::IPV6];
+    match (found.tag, found.bytes.get(12..14)) {
+        (Some(_), Some(&[a, b])) => !CARED_FOR.contains(&u16::from_be_bytes([a, b])),
+        _ => false,
     }
 }
 

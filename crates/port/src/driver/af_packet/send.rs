@@ -12,14 +12,14 @@ const PATIENCE: u32 = 16;
 /// Attempts for one frame.
 const TRIES: u32 = 4;
 
-/// Why the rest of a group can't be sent.
+/// Why frames of a group can't be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stuck {
     /// The interface is down.
     Down,
     /// The interface is gone.
     Gone,
-    /// The queue is full, or the interface has no carrier.
+    /// The queue was full, or the interface has no carrier.
     Full,
 }
 
@@ -68,7 +68,7 @@ impl Sender {
     /// frames stay the caller's.
     ///
     /// # Errors
-    /// Why the rest was not sent; it is counted as full, or as down.
+    /// Why some were not sent; they are counted as full, or as down.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -98,6 +98,7 @@ impl Sender {
 
     /// Hands the gathered frames to the kernel. Runs only while `send` holds the pool, so that the frames stay put.
     fn push(&mut self, socket: BorrowedFd<'_>, stats: &mut PortStats) -> Result<(), Stuck> {
+        let full_before = stats.out_full;
         let (mut at, mut tries, mut patience, mut asked_again) = (0, 0, PATIENCE, false);
         while at < self.used {
             let error = match self.call(socket, at) {
@@ -116,7 +117,7 @@ impl Sender {
                 Some(libc::ENETDOWN) if !asked_again => asked_again = true,
                 Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) if patience == 0 => {
                     stats.out_full += self.worth(at..self.used).0;
-                    return Err(Stuck::Full);
+                    break;
                 }
                 Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => {
                     (tries, patience) = (tries + 1, patience - 1);
@@ -137,7 +138,7 @@ impl Sender {
                 None => unreachable!("a failed system call has a number"),
             }
         }
-        Ok(())
+        if stats.out_full == full_before { Ok(()) } else { Err(Stuck::Full) }
     }
 
     /// One attempt to send the frames from `at` on; returns how many went out, at least one.

@@ -1,0 +1,8 @@
+//! The drivers for real interfaces, in network namespaces of their own. They need root; without it they say so and
+//! pass.
+
+mod af_packet;
+mod net;
+mod offloads;
+mod tap;
+mod tcp;
