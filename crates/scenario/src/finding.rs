@@ -141,7 +141,7 @@ impl<'a> Findings<'a> {
         let at = self.text[first..start].chars().count();
         let end = floor(self.text, span.end.max(start)).min(first + content.len());
         let width = self.text.get(start..end).map_or(1, |marked| marked.chars().count().max(1));
-        let skipped = if at > MOST_SHOWN / 2 { at - MOST_SHOWN / 2 } else { 0 };
+        let skipped = at.saturating_sub(MOST_SHOWN / 2);
         let visible = |c: char| if c.is_control() { ' ' } else { c };
         let excerpt: String = content.chars().skip(skipped).take(MOST_SHOWN).map(visible).collect();
         Finding {

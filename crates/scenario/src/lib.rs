@@ -10,6 +10,7 @@ mod build;
 mod file;
 mod finding;
 mod plan;
+mod price;
 mod read;
 mod resolve;
 mod schema;
@@ -24,6 +25,7 @@ pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Pace, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
+pub use price::{Calibration, Pricing, Shortfall, price};
 pub use schema::schema_with;
 pub use words::{Driver, HostDriver, Mapping, Routing, Wait};
 

@@ -6,7 +6,7 @@
 use crate::address::{Mac, Network};
 use crate::finding::Finding;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
-use longwire_block::{Spec, Values};
+use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -220,6 +220,21 @@ pub struct Profile {
     pub histogram: bool,
     /// The least time from arriving to leaving.
     pub min_delay: Nanos,
+}
+
+impl Profile {
+    /// The first parameter of the block for `key`, if the file names one.
+    pub fn value(&self, key: &str) -> Option<Value> {
+        self.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0))
+    }
+
+    /// How fast such a link sends.
+    pub fn rate(&self) -> Rate {
+        match self.value("rate") {
+            Some(Value::Rate(rate)) => rate,
+            _ => Rate::UNLIMITED,
+        }
+    }
 }
 
 /// A simplex link.

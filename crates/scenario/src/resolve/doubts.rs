@@ -63,10 +63,8 @@ impl Desk<'_, '_> {
 
 /// What is odd about a link: the oddity, and the mend.
 fn odd(profile: &Profile, longest: Option<u64>) -> Vec<(String, &'static str)> {
-    let value =
-        |key: &str| profile.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
     let mut found = Vec::new();
-    let mtu = match value("mtu") {
+    let mtu = match profile.value("mtu") {
         Some(Value::Integer(mtu)) => Some(mtu),
         _ => None,
     };
@@ -77,11 +75,8 @@ fn odd(profile: &Profile, longest: Option<u64>) -> Vec<(String, &'static str)> {
         found.push((what, "give the hosts mtu = the link's, unless that is what is tested"));
     }
     let frame = mtu.or(longest).unwrap_or(USUAL_MTU) + HEADER;
-    let rate = match value("rate") {
-        Some(Value::Rate(rate)) => rate,
-        _ => Rate::UNLIMITED,
-    };
-    match value("queue") {
+    let rate = profile.rate();
+    match profile.value("queue") {
         Some(Value::Packets(0)) => {
             found.push(("a queue of 0 packets lets nothing through".into(), "write \"1 packet\" or more"));
         }

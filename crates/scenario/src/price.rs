@@ -1,0 +1,298 @@
+//! What a plan needs, against what the machine has: asked before it runs.
+
+use crate::plan::{Plan, Profile};
+use longwire_block::Value;
+use longwire_units::{Bytes, Nanos, Rate};
+use serde::Serialize;
+
+/// What a packet, a hop and a link cost on a machine. The defaults are what a 2-core virtual machine of 2026 is held
+/// to; measure your own with `longwire bench`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calibration {
+    /// Processor time to take a packet in by a port and to send it out by another. Default 700 ns.
+    pub port_ns: u64,
+    /// Processor time of each link that a packet passes. Default 100 ns.
+    pub hop_ns: u64,
+    /// Memory of a link besides its packets. Default 300 bytes.
+    pub link_bytes: u64,
+    /// Memory of a rule by addresses. Default 64 bytes.
+    pub address_rule_bytes: u64,
+    /// Memory of a rule by ports. Default 8 bytes.
+    pub pair_rule_bytes: u64,
+    /// Memory of a waiting packet besides its bytes, which fill whole lines of 64. Default 64 bytes.
+    pub packet_bytes: u64,
+    /// Length of the frames that are reckoned with. Default 1514 bytes.
+    pub frame: Bytes,
+    /// Memory of the machine, if known. Default: not known.
+    pub memory: Option<Bytes>,
+    /// Processors of the machine, if known. Default: not known.
+    pub processors: Option<u32>,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self {
+            port_ns: 700,
+            hop_ns: 100,
+            link_bytes: 300,
+            address_rule_bytes: 64,
+            pair_rule_bytes: 8,
+            packet_bytes: 64,
+            frame: Bytes(1514),
+            memory: None,
+            processors: None,
+        }
+    }
+}
+
+/// What a plan needs if every link carries all it can, all the time, in frames of one length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pricing {
+    /// Length of the frames that are reckoned with.
+    pub frame: Bytes,
+    /// How many links there are.
+    pub links: u64,
+    /// Memory of the links and the rules.
+    pub link_memory: Bytes,
+    /// Packet memory of all workers together, as the plan asks for.
+    pub pool: Bytes,
+    /// Packet memory that the delay lines need at most.
+    pub delay_lines: Bytes,
+    /// Packet memory that the queues need at most, besides; none if one of them has no limit.
+    pub queues: Option<Bytes>,
+    /// Links that a packet passes, on the average of all rules.
+    pub hops: f64,
+    /// Packets a second that the workers carry at that number of links.
+    pub capacity: u64,
+    /// Packets a second that the links carry together; none if one of them is unlimited.
+    pub demand: Option<u64>,
+    /// What does not fit; empty if all does.
+    pub shortfalls: Vec<Shortfall>,
+}
+
+/// Something that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shortfall {
+    /// What there is too little of.
+    pub what: String,
+    /// What to do about it.
+    pub mend: String,
+}
+
+/// What links of all profiles add up to.
+#[derive(Default)]
+struct Load {
+    /// Packets a second, unlimited links aside.
+    packets: u128,
+    unlimited: bool,
+    /// Packets in the delay lines of links with a rate.
+    delayed: u128,
+    longest_delay: Nanos,
+    longest_unlimited: Nanos,
+    queued: u128,
+    endless_queue: bool,
+}
+
+/// What `plan` needs on a machine of that `calibration`.
+pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
+    let load = load(plan, calibration.frame);
+    let hops = hops(plan);
+    let worker_ns = 1e9 * f64::from(plan.engine.workers);
+    let capacity = worker_ns / (calibration.port_ns as f64 + hops * calibration.hop_ns as f64).max(1.0);
+    // However fast the links are, no more comes in than the workers take.
+    let arriving = |delay: Nanos| (capacity * delay.as_secs_f64() * hops.max(1.0)) as u128;
+    let unlimited = arriving(load.longest_unlimited);
+    let delayed = (load.delayed + unlimited).min(arriving(load.longest_delay));
+    let slot = u128::from(calibration.packet_bytes + calibration.frame.0.div_ceil(64) * 64);
+    let memory = |packets: u128| Bytes(u64::try_from(packets.saturating_mul(slot)).unwrap_or(u64::MAX));
+    let rules = plan.address_rules.len() as u64 * calibration.address_rule_bytes
+        + plan.pair_rules.len() as u64 * calibration.pair_rule_bytes
+        + plan.routes.listed() as u64 * 4;
+    let per_packet = hops.max(1.0);
+    let mut pricing = Pricing {
+        frame: calibration.frame,
+        links: plan.links.len() as u64,
+        link_memory: Bytes(plan.links.len() as u64 * calibration.link_bytes + rules),
+        pool: Bytes(plan.engine.pool.0.saturating_mul(u64::from(plan.engine.workers))),
+        delay_lines: memory(delayed),
+        queues: (!load.endless_queue).then(|| memory(load.queued)),
+        hops,
+        capacity: capacity as u64,
+        demand: (!load.unlimited && !plan.links.is_empty())
+            .then_some((load.packets as f64 / per_packet) as u64),
+        shortfalls: Vec::new(),
+    };
+    pricing.shortfalls = shortfalls(plan, calibration, &pricing);
+    pricing
+}
+
+fn load(plan: &Plan, frame: Bytes) -> Load {
+    let mut count = vec![0u128; plan.profiles.len()];
+    for link in &plan.links {
+        count[link.profile as usize] += 1;
+    }
+    let frame_bits = u128::from(frame.0.max(1)) * 8;
+    let mut load = Load::default();
+    for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
+        let (rate, delay) = (profile.rate(), profile.min_delay);
+        load.longest_delay = load.longest_delay.max(delay);
+        if rate == Rate::UNLIMITED {
+            load.unlimited = true;
+            load.longest_unlimited = load.longest_unlimited.max(delay);
+            continue;
+        }
+        let sent_in =
+            |time: Nanos| (u128::from(rate.0) * u128::from(time.0)).div_ceil(frame_bits * 1_000_000_000);
+        load.packets += links * (u128::from(rate.0) / frame_bits);
+        load.delayed += links * sent_in(delay);
+        let waiting = match queue(profile) {
+            Value::Packets(u64::MAX) => {
+                load.endless_queue = true;
+                0
+            }
+            Value::Packets(packets) => u128::from(packets),
+            Value::Bytes(bytes) => u128::from(bytes.0 / frame.0.max(1)),
+            Value::Waiting(time) => sent_in(time),
+            _ => 0,
+        };
+        load.queued = load.queued.saturating_add(links.saturating_mul(waiting));
+    }
+    load
+}
+
+/// The limit of a profile's queue: its own or the registry's default.
+fn queue(profile: &Profile) -> Value {
+    let default = || {
+        let spec = longwire_link::registry().into_iter().find(|spec| spec.key == "queue")?;
+        spec.params[0].read(spec.params[0].default?).ok()
+    };
+    profile.value("queue").or_else(default).unwrap_or(Value::Packets(0))
+}
+
+/// Links that a packet passes, on the average of all rules that lead over any.
+fn hops(plan: &Plan) -> f64 {
+    let by_address = plan.address_rules.iter().map(|rule| &rule.route);
+    let lengths = by_address.chain(plan.pair_rules.iter().map(|rule| &rule.route));
+    let lengths = lengths.map(|route| plan.routes.links(route).len() as u64).filter(|length| *length > 0);
+    let (rules, links) = lengths.fold((0u64, 0u64), |(rules, links), length| (rules + 1, links + length));
+    if rules == 0 { 0.0 } else { links as f64 / rules as f64 }
+}
+
+fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<Shortfall> {
+    let mut found = Vec::new();
+    let mut add = |what: String, mend: String| found.push(Shortfall { what, mend });
+    let workers = u64::from(plan.engine.workers);
+    let share = |bytes: Bytes| printed(Bytes(bytes.0.div_ceil(workers)));
+    if pricing.delay_lines > pricing.pool {
+        let what = format!(
+            "packets in delay lines need up to {}, the pool has {}",
+            printed(pricing.delay_lines),
+            printed(pricing.pool)
+        );
+        add(
+            what,
+            format!("set pool = \"{}\" in [engine], or lower rates or delays", share(pricing.delay_lines)),
+        );
+    }
+    let together = pricing.queues.map(|queues| Bytes(queues.0.saturating_add(pricing.delay_lines.0)));
+    match together {
+        None => add(
+            "a queue without a limit can fill any pool".into(),
+            "give it a limit, as in queue = \"1000 packets\"".into(),
+        ),
+        Some(bytes) if bytes > pricing.pool && pricing.delay_lines <= pricing.pool => {
+            let what = format!(
+                "with all queues full, packets need {}, the pool has {}",
+                printed(bytes),
+                printed(pricing.pool)
+            );
+            add(what, format!("set pool = \"{}\" in [engine], or shorten the queues", share(bytes)));
+        }
+        Some(_) => {}
+    }
+    if let Some(demand) = pricing.demand
+        && demand > pricing.capacity
+    {
+        let what = format!(
+            "links at their full rates carry {demand} packets/s of {}, {workers} workers carry {}",
+            pricing.frame, pricing.capacity
+        );
+        let needed = demand.div_ceil((pricing.capacity / workers).max(1));
+        add(what, format!("set workers = {needed} in [engine] if the machine has them, or lower the rates"));
+    }
+    if let Some(memory) = calibration.memory {
+        let needed = Bytes(pricing.pool.0.saturating_add(pricing.link_memory.0));
+        if needed > memory {
+            let what =
+                format!("pools and links take {}, the machine has {}", printed(needed), printed(memory));
+            add(what, "set a smaller pool in [engine], or make fewer links".into());
+        }
+    }
+    if let Some(processors) = calibration.processors.filter(|n| *n < plan.engine.workers) {
+        let what = format!("there are {workers} workers and {processors} processors");
+        add(what, format!("set workers = {processors} in [engine]"));
+    }
+    found
+}
+
+/// A size rounded up to whole mebibytes, so that it can be read.
+fn printed(bytes: Bytes) -> String {
+    format!("{} MiB", bytes.0.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn priced(text: &str) -> Pricing {
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let plan = crate::parse("s.toml", &format!("{hosts}{text}")).unwrap();
+        price(&plan, &Calibration { frame: Bytes(1000), ..Calibration::default() })
+    }
+
+    #[test]
+    fn delay_lines_and_queues_by_hand() {
+        // 8 Mbit/s · 1 s = 1000 frames of 1000 bytes: 16 lines of 64 bytes and one of metadata each, 1088 bytes.
+        let pricing = priced(
+            "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\ndelay = \"1 s\"\nqueue = \"10 kB\"",
+        );
+        assert_eq!(pricing.delay_lines, Bytes(1_088_000));
+        assert_eq!(pricing.queues, Some(Bytes(10_880)));
+        assert_eq!((pricing.demand, pricing.hops, pricing.capacity), (Some(1000), 1.0, 1_250_000));
+        assert!(pricing.shortfalls.is_empty(), "{:?}", pricing.shortfalls);
+    }
+
+    #[test]
+    fn tells_what_does_not_fit() {
+        let link = |rest: &str| format!("[[link]]\nfrom = \"a\"\nto = \"b\"\n{rest}");
+        let table = [
+            (
+                link("rate = \"1 Gbit/s\"\ndelay = \"10 s\""),
+                "delay lines need up to 1297 MiB",
+                "\"1297 MiB\"",
+            ),
+            // An unlimited link carries what the worker takes: 1.25 million packets a second.
+            (link("delay = \"1 s\""), "delay lines need up to 1297 MiB", "\"1297 MiB\""),
+            (link("rate = \"1 Mbit/s\"\nqueue = \"unlimited\""), "without a limit", "1000 packets"),
+            (link("rate = \"1 Mbit/s\"\nqueue = \"300000 packets\""), "need 312 MiB", "\"312 MiB\""),
+            (link("rate = \"100 Gbit/s\""), "12500000 packets/s", "workers = 10"),
+        ];
+        for (text, what, mend) in table {
+            let found = priced(&text).shortfalls;
+            let told = found.iter().any(|short| short.what.contains(what) && short.mend.contains(mend));
+            assert!(told, "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_machine_counts() {
+        let plan =
+            crate::parse("s.toml", "[engine]\nworkers = 4\n[[port]]\nname = \"p\"\ndriver = \"memory\"")
+                .unwrap();
+        let calibration =
+            Calibration { memory: Some(Bytes(1 << 30)), processors: Some(2), ..Calibration::default() };
+        let found = price(&plan, &calibration).shortfalls;
+        assert_eq!(found.len(), 1, "four pools of 256 MiB just fit: {found:?}");
+        assert!(found[0].mend.contains("workers = 2"));
+    }
+}
