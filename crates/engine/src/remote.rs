@@ -1,7 +1,7 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
 use crate::fidelity::{Fidelity, Lateness};
-use crate::stats::Report;
+use crate::stats::{FlowStats, Report};
 use crate::worker::Worker;
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
@@ -14,6 +14,7 @@ use std::time::Duration;
 pub type Changes = Vec<(&'static Spec, Values)>;
 
 pub(crate) enum Command {
+    Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
     Change { link: u32, changes: Changes, reply: Sender<Result<(), String>> },
 }
@@ -72,6 +73,25 @@ impl Remote {
         Ok(all)
     }
 
+    /// What all workers together have taken in, sent and dropped outside links, and the time on the engine's clock at
+    /// which the last of them answered: quick however many links there are.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn flow(&self) -> Result<(FlowStats, Nanos), RemoteError> {
+        let (reply, answers) = channel();
+        for inbox in &self.inboxes {
+            inbox.send(Command::Flow(reply.clone())).map_err(|_| RemoteError::Gone)?;
+        }
+        let (mut all, mut last) = (FlowStats::default(), Nanos::ZERO);
+        for _ in &self.inboxes {
+            let (flow, at) = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            all.add(&flow);
+            last = last.max(at);
+        }
+        Ok((all, last))
+    }
+
     /// Sets blocks of a link, all at once between two batches; everything not named is kept.
     ///
     /// # Errors
@@ -107,10 +127,13 @@ impl Worker {
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
             match command {
+                Command::Flow(reply) => {
+                    // Whoever asked may have gone away.
+                    let _ = reply.send((FlowStats::of(&self.flow), now));
+                }
                 Command::Report(reply) => {
                     let mut report = Report::default();
                     self.add_to(&mut report, now);
-                    // Whoever asked may have gone away.
                     let _ = reply.send((report, Box::new(self.lateness.clone())));
                 }
                 Command::Change { link, changes, reply } => {

@@ -135,9 +135,9 @@ impl Setup {
             threads.push(std::thread::spawn(move || {
                 let mut worker = Worker::new(parts);
                 if workers == 1 {
-                    worker.run_simulated(until)
+                    worker.run_simulated(until);
                 } else {
-                    worker.run_windows(until)
+                    worker.run_windows(until);
                 }
                 let errors = worker.finish();
                 Ended { worker, errors }
@@ -193,16 +193,18 @@ impl Run {
 
 /// A ring from every worker to every other.
 fn rings(count: usize) -> (Vec<Vec<Option<Sender>>>, Vec<Vec<Receiver>>) {
-    let mut senders: Vec<Vec<Option<Sender>>> =
-        (0..count).map(|_| (0..count).map(|_| None).collect()).collect();
     let mut receivers: Vec<Vec<Receiver>> = (0..count).map(|_| Vec::new()).collect();
-    for from in 0..count {
-        for to in (0..count).filter(|&to| to != from) {
-            let (sender, receiver) = ring(RING_BYTES);
-            senders[from][to] = Some(sender);
-            receivers[to].push(receiver);
-        }
-    }
+    let from_each = (0..count).map(|from| {
+        let to_each = receivers.iter_mut().enumerate().map(|(to, inbox)| {
+            (to != from).then(|| {
+                let (sender, receiver) = ring(RING_BYTES);
+                inbox.push(receiver);
+                sender
+            })
+        });
+        to_each.collect()
+    });
+    let senders = from_each.collect();
     (senders, receivers)
 }
 

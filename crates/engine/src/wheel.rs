@@ -347,9 +347,9 @@ mod tests {
             let mut wheel = Wheel::new(5000, Nanos(123));
             for round in 0..3 {
                 let base = round * (5001 * spread + 10_000);
-                (0..5000).for_each(|n| {
-                    wheel.insert(Entry { time: Nanos(base + 9999 + n * spread), link: n as u32 })
-                });
+                for n in 0..5000 {
+                    wheel.insert(Entry { time: Nanos(base + 9999 + n * spread), link: n as u32 });
+                }
                 let taken = std::iter::from_fn(|| wheel.pop(Nanos::NEVER)).count();
                 assert_eq!(taken, 5000);
             }
