@@ -36,6 +36,16 @@ impl Bridge {
         Self { ports: ports.into(), stations: Fdb::new(table, ageing), not_learnt: 0 }
     }
 
+    /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not forgotten
+    /// until it has been heard, so that traffic to a station that never answers isn't flooded.
+    pub fn expect(&mut self, mac: [u8; 6], port: u16) {
+        let [a, b, c, d, e, f] = mac;
+        let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        if address != 0 && address & GROUP == 0 && !self.stations.learn(address, port, Nanos::NEVER) {
+            self.not_learnt += 1;
+        }
+    }
+
     /// Frames whose source was new and could not be remembered because the table was full. Frames to such a
     /// station are flooded.
     pub fn not_learnt(&self) -> u64 {
@@ -127,6 +137,18 @@ mod tests {
 
     fn frame(destination: [u8; 6], source: [u8; 6]) -> Vec<u8> {
         [&destination[..], &source, &[0x08, 0x00], &[0; 46]].concat()
+    }
+
+    #[test]
+    fn an_expected_station_is_known_until_heard_elsewhere_and_ages_from_then() {
+        let (mut bridge, mut pool) = bridge(Nanos(100), 8);
+        bridge.expect(B, 20);
+        bridge.expect(GROUP_ADDRESS, 20);
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_000, 10, &frame(B, A)), Ok(20));
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_001, 10, &frame(GROUP_ADDRESS, A)), Ok(FLOOD));
+        pass(&mut bridge, &mut pool, 1_000_002, 30, &frame(A, B)).unwrap();
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_003, 10, &frame(B, A)), Ok(30));
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_200, 10, &frame(B, A)), Ok(FLOOD));
     }
 
     #[test]

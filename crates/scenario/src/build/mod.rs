@@ -114,7 +114,11 @@ fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup
     let mut nodes = Vec::with_capacity(plan.segments.len());
     for (index, segment) in plan.segments.iter().enumerate() {
         let worker = index % workers.len();
-        let bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
+        let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
+        // The end of a traffic source says nothing by which the bridge could learn where it is.
+        for source in plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)) {
+            bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
+        }
         nodes.push((worker, workers[worker].nodes.len()));
         workers[worker].nodes.push(Box::new(bridge) as Box<dyn Node>);
     }
