@@ -1,0 +1,269 @@
+//! Putting ports together: what each interface must be, then memory, sockets and programs for all of them.
+
+use super::error::AfXdpError;
+use super::far_end::{Lost, Queues, prepare, prepare_generic, queues};
+use super::program::{Attach, Redirect};
+use super::sender::Sender;
+use super::socket::{Mode, Sizes, Socket};
+use super::umem::{Frames, Umem};
+use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU};
+use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
+use longwire_block::PortStats;
+use longwire_units::Nanos;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An interface that is fit and ours.
+struct Ready {
+    name: String,
+    interface: Interface,
+    claim: Claim,
+    guards: Vec<OffloadGuard>,
+    lost: Lost,
+    queues: Queues,
+    mtu: u32,
+    ring: u32,
+}
+
+/// The sockets and the program of one port.
+struct Wired {
+    redirect: Redirect,
+    attach: Attach,
+    /// Why the driver's own XDP was not to be had.
+    not_native: Option<String>,
+    sockets: Vec<Socket>,
+    sender: Sender,
+}
+
+/// What failed, at which port.
+struct Failure {
+    port: usize,
+    action: &'static str,
+    source: io::Error,
+}
+
+pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpError> {
+    let mut ready = plans.into_iter().map(Ready::new).collect::<Result<Vec<_>, _>>()?;
+    let (umem, wired, mode, not_zero_copy) = match wire_all(&ready, Mode::ZeroCopy) {
+        Ok((umem, wired)) => (umem, wired, Mode::ZeroCopy, None),
+        Err(zero_copy) => {
+            let (umem, wired) = wire_all(&ready, Mode::Copy).map_err(|failure| failure.explain(&ready))?;
+            let name = ready.get(zero_copy.port).map_or("", |port| port.interface.name());
+            (umem, wired, Mode::Copy, Some(format!("{name}: {}", zero_copy.source)))
+        }
+    };
+    let mut ports = Vec::with_capacity(ready.len());
+    for (mut ready, wired) in ready.drain(..).zip(wired) {
+        if wired.attach == Attach::Generic {
+            ready.guards.push(prepare_generic(&ready.interface)?);
+        }
+        let description = describe(&ready, &wired, mode, not_zero_copy.as_deref());
+        let readable = readable(&wired.sockets);
+        ports.push(AfXdpPort {
+            readable: readable.map_err(|e| OpenError::from_io(&ready.name, "watch its sockets", e))?,
+            name: ready.name,
+            description,
+            _redirect: wired.redirect,
+            sockets: wired.sockets,
+            sender: wired.sender,
+            umem: Arc::clone(&umem),
+            interface: ready.interface,
+            lost: ready.lost,
+            mtu: ready.mtu,
+            turn: 0,
+            check_at: Nanos::ZERO,
+            condition: Condition::Up,
+            stats: PortStats::default(),
+            _guards: ready.guards,
+            _claim: ready.claim,
+        });
+    }
+    Ok(ports)
+}
+
+impl Ready {
+    fn new(plan: AfXdpPlan) -> Result<Self, AfXdpError> {
+        let interface = Interface::open(&plan.interface)?;
+        let name = || plan.interface.clone();
+        if !plan.ring.is_power_of_two() || !(64..=32_768).contains(&plan.ring) {
+            return Err(AfXdpError::Ring { name: name(), ring: plan.ring });
+        }
+        let claim = claim(&interface)?;
+        // Only Ethernet has the hardware address that this asks for.
+        interface.mac()?;
+        let mtu = interface.mtu()?;
+        if mtu > MAX_MTU {
+            return Err(AfXdpError::Mtu { name: name(), mtu, max: MAX_MTU });
+        }
+        let queues = queues(&interface)?;
+        let prepared = prepare(&interface, plan.far_end)?;
+        let lost = Lost::new(&interface, prepared.found)?;
+        Ok(Self {
+            name: plan.name,
+            interface,
+            claim,
+            guards: prepared.guards,
+            lost,
+            queues,
+            mtu,
+            ring: plan.ring,
+        })
+    }
+
+    /// Frames for each receive queue, and for sending.
+    fn frames(&self) -> u32 {
+        self.ring * (self.queues.count + 1)
+    }
+}
+
+/// What this process has just closed is still open for a moment in a child that another thread is starting, until that
+/// runs its command. So what this process itself holds is waited for, this often and this long.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+fn claim(interface: &Interface) -> Result<Claim, OpenError> {
+    for _ in 1..TRIES {
+        match Claim::take(interface) {
+            Err(OpenError::Claimed { pid, .. }) if pid == Some(std::process::id()) => {
+                std::thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+    Claim::take(interface)
+}
+
+/// Memory, sockets and programs for all ports. Zero-copy is a property of the memory, so all have it or none.
+fn wire_all(ready: &[Ready], mode: Mode) -> Result<(Arc<Umem>, Vec<Wired>), Failure> {
+    let total = ready.iter().map(|port| port.frames() as usize).sum();
+    let umem = Umem::new(total).map_err(|source| Failure {
+        port: 0,
+        action: "get memory for its frames",
+        source,
+    })?;
+    let umem = Arc::new(umem);
+    let mut wired: Vec<Wired> = Vec::with_capacity(ready.len());
+    let mut first = 0;
+    for (port, fit) in ready.iter().enumerate() {
+        let shared = wired.first().and_then(|wired| wired.sockets.first()).map(|socket| socket.fd.as_fd());
+        let failure = |action| move |source| Failure { port, action, source };
+        let sockets = bind(fit, &umem, first, mode, shared).map_err(failure("bind an AF_XDP socket"))?;
+        let sending =
+            Frames { first: first + u64::from(fit.ring * fit.queues.count) * FRAME, count: fit.ring };
+        let (redirect, attach, not_native) =
+            attach(fit, &sockets, mode).map_err(failure("attach the XDP program"))?;
+        wired.push(Wired { redirect, attach, not_native, sockets, sender: Sender::new(&sending) });
+        first += u64::from(fit.frames()) * FRAME;
+    }
+    Ok((umem, wired))
+}
+
+const FRAME: u64 = super::umem::FRAME as u64;
+
+/// A socket on each receive queue, its frames from `first` on. The very first one brings the memory.
+fn bind(
+    ready: &Ready,
+    umem: &Umem,
+    first: u64,
+    mode: Mode,
+    shared: Option<BorrowedFd<'_>>,
+) -> io::Result<Vec<Socket>> {
+    let mut sockets: Vec<Socket> = Vec::with_capacity(ready.queues.count as usize);
+    for queue in 0..ready.queues.count {
+        let owner = shared.or_else(|| sockets.first().map(|socket| socket.fd.as_fd()));
+        let sizes = Sizes { receive: ready.ring, transmit: (queue == 0).then_some(ready.ring) };
+        let mut socket = Socket::open(owner.is_none().then_some(umem), sizes)?;
+        socket.offer(&Frames { first: first + u64::from(ready.ring * queue) * FRAME, count: ready.ring });
+        match socket.bind(ready.interface.index(), queue, mode, owner) {
+            Ok(()) => sockets.push(socket),
+            // There are fewer queues in use than the interface could have.
+            Err(error)
+                if error.raw_os_error() == Some(libc::EINVAL) && !ready.queues.is_exact && queue > 0 =>
+            {
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sockets)
+}
+
+/// Attaches the program: in the driver if that can be, else after it.
+fn attach(ready: &Ready, sockets: &[Socket], mode: Mode) -> io::Result<(Redirect, Attach, Option<String>)> {
+    let index = ready.interface.index();
+    let by_queue: Vec<_> = sockets.iter().map(|socket| socket.fd.as_fd()).collect();
+    let mut native = Redirect::attach(index, &by_queue, Attach::Native);
+    for _ in 1..TRIES {
+        match &native {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PAUSE),
+            _ => break,
+        }
+        native = Redirect::attach(index, &by_queue, Attach::Native);
+    }
+    let error = match native {
+        Ok(redirect) => return Ok((redirect, Attach::Native, None)),
+        Err(error) => error,
+    };
+    let is_final = matches!(
+        error.raw_os_error(),
+        Some(libc::EBUSY | libc::EEXIST | libc::ERANGE | libc::EPERM | libc::EACCES | libc::ENODEV)
+    );
+    if is_final || mode == Mode::ZeroCopy {
+        return Err(error);
+    }
+    let redirect = Redirect::attach(index, &by_queue, Attach::Generic)?;
+    Ok((redirect, Attach::Generic, Some(error.to_string())))
+}
+
+impl Failure {
+    fn explain(self, ready: &[Ready]) -> AfXdpError {
+        let name = ready.get(self.port).map_or_else(String::new, |port| port.interface.name().into());
+        let is_attaching = self.action.starts_with("attach");
+        match self.source.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) if is_attaching => AfXdpError::Occupied { name },
+            // veth_xdp_set in the kernel's drivers/net/veth.c.
+            Some(libc::ERANGE) if is_attaching => AfXdpError::FarMtu { name, max: MAX_MTU },
+            _ => OpenError::from_io(&name, self.action, self.source).into(),
+        }
+    }
+}
+
+fn describe(ready: &Ready, wired: &Wired, mode: Mode, not_zero_copy: Option<&str>) -> String {
+    let native = match (&wired.attach, &wired.not_native) {
+        (Attach::Native, _) => "native".into(),
+        (Attach::Generic, None) => "generic".into(),
+        (Attach::Generic, Some(reason)) => format!("generic (no native XDP: {reason})"),
+    };
+    let copy = match (mode, not_zero_copy) {
+        (Mode::ZeroCopy, _) => "zero-copy".into(),
+        (Mode::Copy, None) => "copy".into(),
+        (Mode::Copy, Some(reason)) => format!("copy (no zero-copy: {reason})"),
+    };
+    let queues = wired.sockets.len();
+    let s = if queues == 1 { "" } else { "s" };
+    format!("af_xdp on {}, {native}, {copy}, {queues} queue{s}", ready.interface.name())
+}
+
+/// A descriptor that becomes readable when a frame waits on any of the sockets.
+fn readable(sockets: &[Socket]) -> io::Result<OwnedFd> {
+    // SAFETY: epoll_create1 takes no pointers.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, owned by nobody else.
+    let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+    for socket in sockets {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: `event` is read during the call only.
+        let result = unsafe {
+            libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd.as_raw_fd(), &raw mut event)
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(epoll)
+}

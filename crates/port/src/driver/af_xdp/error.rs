@@ -1,0 +1,60 @@
+//! Why AF_XDP can't be had.
+
+use crate::interface::OpenError;
+use thiserror::Error;
+
+/// Why an AF_XDP port can't be opened, and what to do about it.
+#[derive(Debug, Error)]
+pub enum AfXdpError {
+    /// The interface can't be used, by this driver or any.
+    #[error(transparent)]
+    Interface(#[from] OpenError),
+    /// The ring is no power of two in range.
+    #[error("interface {name}: ring is {ring}; it must be a power of two from 64 to 32768")]
+    Ring {
+        /// The interface.
+        name: String,
+        /// What was asked.
+        ring: u32,
+    },
+    /// Its frames would not fit.
+    #[error(
+        "interface {name}: its MTU is {mtu}, but AF_XDP carries at most {max}: ip link set {name} mtu {max}"
+    )]
+    Mtu {
+        /// The interface.
+        name: String,
+        /// Its MTU.
+        mtu: u32,
+        /// The highest that fits.
+        max: u32,
+    },
+    /// The other end of a veth pair has a larger MTU than XDP allows.
+    #[error(
+        "interface {name}: the MTU of its other end is above {max}: set that to {max} or less (ip link set … mtu)"
+    )]
+    FarMtu {
+        /// The interface.
+        name: String,
+        /// The highest that fits.
+        max: u32,
+    },
+    /// Another XDP program is attached.
+    #[error(
+        "interface {name}: another XDP program is attached; if it is not needed: ip link set {name} xdp off"
+    )]
+    Occupied {
+        /// The interface.
+        name: String,
+    },
+    /// The other end of a veth pair can't be reached.
+    #[error(
+        "interface {name}: the other end of this veth pair is in another network namespace, so its transmit checksums \
+         can't be turned off from here, and frames would come in without; turn them off there (ethtool -K … tx off \
+         tso off txvlan off) and set far-end = \"trusted\", or use af_packet"
+    )]
+    FarEnd {
+        /// The interface.
+        name: String,
+    },
+}

@@ -1,0 +1,276 @@
+//! Ports on interfaces through AF_XDP: frames go past the kernel's stack, between the driver and memory shared with it.
+//!
+//! All ports of a worker share one memory area. A port has a socket on every receive queue of its interface, since a
+//! frame on a queue without one would pass it by; one of them sends, so that frames keep their order. Zero-copy is
+//! tried first, then copying; the driver's own XDP first, then the generic one. [`AfXdpPort::describe`] tells
+//! what it came to.
+//!
+//! Every frame is copied into the packet pool when it comes in, and out of it when it leaves: a frame that waits
+//! in a link would hold a page of the shared memory for so long, and until it is classified nobody knows which
+//! will. Leaving in place the frames that leave in their own batch is an addition that this layout allows for.
+#![allow(unsafe_code)]
+
+mod assemble;
+mod error;
+mod far_end;
+mod program;
+mod ring;
+mod sender;
+mod socket;
+mod umem;
+
+pub use error::AfXdpError;
+pub use far_end::FarEnd;
+
+use super::wire_frames::each_frame;
+use crate::interface::{Claim, Interface, OffloadGuard};
+use far_end::Lost;
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use longwire_wire::l3_offset;
+use program::Redirect;
+use sender::Sender;
+use socket::Socket;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use umem::{FRAME, Umem};
+
+/// The highest MTU: a native program wants headroom, frame and the kernel's notes in one page of memory.
+pub const MAX_MTU: u32 = 3506;
+
+/// The shortest frame that is one: an Ethernet header.
+const MIN_FRAME: usize = 14;
+/// How often an idle port looks whether its interface is still there and up.
+const CHECK: Nanos = Nanos::from_millis(10);
+
+/// What a port is to be.
+#[derive(Debug)]
+pub struct AfXdpPlan {
+    /// Its name in the scenario.
+    pub name: String,
+    /// The interface, in the calling thread's network namespace.
+    pub interface: String,
+    /// The other end, if the interface is one of a veth pair.
+    pub far_end: FarEnd,
+    /// Slots of each ring, and frames of 4 KiB for each receive queue and for sending: a power of two, 64 to 32768.
+    pub ring: u32,
+}
+
+impl AfXdpPlan {
+    /// A port named as its interface, with rings of 2048 slots.
+    pub fn on(interface: &str) -> Self {
+        Self { name: interface.into(), interface: interface.into(), far_end: FarEnd::Find, ring: 2048 }
+    }
+}
+
+/// The port.
+///
+/// Dropping it detaches the program first, so that the machine's own stack takes over, and restores the offloads last.
+pub struct AfXdpPort {
+    name: String,
+    description: String,
+    _redirect: Redirect,
+    /// By receive queue; the first one sends.
+    sockets: Vec<Socket>,
+    sender: Sender,
+    umem: Arc<Umem>,
+    readable: OwnedFd,
+    interface: Interface,
+    lost: Lost,
+    mtu: u32,
+    /// The queue that is looked at first, in turn.
+    turn: usize,
+    check_at: Nanos,
+    condition: Condition,
+    stats: PortStats,
+    _guards: Vec<OffloadGuard>,
+    _claim: Claim,
+}
+
+/// What is known of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Up,
+    Down,
+    Gone,
+}
+
+impl Condition {
+    /// What the answer of a system call on a socket says of its interface.
+    fn of(result: &io::Result<()>) -> Self {
+        match result.as_ref().err().and_then(io::Error::raw_os_error) {
+            Some(libc::ENETDOWN) => Self::Down,
+            // The kernel has unbound the socket.
+            Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => Self::Gone,
+            _ => Self::Up,
+        }
+    }
+}
+
+impl AfXdpPort {
+    /// Opens the ports of one worker, in order, on one memory area.
+    ///
+    /// # Errors
+    /// One of them can't be had; what was done to the others is undone.
+    pub fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<Self>, AfXdpError> {
+        assemble::open_all(plans)
+    }
+
+    /// Opens a port on a memory area of its own.
+    ///
+    /// # Errors
+    /// As for [`AfXdpPort::open_all`].
+    pub fn open(plan: AfXdpPlan) -> Result<Self, AfXdpError> {
+        let interface = plan.interface.clone();
+        let ports = Self::open_all(vec![plan])?;
+        ports.into_iter().next().ok_or_else(|| crate::OpenError::Missing { name: interface }.into())
+    }
+
+    fn usable(&self) -> Result<(), PortError> {
+        match self.condition {
+            Condition::Up => Ok(()),
+            Condition::Down => Err(PortError::Down { port: self.name.clone() }),
+            Condition::Gone => Err(PortError::Vanished { port: self.name.clone() }),
+        }
+    }
+
+    /// Looks after the interface, now and then.
+    fn check(&mut self, now: Nanos) {
+        self.check_at = now + CHECK;
+        if let Some(socket) = self.sockets.first() {
+            let condition = Condition::of(&socket.wake_receive());
+            self.turn_to(condition);
+        }
+        if let Ok(mtu) = self.interface.link_mtu() {
+            self.mtu = mtu;
+        }
+    }
+
+    fn turn_to(&mut self, condition: Condition) {
+        self.condition = condition;
+        if condition == Condition::Gone
+            && let Some(socket) = self.sockets.first_mut()
+        {
+            self.stats.out_down += self.sender.abandon(socket);
+        }
+    }
+
+    fn receive_from(&mut self, queue: usize, pool: &mut Pool, now: Nanos, batch: &mut Batch) {
+        let Some(socket) = self.sockets.get_mut(queue) else { return };
+        let ready = socket.receive.filled().min(batch.room() as u32);
+        if ready == 0 {
+            return;
+        }
+        for _ in 0..ready {
+            let slot = socket.receive.take();
+            // SAFETY: the kernel has given us this frame of ours, until we offer it again below.
+            let data = unsafe { self.umem.bytes(slot.addr, slot.len as usize) }.unwrap_or_default();
+            if data.len() < MIN_FRAME {
+                self.stats.in_bad += 1;
+            } else if let Some(handle) = pool.insert(data) {
+                pool.meta_mut(handle).arrival = now.0;
+                self.stats.in_frames += 1;
+                self.stats.in_bytes += data.len() as u64;
+                batch.push(handle);
+            } else {
+                self.stats.in_pool_full += 1;
+            }
+            // There are as many frames as slots, so there is one for each.
+            socket.fill.put(slot.addr & !(FRAME as u64 - 1));
+        }
+        socket.receive.publish_taken();
+        socket.fill.publish_filled();
+        if socket.fill.wants_wakeup() {
+            // Whether the interface is well is asked in `check`.
+            let _ = socket.wake_receive();
+        }
+    }
+
+    /// Has the kernel send what is in the ring.
+    fn kick(&mut self) {
+        let Some(socket) = self.sockets.first_mut() else { return };
+        let result = self.sender.kick(socket);
+        self.sender.reap(socket);
+        let condition = Condition::of(&result);
+        if condition != Condition::Up {
+            self.turn_to(condition);
+        }
+    }
+}
+
+impl Port for AfXdpPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Poll
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if self.sender.is_stuck() {
+            self.kick();
+        }
+        let queues = self.sockets.len();
+        let before = batch.len();
+        for step in 0..queues {
+            self.receive_from((self.turn + step) % queues, pool, now, batch);
+        }
+        self.turn = (self.turn + 1) % queues.max(1);
+        if now >= self.check_at {
+            self.check(now);
+        }
+        if batch.len() > before { Ok(()) } else { self.usable() }
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let Self { sockets, sender, umem, stats, mtu, condition, .. } = self;
+        let Some(socket) = sockets.first_mut() else { return Ok(()) };
+        sender.reap(socket);
+        for &handle in batch.as_slice() {
+            stats.out_full += each_frame(pool, handle, |_, data| {
+                if *condition != Condition::Up {
+                    stats.out_down += 1;
+                } else if data.len() - l3_offset(data) > *mtu as usize {
+                    stats.out_oversize += 1;
+                } else {
+                    match sender.put(socket, umem, data) {
+                        Ok(true) => {}
+                        Ok(false) => stats.out_full += 1,
+                        Err(error) => {
+                            *condition = Condition::of(&Err(error));
+                            stats.out_down += 1;
+                        }
+                    }
+                }
+            });
+            pool.free(handle);
+        }
+        self.kick();
+        self.usable()
+    }
+
+    fn readable_fd(&self) -> Option<i32> {
+        Some(self.readable.as_raw_fd())
+    }
+
+    fn stats(&self) -> PortStats {
+        let in_sockets: u64 = self.sockets.iter().map(Socket::lost).sum();
+        PortStats {
+            out_frames: self.sender.sent.frames,
+            out_bytes: self.sender.sent.bytes,
+            out_full: self.stats.out_full + self.sender.dropped,
+            in_missed: in_sockets + self.lost.since_opening(&self.interface),
+            ..self.stats
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The sending side of a port: frames into the shared memory, descriptors into the ring, system calls to have them sent.
+
+use super::socket::{Socket, wake_transmit};
+use super::umem::{FRAME, Frames, Umem};
+use std::io;
+use std::os::fd::AsFd;
+
+/// The state of the sending side.
+pub(super) struct Sender {
+    /// Frames that the kernel does not hold.
+    free: Vec<u64>,
+    /// The place in the ring up to which the kernel is, as far as can be told.
+    position: u32,
+    /// Descriptors were left in the ring: the kernel could not take more just then.
+    stuck: bool,
+    /// Frames given to the kernel, less those that it has dropped.
+    pub(super) sent: Count,
+    /// Frames that the kernel has dropped.
+    pub(super) dropped: u64,
+}
+
+/// Frames and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Count {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+}
+
+impl Sender {
+    pub(super) fn new(frames: &Frames) -> Self {
+        let address = |frame| frames.first + u64::from(frame) * FRAME as u64;
+        Self {
+            free: (0..frames.count).rev().map(address).collect(),
+            position: 0,
+            stuck: false,
+            sent: Count::default(),
+            dropped: 0,
+        }
+    }
+
+    /// Whether the kernel has to be asked again to send.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    /// Puts a frame into the ring. False if there is no room, or the frame is longer than [`FRAME`].
+    pub(super) fn put(&mut self, socket: &mut Socket, umem: &Umem, data: &[u8]) -> io::Result<bool> {
+        if !self.has_room(socket) {
+            self.kick(socket)?;
+            self.reap(socket);
+            if !self.has_room(socket) {
+                return Ok(false);
+            }
+        }
+        let (Some(ring), Some(address)) = (socket.transmit.as_mut(), self.free.pop()) else {
+            return Ok(false);
+        };
+        // SAFETY: the frame is one of this sender's that the kernel does not hold: it was on the free list.
+        if data.len() > FRAME || !unsafe { umem.write(address, data) } {
+            self.free.push(address);
+            return Ok(false);
+        }
+        ring.put(libc::xdp_desc { addr: address, len: data.len() as u32, options: 0 });
+        self.sent.frames += 1;
+        self.sent.bytes += data.len() as u64;
+        Ok(true)
+    }
+
+    /// Shows the kernel what was put, and has it sent, as far as it goes without waiting.
+    ///
+    /// # Errors
+    /// The interface is down or gone.
+    pub(super) fn kick(&mut self, socket: &mut Socket) -> io::Result<()> {
+        let Some(ring) = socket.transmit.as_mut() else { return Ok(()) };
+        ring.publish_filled();
+        self.follow(ring.taken());
+        while self.position != ring.end() && ring.wants_wakeup() {
+            let result = wake_transmit(socket.fd.as_fd());
+            let taken = ring.taken();
+            match result.as_ref().err().and_then(io::Error::raw_os_error) {
+                // The device has dropped a frame, and the next may fare better (net/xdp/xsk.c, __xsk_generic_xmit). Only
+                // if frames were sent before it does the kernel say how far it is, this frame included.
+                Some(libc::EBUSY) => {
+                    let refused = if self.follow(taken) { taken.wrapping_sub(1) } else { self.position };
+                    self.sent.frames -= 1;
+                    self.sent.bytes -= u64::from(ring.at(refused).len);
+                    self.dropped += 1;
+                    self.position = refused.wrapping_add(1);
+                }
+                // It may stop early; without progress the rest waits for room in the device or for memory.
+                None | Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => {
+                    if !self.follow(taken) {
+                        break;
+                    }
+                }
+                Some(_) => return result,
+            }
+        }
+        self.stuck = self.position != ring.end();
+        Ok(())
+    }
+
+    /// Takes back the frames that the kernel is done with.
+    pub(super) fn reap(&mut self, socket: &mut Socket) {
+        loop {
+            let done = socket.completion.filled();
+            if done == 0 {
+                break;
+            }
+            for _ in 0..done {
+                let address = socket.completion.take();
+                self.free.push(address & !(FRAME as u64 - 1));
+            }
+            socket.completion.publish_taken();
+        }
+    }
+
+    /// Counts the frames that are still in the ring as not sent, since nobody will send them.
+    pub(super) fn abandon(&mut self, socket: &mut Socket) -> u64 {
+        let Some(ring) = socket.transmit.as_mut() else { return 0 };
+        let mut left = 0;
+        while self.position != ring.end() {
+            self.sent.frames -= 1;
+            self.sent.bytes -= u64::from(ring.at(self.position).len);
+            self.position = self.position.wrapping_add(1);
+            left += 1;
+        }
+        self.stuck = false;
+        left
+    }
+
+    /// Notes how far the kernel says it is; whether that is further than was known.
+    fn follow(&mut self, taken: u32) -> bool {
+        let is_ahead = (taken.wrapping_sub(self.position) as i32) > 0;
+        if is_ahead {
+            self.position = taken;
+        }
+        is_ahead
+    }
+
+    fn has_room(&mut self, socket: &mut Socket) -> bool {
+        !self.free.is_empty() && socket.transmit.as_mut().is_some_and(|ring| ring.room(1) > 0)
+    }
+}

@@ -1,0 +1,200 @@
+//! One AF_XDP socket: options, rings, binding to a queue.
+
+use super::ring::Ring;
+use super::umem::{Frames, Umem};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// linux/if_xdp.h, since Linux 6.17; libc does not have it yet.
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+/// Tries of a binding that finds its queue still held by a socket that is being closed, and the time between them.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How the kernel moves frames between the device and the shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The device writes and reads it.
+    ZeroCopy,
+    /// The kernel copies.
+    Copy,
+}
+
+/// A socket and the rings it has. Every socket has a fill ring and a completion ring, as binding demands.
+pub(super) struct Socket {
+    pub(super) fd: OwnedFd,
+    pub(super) fill: Ring<u64>,
+    pub(super) completion: Ring<u64>,
+    pub(super) receive: Ring<libc::xdp_desc>,
+    /// Only one socket of a port sends, so that frames keep their order.
+    pub(super) transmit: Option<Ring<libc::xdp_desc>>,
+}
+
+/// Sizes of a socket's rings, powers of two.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) receive: u32,
+    pub(super) transmit: Option<u32>,
+}
+
+impl Socket {
+    /// A socket with its rings, not yet bound. The first of a worker brings the shared memory with it.
+    pub(super) fn open(own: Option<&Umem>, sizes: Sizes) -> io::Result<Self> {
+        // SAFETY: socket takes no pointers.
+        let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just made, owned by nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = fd.as_fd();
+        if let Some(umem) = own {
+            let registration = libc::xdp_umem_reg {
+                addr: umem.address(),
+                len: umem.len(),
+                chunk_size: super::umem::FRAME as u32,
+                headroom: 0,
+                flags: 0,
+                tx_metadata_len: 0,
+            };
+            set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)?;
+        }
+        // A completion ring must be there; two slots are the least.
+        let completions = sizes.transmit.unwrap_or(2);
+        set(socket, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &sizes.receive)?;
+        set(socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &completions)?;
+        set(socket, libc::SOL_XDP, libc::XDP_RX_RING, &sizes.receive)?;
+        if let Some(size) = sizes.transmit {
+            set(socket, libc::SOL_XDP, libc::XDP_TX_RING, &size)?;
+            roomy(socket, size);
+        }
+        let offsets = offsets(socket)?;
+        let transmit =
+            sizes.transmit.map(|size| Ring::map(socket, libc::XDP_PGOFF_TX_RING, &offsets.tx, size));
+        Ok(Self {
+            fill: Ring::map(socket, libc::XDP_UMEM_PGOFF_FILL_RING as i64, &offsets.fr, sizes.receive)?,
+            completion: Ring::map(
+                socket,
+                libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64,
+                &offsets.cr,
+                completions,
+            )?,
+            receive: Ring::map(socket, libc::XDP_PGOFF_RX_RING, &offsets.rx, sizes.receive)?,
+            transmit: transmit.transpose()?,
+            fd,
+        })
+    }
+
+    /// Gives all of `frames` to the kernel to receive into.
+    pub(super) fn offer(&mut self, frames: &Frames) {
+        for frame in 0..frames.count.min(self.fill.room(frames.count)) {
+            self.fill.put(frames.first + u64::from(frame) * super::umem::FRAME as u64);
+        }
+        self.fill.publish_filled();
+    }
+
+    /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its mode goes
+    /// for this one too, and no flag but that of sharing may be passed.
+    pub(super) fn bind(
+        &self,
+        index: u32,
+        queue: u32,
+        mode: Mode,
+        shared: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let flags = match (shared, mode) {
+            (Some(_), _) => libc::XDP_SHARED_UMEM,
+            (None, Mode::ZeroCopy) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
+            (None, Mode::Copy) => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
+        };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: flags,
+            sxdp_ifindex: index,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: shared.map_or(0, |fd| fd.as_raw_fd() as u32),
+        };
+        let length = size_of_val(&address) as libc::socklen_t;
+        for _ in 1..TRIES {
+            // SAFETY: `address` is a socket address of `length` bytes.
+            if unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), length) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            // The kernel lets go of a queue some time after its socket is closed.
+            if error.raw_os_error() != Some(libc::EBUSY) {
+                return Err(error);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(io::Error::from_raw_os_error(libc::EBUSY))
+    }
+
+    /// Asks the kernel to go on receiving. Also the cheapest way to learn that the interface is down or gone.
+    pub(super) fn wake_receive(&self) -> io::Result<()> {
+        // SAFETY: no buffer is passed.
+        let result = unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Frames for this queue that the kernel dropped because no frame or no slot was free, or one was too long.
+    pub(super) fn lost(&self) -> u64 {
+        let statistics: io::Result<[u64; 6]> = read(self.fd.as_fd(), libc::XDP_STATISTICS);
+        // struct xdp_statistics: rx_dropped first, rx_ring_full fourth.
+        statistics.map_or(0, |words| words[0] + words[3])
+    }
+}
+
+/// Asks the kernel to send what is in the transmit ring.
+pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no buffer is passed.
+    let result = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Lets one system call send the whole ring: by default it sends 32 frames, and fewer once their memory adds up.
+fn roomy(socket: BorrowedFd<'_>, size: u32) {
+    let bytes: libc::c_int = 64 << 20;
+    // An old kernel, or one that does not let us, costs only speed.
+    let _ = set(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &size);
+    if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
+        let _ = set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
+    }
+}
+
+fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
+    let words: [u64; 16] = read(socket, libc::XDP_MMAP_OFFSETS)?;
+    let ring = |at: usize| libc::xdp_ring_offset {
+        producer: words[at],
+        consumer: words[at + 1],
+        desc: words[at + 2],
+        flags: words[at + 3],
+    };
+    Ok(libc::xdp_mmap_offsets { rx: ring(0), tx: ring(4), fr: ring(8), cr: ring(12) })
+}
+
+/// Reads an option that is an array of 64-bit words. A kernel that knows fewer words is too old.
+fn read<const N: usize>(socket: BorrowedFd<'_>, option: libc::c_int) -> io::Result<[u64; N]> {
+    let mut words = [0; N];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    let wanted = length;
+    // SAFETY: `words` has `length` bytes to write to.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, (&raw mut words).cast(), &raw mut length)
+    };
+    match result {
+        0 if length == wanted => Ok(words),
+        0 => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn set<T>(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is `length` bytes, all of them initialised: the types passed have no padding.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,500 @@
+use super::*;
+use crate::interface::{Feature, OpenError};
+use longwire_packet::{Checksum, Gso, Handle};
+use std::ffi::CString;
+use std::os::fd::{AsFd, FromRawFd};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A protocol that nobody speaks (IEEE 802, for experiments): tells our frames from the kernel's own.
+const OURS: [u8; 2] = [0x88, 0xb5];
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs `test` in a network namespace of its own, which ends with its thread and what the thread holds.
+fn in_namespace(test: fn()) {
+    // SAFETY: geteuid takes no pointers.
+    if unsafe { libc::geteuid() } != 0 {
+        return println!("skipped: making a network namespace needs root");
+    }
+    let thread = std::thread::spawn(move || {
+        // SAFETY: unshare takes no pointers; it changes this thread only.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "{}", io::Error::last_os_error());
+        test();
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// A veth pair that is up, without addresses.
+fn veth(near: &str, far: &str, queues: u32) {
+    let queues = format!("numrxqueues {queues} numtxqueues {queues}");
+    ip(&format!("link add {near} {queues} type veth peer name {far} {queues}"));
+    for name in [near, far] {
+        ip(&format!("link set {name} addrgenmode none"));
+        ip(&format!("link set {name} up"));
+    }
+}
+
+/// The kernel's end of a veth pair: a packet socket.
+struct Far(OwnedFd);
+
+impl Far {
+    fn on(name: &str) -> Self {
+        let name = CString::new(name).unwrap();
+        let all = (libc::ETH_P_ALL as u16).to_be();
+        // SAFETY: the name is a C string, the address is as long as said, the descriptor is owned by nobody else.
+        unsafe {
+            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all));
+            assert!(fd >= 0);
+            let mut address: libc::sockaddr_ll = std::mem::zeroed();
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_protocol = all;
+            address.sll_ifindex = libc::if_nametoindex(name.as_ptr()) as i32;
+            let length = size_of_val(&address) as u32;
+            assert_eq!(libc::bind(fd, (&raw const address).cast(), length), 0);
+            let bytes = 16 << 20;
+            libc::setsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUFFORCE,
+                (&raw const bytes).cast::<libc::c_void>(),
+                4,
+            );
+            let one = 1;
+            libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const one).cast(), 4);
+            Self(OwnedFd::from_raw_fd(fd))
+        }
+    }
+
+    /// False if the kernel dropped it.
+    fn send(&self, frame: &[u8]) -> bool {
+        // SAFETY: the frame is valid for its length.
+        unsafe {
+            libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) == frame.len() as isize
+        }
+    }
+
+    /// The next frame of ours, or of IP, within [`PATIENCE`].
+    fn receive(&self) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut frame = vec![0; 70_000];
+            // SAFETY: one pollfd; the frame is valid for its length.
+            let length = unsafe {
+                libc::poll(&raw mut poll, 1, 100);
+                libc::recv(self.0.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
+            };
+            if length >= 14 && matches!(frame[12..14], [0x88, 0xb5] | [0x08, 0x00]) {
+                frame.truncate(length as usize);
+                return frame;
+            }
+        }
+        panic!("no frame came");
+    }
+}
+
+/// A port with its pool, driven by hand.
+struct Driven {
+    port: AfXdpPort,
+    pool: Pool,
+    now: Nanos,
+}
+
+impl Driven {
+    fn open(plan: AfXdpPlan) -> Self {
+        Self::from(AfXdpPort::open(plan).unwrap())
+    }
+
+    fn from(port: AfXdpPort) -> Self {
+        Self { port, pool: Pool::new(16 << 20).unwrap(), now: Nanos::ZERO }
+    }
+
+    fn poll(&mut self) -> Result<Vec<Vec<u8>>, PortError> {
+        self.now += Nanos::from_millis(1);
+        let mut batch = Batch::new();
+        let result = self.port.receive(&mut self.pool, self.now, &mut batch);
+        let mut frames = Vec::new();
+        for &handle in batch.as_slice() {
+            assert_eq!(self.pool.meta(handle).arrival, self.now.0);
+            let frame = self.pool.data(handle).to_vec();
+            self.pool.free(handle);
+            if matches!(frame[12..14], [0x88, 0xb5] | [0x08, 0x00]) {
+                frames.push(frame);
+            }
+        }
+        result.map(|()| frames)
+    }
+
+    /// So many frames of ours, within [`PATIENCE`].
+    fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut frames = Vec::new();
+        while frames.len() < count {
+            assert!(
+                Instant::now() < deadline,
+                "{} of {count} frames came; {:?}",
+                frames.len(),
+                self.port.stats()
+            );
+            frames.extend(self.poll().unwrap());
+        }
+        frames
+    }
+
+    fn send(&mut self, frames: &[Vec<u8>]) -> Result<(), PortError> {
+        let mut result = Ok(());
+        for frames in frames.chunks(longwire_packet::BATCH) {
+            let handles: Vec<_> = frames.iter().map(|frame| self.pool.insert(frame).unwrap()).collect();
+            result = result.and(self.send_packets(&handles));
+        }
+        result
+    }
+
+    fn send_packets(&mut self, handles: &[Handle]) -> Result<(), PortError> {
+        let mut batch = Batch::new();
+        handles.iter().for_each(|&handle| batch.push(handle));
+        let result = self.port.transmit(&mut self.pool, &batch);
+        assert_eq!(self.pool.live(), 0);
+        result
+    }
+}
+
+/// The `number`-th frame: its length and bytes tell which.
+fn frame(number: usize) -> Vec<u8> {
+    let mut frame = vec![number as u8; 60 + number * 37 % 1455];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&OURS);
+    frame
+}
+
+fn frames(count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(frame).collect()
+}
+
+fn has_program(name: &str) -> bool {
+    let output = Command::new("ip").args(["-d", "link", "show", name]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains("prog/xdp")
+}
+
+#[test]
+fn frames_cross_a_veth_pair_both_ways_and_nothing_is_left() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        let other = Interface::open("far").unwrap();
+        assert!(other.features().unwrap().is_on(Feature::TxChecksum));
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let description = near.port.describe();
+        assert_eq!(
+            description.split(": Operation").next(),
+            Some("af_xdp on near, native, copy (no zero-copy: near")
+        );
+        assert!(description.ends_with("not supported (os error 95)), 1 queue"), "{description}");
+        assert!(!other.features().unwrap().is_on(Feature::TxChecksum));
+        assert!(has_program("near"));
+
+        let sent = frames(500);
+        for chunk in sent.chunks(100) {
+            assert!(chunk.iter().all(|frame| far.send(frame)));
+            let came = near.receive(100);
+            assert_eq!(came, chunk);
+            near.send(&came).unwrap();
+            assert!(chunk.iter().all(|frame| far.receive() == *frame));
+        }
+        let bytes = sent.iter().map(|frame| frame.len() as u64).sum::<u64>();
+        let stats = near.port.stats();
+        assert_eq!((stats.out_frames, stats.out_bytes, stats.out_full, stats.in_missed), (500, bytes, 0, 0));
+        assert!(stats.in_frames >= 500 && stats.in_bytes >= bytes);
+
+        drop(near);
+        // A process that another test is starting may hold a copy of the link until it runs its command.
+        let deadline = Instant::now() + PATIENCE;
+        while has_program("near") {
+            assert!(Instant::now() < deadline);
+        }
+        assert!(other.features().unwrap().is_on(Feature::TxChecksum));
+        // The kernel's own stack has the interface again.
+        let again = Far::on("near");
+        far.send(&frame(7));
+        assert_eq!(again.receive(), frame(7));
+    });
+}
+
+#[test]
+fn two_ports_share_their_memory_and_forward() {
+    in_namespace(|| {
+        veth("near0", "far0", 1);
+        veth("near1", "far1", 1);
+        let (left, right) = (Far::on("far0"), Far::on("far1"));
+        let plans = vec![AfXdpPlan::on("near0"), AfXdpPlan::on("near1")];
+        let mut ports: Vec<_> = AfXdpPort::open_all(plans).unwrap().into_iter().map(Driven::from).collect();
+        assert!(Arc::ptr_eq(&ports[0].port.umem, &ports[1].port.umem));
+        for chunk in frames(300).chunks(50) {
+            for (from, to, at, out) in [(&left, &right, 0, 1), (&right, &left, 1, 0)] {
+                assert!(chunk.iter().all(|frame| from.send(frame)));
+                let came = ports[at].receive(50);
+                ports[out].send(&came).unwrap();
+                assert!(chunk.iter().all(|frame| to.receive() == *frame));
+            }
+        }
+        // One may go before the other.
+        ports.remove(0);
+        right.send(&frame(1));
+        assert_eq!(ports[0].receive(1), [frame(1)]);
+    });
+}
+
+/// A datagram of a flow of its own, as far as a device that spreads flows over its queues can see.
+fn datagram(flow: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17]);
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[34..36].copy_from_slice(&(1000 + flow).to_be_bytes());
+    frame[38..40].copy_from_slice(&26u16.to_be_bytes());
+    frame
+}
+
+#[test]
+fn every_queue_has_its_socket() {
+    in_namespace(|| {
+        veth("near", "far", 2);
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        assert!(near.port.describe().ends_with(", 2 queues"), "{}", near.port.describe());
+        let mut wanted: Vec<_> = (0..200).map(datagram).collect();
+        assert!(wanted.iter().all(|frame| far.send(frame)));
+        let mut came = near.receive(200);
+        came.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(came, wanted);
+        near.send(&wanted).unwrap();
+        // One socket sends, so order is kept.
+        assert!(wanted.iter().all(|frame| far.receive() == *frame));
+    });
+}
+
+#[test]
+fn waiting_frames_make_the_descriptor_readable() {
+    in_namespace(|| {
+        veth("near", "far", 2);
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let fd = near.port.readable_fd().unwrap();
+        let readable = |patience| {
+            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one pollfd.
+            unsafe { libc::poll(&raw mut poll, 1, patience) == 1 }
+        };
+        assert!(!readable(0));
+        far.send(&frame(3));
+        assert!(readable(5000));
+        assert_eq!(near.receive(1), [frame(3)]);
+        assert!(!readable(0));
+    });
+}
+
+#[test]
+fn a_train_leaves_as_whole_segments() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut bytes = vec![0x55; 54 + 2500];
+        bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+        bytes[12..14].copy_from_slice(&[8, 0]);
+        bytes[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, 6]);
+        bytes[16..18].copy_from_slice(&2540u16.to_be_bytes());
+        bytes[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes[46] = 0x50;
+        let handle = near.pool.insert(&bytes).unwrap();
+        let (meta, data) = near.pool.parts_mut(handle);
+        (meta.gso, meta.gso_size, meta.checksum) = (Gso::TcpV4 as u8, 1000, Checksum::Partial as u8);
+        longwire_wire::validate_train(meta, data).unwrap();
+        near.send_packets(&[handle]).unwrap();
+        for payload in [1000, 1000, 500] {
+            let segment = far.receive();
+            assert_eq!(segment.len(), 54 + payload);
+            let sum = longwire_wire::checksum::pseudo_v4(0x0a00_0001, 0x0a00_0002, 6, (20 + payload) as u16);
+            assert_eq!(sum.bytes(&segment[34..]).checksum(), 0);
+        }
+        assert_eq!(near.port.stats().out_frames, 3);
+    });
+}
+
+#[test]
+fn frames_that_cannot_be_kept_or_sent_are_counted() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan { ring: 64, ..AfXdpPlan::on("near") });
+        // More than ring and device queue hold, while nobody takes them out.
+        let small = &frame(0)[..60];
+        (0..2000).for_each(|_| {
+            far.send(small);
+        });
+        let came = near.receive(64).len() as u64;
+        let deadline = Instant::now() + PATIENCE;
+        let mut came = came;
+        while came + near.port.stats().in_missed < 2000 {
+            assert!(Instant::now() < deadline, "{came} came, {:?}", near.port.stats());
+            came += near.poll().unwrap().len() as u64;
+        }
+        assert_eq!(came + near.port.stats().in_missed, 2000);
+
+        let mut long = frame(0);
+        long.resize(1515, 0);
+        near.send(&[long]).unwrap();
+        assert_eq!(near.port.stats().out_oversize, 1);
+        near.send(&vec![small.to_vec(); 3000]).unwrap();
+        let stats = near.port.stats();
+        assert_eq!(stats.out_frames + stats.out_full, 3000);
+        assert_eq!(stats.out_bytes, stats.out_frames * 60);
+    });
+}
+
+#[test]
+fn down_and_gone_are_told_and_up_again_mends() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        let far = Far::on("far");
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let until = |near: &mut Driven, wanted: fn(&PortError) -> bool| {
+            let deadline = Instant::now() + PATIENCE;
+            while !near.poll().is_err_and(|error| wanted(&error)) {
+                assert!(Instant::now() < deadline);
+            }
+        };
+        ip("link set near down");
+        until(&mut near, |error| matches!(error, PortError::Down { .. }));
+        assert!(matches!(near.send(&frames(3)), Err(PortError::Down { .. })));
+        assert_eq!(near.port.stats().out_down, 3);
+        ip("link set near up");
+        let deadline = Instant::now() + PATIENCE;
+        while near.poll().is_err() {
+            assert!(Instant::now() < deadline);
+        }
+        // The far end learns of the carrier a little later, and drops what it sends until then.
+        let deadline = Instant::now() + PATIENCE;
+        let came = loop {
+            assert!(Instant::now() < deadline);
+            far.send(&frame(9));
+            match near.poll().unwrap() {
+                came if came.is_empty() => {}
+                came => break came,
+            }
+        };
+        assert_eq!(came[0], frame(9));
+        near.send(&[frame(8)]).unwrap();
+        assert_eq!(far.receive(), frame(8));
+        ip("link del near");
+        until(&mut near, |error| matches!(error, PortError::Vanished { .. }));
+        assert!(matches!(near.send(&frames(2)), Err(PortError::Vanished { .. })));
+        assert_eq!(near.port.stats().out_down, 5);
+    });
+}
+
+#[test]
+fn a_driver_that_refuses_native_xdp_gets_the_generic_one() {
+    in_namespace(|| {
+        // A veth device wants as many receive queues as its other end has for sending.
+        ip("link add near numrxqueues 1 numtxqueues 1 type veth peer name far numrxqueues 1 numtxqueues 2");
+        for name in ["near", "far"] {
+            ip(&format!("link set {name} addrgenmode none"));
+            ip(&format!("link set {name} up"));
+        }
+        let far = Far::on("far");
+        let own = Interface::open("near").unwrap();
+        let had_gro = own.features().unwrap().is_on(Feature::Gro);
+        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let description = near.port.describe();
+        assert!(description.starts_with("af_xdp on near, generic (no native XDP: No space"), "{description}");
+        assert!(description.contains("copy (no zero-copy: near: "), "{description}");
+        assert!(!own.features().unwrap().is_on(Feature::Gro));
+        let sent = frames(100);
+        assert!(sent.iter().all(|frame| far.send(frame)));
+        assert_eq!(near.receive(100), sent);
+        near.send(&sent).unwrap();
+        assert!(sent.iter().all(|frame| far.receive() == *frame));
+        drop(near);
+        assert_eq!(own.features().unwrap().is_on(Feature::Gro), had_gro);
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_mend() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        let error = |plan| AfXdpPort::open(plan).err().expect("it was opened").to_string();
+        let ring = error(AfXdpPlan { ring: 100, ..AfXdpPlan::on("near") });
+        assert!(ring.contains("power of two"), "{ring}");
+        assert!(error(AfXdpPlan::on("none")).contains("ip link"));
+        assert!(error(AfXdpPlan::on("lo")).contains("does not carry Ethernet"));
+
+        ip("link set near mtu 9000");
+        assert!(error(AfXdpPlan::on("near")).contains("ip link set near mtu 3506"));
+        ip("link set near mtu 1500");
+        ip("link set far mtu 9000");
+        let far_mtu = error(AfXdpPlan::on("near"));
+        assert!(far_mtu.contains("the MTU of its other end is above 3506"), "{far_mtu}");
+        ip("link set far mtu 1500");
+
+        let first = AfXdpPort::open(AfXdpPlan::on("near")).unwrap();
+        let claimed = AfXdpPort::open(AfXdpPlan::on("near")).err().unwrap();
+        assert!(matches!(claimed, AfXdpError::Interface(OpenError::Claimed { .. })), "{claimed}");
+        drop(first);
+
+        let near = Interface::open("near").unwrap();
+        let socket =
+            Socket::open(Some(&Umem::new(64).unwrap()), socket::Sizes { receive: 64, transmit: None })
+                .unwrap();
+        let other = Redirect::attach(near.index(), &[socket.fd.as_fd()], program::Attach::Native).unwrap();
+        assert!(error(AfXdpPlan::on("near")).contains("ip link set near xdp off"));
+        drop(other);
+        // The failures above have let go of everything, and a queue let go of late is waited for.
+        for _ in 0..3 {
+            AfXdpPort::open(AfXdpPlan::on("near")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_other_end_in_another_namespace_must_be_given_or_trusted() {
+    in_namespace(|| {
+        veth("near", "far", 1);
+        // Kept open, the descriptor stands for this namespace while the far end is elsewhere.
+        let here = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
+        // SAFETY: unshare and setns take no pointers; they change this thread only.
+        let there = unsafe {
+            assert_eq!(libc::unshare(libc::CLONE_NEWNET), 0);
+            let there = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
+            assert_eq!(libc::setns(here.as_raw_fd(), libc::CLONE_NEWNET), 0);
+            there
+        };
+        let path = format!("/proc/{}/fd/{}", std::process::id(), there.as_raw_fd());
+        ip(&format!("link set far netns {path}"));
+        let refused = AfXdpPort::open(AfXdpPlan::on("near")).err().unwrap();
+        assert!(matches!(refused, AfXdpError::FarEnd { .. }), "{refused}");
+        AfXdpPort::open(AfXdpPlan { far_end: FarEnd::Trusted, ..AfXdpPlan::on("near") }).unwrap();
+
+        // SAFETY: as above.
+        unsafe { assert_eq!(libc::setns(there.as_raw_fd(), libc::CLONE_NEWNET), 0) };
+        let far = Interface::open("far").unwrap();
+        ip("link set far up");
+        // SAFETY: as above.
+        unsafe { assert_eq!(libc::setns(here.as_raw_fd(), libc::CLONE_NEWNET), 0) };
+        let far_end = FarEnd::Given(far.try_clone().unwrap());
+        let port = AfXdpPort::open(AfXdpPlan { far_end, ..AfXdpPlan::on("near") }).unwrap();
+        assert!(!far.features().unwrap().is_on(Feature::TxChecksum));
+        drop(port);
+        assert!(far.features().unwrap().is_on(Feature::TxChecksum));
+    });
+}
