@@ -1,6 +1,7 @@
 //! The drivers, one module each.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod memory;
 pub mod pcap;
 pub mod source;
