@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 /// Longest name of an interface (IFNAMSIZ without its end).
 const LONGEST_INTERFACE: usize = 15;
 const MOST_QUEUES: u64 = 64;
+const MOST_BRIDGES: usize = 1 << 16;
 
 /// What ports hang on, and what is behind them. Their bridges are known once the links are.
 #[derive(Default)]
@@ -79,6 +80,11 @@ impl Desk<'_, '_> {
             let entry = Entry { section: "bridge", name: Some(&written.name.text), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
                 let entry = Entry { n, ..entry };
+                if nodes.bridges.len() == MOST_BRIDGES {
+                    let what = format!("there are more than {MOST_BRIDGES} bridges");
+                    self.error(&written.name.span, &entry, "", what, "make fewer");
+                    break;
+                }
                 let range = Nanos::from_secs(1)..=Nanos::from_secs(1_000_000);
                 let ageing = self.term_in(&entry, "ageing", written.ageing.as_ref(), ageing, range);
                 let table = self.whole_or(&entry, "table", written.table.as_ref(), 4096, 16..=1 << 24);

@@ -25,38 +25,39 @@ impl Desk<'_, '_> {
         routes: &mut Routes,
     ) -> Option<Vec<PairRule>> {
         let mut rules = Vec::new();
-        for segment in &graph.segments {
-            if self.pairs_of(segment, nodes, graph, given, routes, &mut rules).is_none() {
+        let special = special(graph, given, routes);
+        let bare =
+            |port: &u16| graph.up[usize::from(*port)].is_none() && graph.down[usize::from(*port)].is_none();
+        let plain = |segment: &Segment| segment.bridges.len() == 1 && segment.ports.iter().all(bare);
+        let plain: Vec<bool> = graph.segments.iter().map(plain).collect();
+        for (number, segment) in graph.segments.iter().enumerate().filter(|(number, _)| !plain[*number]) {
+            if self.pairs_of(segment, nodes, graph, &special, routes, &mut rules).is_none() {
                 let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                 let mend = "use fewer ports: let several addresses share one, and choose links by match";
-                self.error(&(0..0), &Entry::root(), "", what, mend);
+                let first = nodes.spans[usize::from(graph.segments[number].ports[0])].clone();
+                self.error(&first, &Entry::root(), "", what, mend);
                 return None;
             }
         }
-        // What is given across segments never happens; the checks have refused it.
+        for ((in_port, out_port), route) in special {
+            if plain[nodes.ports[usize::from(in_port)].segment as usize] && !routes.links(&route).is_empty() {
+                rules.push(PairRule { in_port, out_port, route });
+            }
+        }
         rules.sort_unstable_by_key(|rule: &PairRule| (rule.in_port, rule.out_port));
         Some(rules)
     }
 
-    /// None if there are too many.
+    /// The rules of a segment with cables or several bridges. None if there are too many.
     fn pairs_of(
         &mut self,
         segment: &Segment,
         nodes: &Nodes,
         graph: &Graph,
-        given: &Given,
+        special: &HashMap<(u16, u16), Route>,
         routes: &mut Routes,
         rules: &mut Vec<PairRule>,
     ) -> Option<()> {
-        let special: HashMap<(u16, u16), Route> = special(segment, nodes, graph, given, routes);
-        let plain = |place: &u16| {
-            graph.up[usize::from(*place)].is_none() && graph.down[usize::from(*place)].is_none()
-        };
-        if segment.bridges.len() == 1 && segment.ports.iter().all(plain) {
-            let pairs = special.into_iter().filter(|(_, route)| !routes.links(route).is_empty());
-            rules.extend(pairs.map(|((in_port, out_port), route)| PairRule { in_port, out_port, route }));
-            return Some(());
-        }
         let mut unreachable = Unreachable::default();
         let manned =
             || segment.bridges.iter().copied().filter(|b| !nodes.bridges[*b as usize].ports.is_empty());
@@ -247,22 +248,13 @@ impl Unreachable {
     }
 }
 
-/// The pairs of a segment with a link or a path of their own.
-fn special(
-    segment: &Segment,
-    nodes: &Nodes,
-    graph: &Graph,
-    given: &Given,
-    routes: &mut Routes,
-) -> HashMap<(u16, u16), Route> {
-    let number = |port: u16| nodes.ports[usize::from(port)].segment;
-    let Some(here) = segment.ports.first().map(|port| number(*port)) else { return HashMap::new() };
-    let mut all: Vec<((u16, u16), &[u32])> = Vec::new();
-    all.extend(graph.direct.iter().map(|(pair, link)| (*pair, std::slice::from_ref(link))));
-    all.extend(given.by_ports.iter().map(|(pair, links)| (*pair, &links[..])));
-    all.retain(|((from, to), _)| number(*from) == here && number(*to) == here);
-    // Of a link and a path for the same pair the path counts, being the later one; ascending for the same table each
-    // time.
+/// The pairs of ports with a link or a path of their own.
+fn special(graph: &Graph, given: &Given, routes: &mut Routes) -> HashMap<(u16, u16), Route> {
+    let direct = graph.direct.iter().map(|(pair, link)| (*pair, std::slice::from_ref(link)));
+    let mut all: Vec<((u16, u16), &[u32])> =
+        direct.chain(given.by_ports.iter().map(|(p, l)| (*p, &l[..]))).collect();
+    // In order, so that the table of routes is the same each time. Where there are both, the path comes second and
+    // stays.
     all.sort_by_key(|(pair, _)| *pair);
     all.into_iter().map(|(pair, links)| (pair, routes.add(links))).collect()
 }

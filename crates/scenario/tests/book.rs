@@ -1,0 +1,74 @@
+//! The reference page is true: its examples are read, and it has every key.
+
+use longwire_scenario::{parse, schema};
+use serde_json::Value;
+use std::path::Path;
+
+const HOSTS: &str = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+
+fn page() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/scenario.md");
+    std::fs::read_to_string(file).unwrap()
+}
+
+/// The page's blocks: language and text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    let fenced = page.split("\n```").skip(1).step_by(2);
+    fenced.map(|block| block.split_once('\n').unwrap()).collect()
+}
+
+/// An example with the two hosts that are meant where it shows none.
+fn whole(example: &str) -> String {
+    let peopled = example.contains("[[host]]") || example.contains("[[port]]");
+    if peopled { example.into() } else { format!("{example}{HOSTS}") }
+}
+
+#[test]
+fn examples_are_scenarios() {
+    let page = page();
+    let examples: Vec<_> = blocks(&page).into_iter().filter(|(language, _)| *language == "toml").collect();
+    assert!(examples.len() > 10);
+    for (_, example) in examples {
+        let plan =
+            parse("example.toml", &whole(example)).unwrap_or_else(|error| panic!("{error}\nin:\n{example}"));
+        // An example of one section need not have links, nor traffic for all of them.
+        let usual = ["there is no link", "no packets take it"];
+        let odd = plan.notes.iter().find(|note| !usual.iter().any(|usual| note.what.contains(usual)));
+        assert!(odd.is_none(), "{}\nin:\n{example}", odd.unwrap());
+    }
+}
+
+#[test]
+fn errors_are_told_as_shown() {
+    let page = page();
+    let mut shown = 0;
+    for pair in blocks(&page).windows(2).filter(|pair| pair[0].0 == "toml wrong") {
+        let error = parse("example.toml", &whole(pair[0].1)).unwrap_err();
+        assert_eq!(error.to_string(), pair[1].1);
+        shown += 1;
+    }
+    assert!(shown > 0);
+}
+
+#[test]
+fn has_every_key() {
+    let page = page();
+    let schema = schema();
+    let properties = |part: &Value| part["properties"].as_object().cloned().unwrap_or_default();
+    for (section, part) in properties(&schema) {
+        let keys = if part["items"].is_object() { properties(&part["items"]) } else { properties(&part) };
+        let heading = [format!("## `[{section}]`"), format!("## `[[{section}]]`")];
+        let start = heading.iter().find_map(|heading| page.find(heading.as_str()));
+        if keys.is_empty() {
+            assert!(page.contains(&format!("| `{section}` |")), "{section}");
+            continue;
+        }
+        let rest = &page[start.unwrap_or_else(|| panic!("no heading for {section}"))..];
+        let text = rest[4..].find("\n## ").map_or(rest, |end| &rest[..end + 4]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        for key in keys.keys() {
+            let named = rows.iter().any(|row| row.split('|').nth(1).unwrap().contains(&format!("`{key}`")));
+            assert!(named || section == "fidelity", "the page has no row for {section}.{key}");
+        }
+    }
+}
