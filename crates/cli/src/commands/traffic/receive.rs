@@ -1,0 +1,103 @@
+//! `longwire traffic receive`
+
+use super::stop_flag;
+use crate::{Outcome, outcome};
+use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
+use longwire_report::{Report, Row};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Receive what others send, one sender after the other, until interrupted
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire traffic receive
+  longwire traffic receive --port 7000 --count 1
+  longwire traffic receive --json >> received.jsonl")]
+pub struct Args {
+    /// The address to listen on. Default: every one of this machine.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+
+    /// The TCP port to listen on; packets come to ports that the system chooses.
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+
+    /// End after so many senders.
+    #[arg(long, value_name = "SENDERS")]
+    count: Option<u64>,
+
+    /// Print a line of JSON for each sender.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let server = self.listen()?;
+        outcome::note(&format!("listening on {}; end with Ctrl-C", server.address()?));
+        let stop = stop_flag()?;
+        let mut left = self.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            let Some(session) = server.serve_one(&stop)? else { break };
+            self.tell(&session)?;
+            left -= 1;
+        }
+        Ok(Outcome::Well)
+    }
+
+    fn listen(&self) -> anyhow::Result<Server> {
+        if let Some(address) = self.bind {
+            return Ok(Server::bind(SocketAddr::new(address, self.port))?);
+        }
+        // A machine without IPv6 has the IPv4 addresses only.
+        let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), [0, 0, 0, 0].into()];
+        let both = Server::bind(SocketAddr::new(any[0], self.port));
+        Ok(both.or_else(|_| Server::bind(SocketAddr::new(any[1], self.port)))?)
+    }
+
+    fn tell(&self, session: &Session) -> anyhow::Result<()> {
+        if self.json {
+            return outcome::print(&serde_json::to_string(&report(session))?);
+        }
+        outcome::print(&format!("{}: {}", session.peer, in_words(session)))
+    }
+}
+
+fn report(session: &Session) -> Report {
+    let mut report = Report::new("traffic receive").with("peer", session.peer.to_string());
+    match &session.outcome {
+        Ok(Received::Udp(seen)) => {
+            report.push(Row::new("received", "packets").measured(seen.received));
+            report.push(Row::new("lost", "packets").measured(seen.lost));
+            report.extend(seen.rate_bits_per_second.map(|rate| Row::new("received rate", "bit/s").measured(rate)));
+            report.extend(seen.delay_row());
+        }
+        Ok(Received::Bulk(seen)) => {
+            report.push(Row::new("received", "bytes").measured(seen.bytes));
+            report.extend(seen.goodput_bits_per_second.map(|rate| Row::new("goodput", "bit/s").measured(rate)));
+        }
+        Ok(Received::Requests(answered)) => report.push(Row::new("answered", "requests").measured(*answered)),
+        Err(error) => report.fail(error.to_string()),
+    }
+    report
+}
+
+fn in_words(session: &Session) -> String {
+    let rate = |rate: Option<f64>| match rate {
+        Some(rate) => format!(", {:.3} Mbit/s", rate / 1e6),
+        None => String::new(),
+    };
+    match &session.outcome {
+        Ok(Received::Udp(seen)) => format!(
+            "UDP, {} packets, {} lost{}",
+            seen.received,
+            seen.lost,
+            rate(seen.rate_bits_per_second)
+        ),
+        Ok(Received::Bulk(seen)) => {
+            format!("TCP, {} bytes{}", seen.bytes, rate(seen.goodput_bits_per_second))
+        }
+        Ok(Received::Requests(answered)) => format!("{answered} requests answered"),
+        Err(error) => format!("failed: {error}"),
+    }
+}

@@ -1,0 +1,351 @@
+//! `longwire traffic send`
+
+use super::stop_flag;
+use crate::outcome::print_report;
+use crate::progress::Progress;
+use crate::Outcome;
+use anyhow::{Context, ensure};
+use clap::{Subcommand, ValueEnum};
+use longwire_lab::traffic::bulk::{self, Bulk};
+use longwire_lab::traffic::ping::{self, Ping};
+use longwire_lab::traffic::request::{self, Requests, Transport};
+use longwire_lab::traffic::udp::{self, Pace, UdpStream};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Progress as Step, Receiver, Until};
+use longwire_report::{Report, Row};
+use longwire_units::{Bytes, Nanos, Rate};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Send to a receiver and print what both sides saw
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Udp(Udp),
+    Tcp(Tcp),
+    Request(Request),
+    Ping(Echo),
+}
+
+/// Where to, and how to show the result.
+#[derive(Debug, clap::Args)]
+struct To {
+    /// The receiver: a name or an address.
+    host: String,
+
+    /// The port on which `longwire traffic receive` listens there.
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+
+    /// Take an IPv4 address of the host.
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+
+    /// Take an IPv6 address of the host.
+    #[arg(short = '6', long)]
+    ipv6: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// UDP at a set rate: loss, one-way delay, jitter, order, duplicates
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire traffic send udp 192.0.2.7 --rate 5mbit --for 10s
+  longwire traffic send udp 192.0.2.7 --packets-per-second 1000 --size 100B --count 5000
+  longwire traffic send udp host.example --rate 1gbit --layer ip --json
+
+The rate counts whole Ethernet frames unless --layer says otherwise.")]
+struct Udp {
+    #[command(flatten)]
+    to: To,
+
+    /// How fast: a rate, or "unlimited". Default: 1 Mbit/s.
+    #[arg(long, conflicts_with = "packets_per_second")]
+    rate: Option<Rate>,
+
+    /// How fast, in packets.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets_per_second: Option<u64>,
+
+    /// Payload of each packet: 18 to 65507 bytes.
+    #[arg(long, default_value = "1000 B")]
+    size: Bytes,
+
+    /// Which bytes the rate counts.
+    #[arg(long, value_enum, default_value_t = Counted::Ethernet)]
+    layer: Counted,
+
+    #[command(flatten)]
+    until: HowLong,
+
+    /// How long to wait for stragglers; more than the path's delay.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    wait: Nanos,
+}
+
+/// Bytes that a rate counts.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Counted {
+    /// UDP payload only.
+    Payload,
+    /// IP packets.
+    Ip,
+    /// Ethernet frames with their check sequence.
+    Ethernet,
+    /// Ethernet frames with preamble and gap.
+    Wire,
+}
+
+/// When to stop.
+#[derive(Debug, clap::Args)]
+struct HowLong {
+    /// How long to send. Default: 10 s.
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "count")]
+    time: Option<Nanos>,
+
+    /// How many packets or requests to send.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// As much TCP as the path carries
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire traffic send tcp 192.0.2.7
+  longwire traffic send tcp 192.0.2.7 --parallel 4 --congestion cubic --for 30s
+  longwire traffic send tcp 192.0.2.7 --bytes 100MB --json")]
+struct Tcp {
+    #[command(flatten)]
+    to: To,
+
+    /// How long to send. Default: 10 s.
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "bytes")]
+    time: Option<Nanos>,
+
+    /// How much to send, over all connections.
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<Bytes>,
+
+    /// Connections that share it, 1 to 64.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    parallel: u32,
+
+    /// Congestion control: cubic, reno, bbr … Default: the system's.
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+}
+
+/// Requests and their responses: latency as a program sees it
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire traffic send request 192.0.2.7
+  longwire traffic send request 192.0.2.7 --over udp --request 200B --response 10kB --parallel 8 --for 5s")]
+struct Request {
+    #[command(flatten)]
+    to: To,
+
+    /// What carries them.
+    #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
+    over: Carrier,
+
+    /// Bytes of a request: 18 to 65507.
+    #[arg(long, value_name = "SIZE", default_value = "64 B")]
+    request: Bytes,
+
+    /// Bytes of a response: 18 to 65507.
+    #[arg(long, value_name = "SIZE", default_value = "64 B")]
+    response: Bytes,
+
+    /// How many are under way at a time, 1 to 1024.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    parallel: u32,
+
+    #[command(flatten)]
+    until: HowLong,
+
+    /// When to give a request up; more than the path's round trip.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    timeout: Nanos,
+}
+
+/// What carries requests.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Carrier {
+    /// One connection.
+    Tcp,
+    /// A datagram each.
+    Udp,
+}
+
+/// Round trips of ICMP echoes; the other side needs no receiver
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire traffic send ping 192.0.2.7
+  longwire traffic send ping 192.0.2.7 --count 1000 --interval 1ms --json")]
+struct Echo {
+    #[command(flatten)]
+    to: To,
+
+    /// How many requests.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    count: u32,
+
+    /// From one request to the next, 10 us to 60 s; they overlap if it is less than the round trip.
+    #[arg(long, value_name = "TIME", default_value = "100 ms")]
+    interval: Nanos,
+
+    /// Bytes after the echo header: 18 to 65507.
+    #[arg(long, default_value = "56 B")]
+    size: Bytes,
+
+    /// How long to wait for replies after the last request.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    timeout: Nanos,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        match self.what {
+            What::Udp(udp) => udp.run(),
+            What::Tcp(tcp) => tcp.run(),
+            What::Request(request) => request.run(),
+            What::Ping(echo) => echo.run(),
+        }
+    }
+}
+
+impl Udp {
+    fn run(self) -> anyhow::Result<Outcome> {
+        let pace = match (self.rate, self.packets_per_second) {
+            (_, Some(packets)) => Pace::PacketsPerSecond(packets),
+            (Some(Rate::UNLIMITED), _) => Pace::Unlimited,
+            (rate, None) => {
+                let rate = rate.unwrap_or(Rate(1_000_000));
+                ensure!(rate != Rate::STALLED, "--rate: nothing is sent at {rate}; give a rate above 0");
+                Pace::BitsPerSecond(rate.0)
+            }
+        };
+        let layer = match self.layer {
+            Counted::Payload => Layer::Payload,
+            Counted::Ip => Layer::Ip,
+            Counted::Ethernet => Layer::Ethernet,
+            Counted::Wire => Layer::Wire,
+        };
+        let until = self.until.get();
+        let stream = UdpStream { pace, layer, payload: size(self.size), until, quiet_ns: self.wait.0 };
+        self.to.measure("udp", until, |receiver, step| Ok(udp::send(receiver, &stream, step)?.rows()))
+    }
+}
+
+impl Tcp {
+    fn run(self) -> anyhow::Result<Outcome> {
+        let until = match self.bytes {
+            Some(bytes) => Until::Count(bytes.0),
+            None => for_time(self.time),
+        };
+        let bulk = Bulk { streams: self.parallel, congestion: self.congestion.clone(), ..Bulk::new(until) };
+        self.to.measure("tcp", until, |receiver, step| Ok(bulk::send(receiver, &bulk, step)?.rows()))
+    }
+}
+
+impl Request {
+    fn run(self) -> anyhow::Result<Outcome> {
+        let transport = match self.over {
+            Carrier::Tcp => Transport::Tcp,
+            Carrier::Udp => Transport::Udp,
+        };
+        let until = self.until.get();
+        let requests = Requests {
+            request: size(self.request),
+            response: size(self.response),
+            outstanding: self.parallel,
+            timeout_ns: self.timeout.0,
+            ..Requests::new(transport, until)
+        };
+        self.to.measure("request", until, |receiver, step| Ok(request::send(receiver, &requests, step)?.rows()))
+    }
+}
+
+impl Echo {
+    fn run(self) -> anyhow::Result<Outcome> {
+        let until = Until::DurationNs(self.interval.0.saturating_mul(u64::from(self.count)));
+        let ping = |target| Ping {
+            target,
+            count: self.count,
+            interval_ns: self.interval.0,
+            payload: size(self.size),
+            timeout_ns: self.timeout.0,
+        };
+        self.to.measure("ping", until, |receiver, step| {
+            Ok(ping::ping(&ping(receiver.address.ip()), step)?.rows())
+        })
+    }
+}
+
+impl HowLong {
+    fn get(&self) -> Until {
+        self.count.map_or_else(|| for_time(self.time), Until::Count)
+    }
+}
+
+impl To {
+    /// Finds the host, measures, and prints the rows.
+    fn measure(
+        &self,
+        what: &str,
+        until: Until,
+        send: impl FnOnce(&Receiver, OnProgress<'_>) -> anyhow::Result<Vec<Row>>,
+    ) -> anyhow::Result<Outcome> {
+        let receiver = Receiver::at(self.address()?);
+        let stop = stop_flag()?;
+        let expected = match until {
+            Until::DurationNs(time) => Some(Duration::from_nanos(time)),
+            Until::Count(_) => None,
+        };
+        let progress = Progress::start(format!("{what} to {}", receiver.address.ip()), expected);
+        let mut step = |_: Step| {
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let rows = send(&receiver, &mut step);
+        drop(progress);
+        let mut report = Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
+        report.extend(rows?);
+        print_report(&report, self.json)
+    }
+
+    fn address(&self) -> anyhow::Result<SocketAddr> {
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found: Vec<_> = found
+            .with_context(|| format!("can't find the host \"{}\"; give its address, or check the name", self.host))?
+            .collect();
+        let wanted = |a: &&SocketAddr| (!self.ipv4 || a.is_ipv4()) && (!self.ipv6 || a.is_ipv6());
+        let family = if self.ipv6 { "IPv6" } else { "IPv4" };
+        found
+            .iter()
+            .find(wanted)
+            .copied()
+            .with_context(|| format!("the host \"{}\" has no {family} address; leave -4 and -6 out", self.host))
+    }
+}
+
+fn for_time(time: Option<Nanos>) -> Until {
+    Until::DurationNs(time.unwrap_or(Nanos::from_secs(10)).0)
+}
+
+/// A size as a length; what is too large for one is out of every range.
+fn size(bytes: Bytes) -> usize {
+    usize::try_from(bytes.0).unwrap_or(usize::MAX)
+}
