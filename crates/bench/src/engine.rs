@@ -50,9 +50,8 @@ pub struct Outcome {
 /// If there is not the memory.
 pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let before = resident_bytes();
-    let pairs: Vec<_> = (0..case.links)
-        .map(|n| (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n)))
-        .collect();
+    let pairs: Vec<_> =
+        (0..case.links).map(|n| (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n))).collect();
     let mut links = Links::with_capacity(case.links as usize, 1, Nanos::from_micros(10));
     let mut paths = Paths::default();
     let rules: Vec<_> = pairs
@@ -78,7 +77,8 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
         macs: (SINK, SOURCE),
     };
     // The sink sends one packet, so that the bridge knows where it is.
-    let greeting = BlastPlan { count: 1, macs: (SOURCE, SINK), ..BlastPlan::sink() };
+    let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+    let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
     let worker = WorkerSetup {
         cpu: Some(0),
@@ -108,9 +108,7 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let (first, from) = remote.flow().map(counted).unwrap_or_default();
     std::thread::sleep(case.time);
     let (second, to) = remote.flow().map(counted).unwrap_or_default();
-    let wheel = resident_bytes();
     let report = run.stop();
-    let _ = wheel;
     Ok(Outcome {
         packets_per_second: (second - first) / (to - from),
         bytes_per_link: own / f64::from(case.links),

@@ -194,9 +194,10 @@ impl Worker {
         taken
     }
 
-    /// Arrivals first, a batch's links fetched ahead; then each link that is due, for the whole step.
+    /// Arrivals first, then each link that is due, for the whole step; what is needed is fetched ahead.
     fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
         const AHEAD: usize = 8;
+        const DUE: usize = 32;
         for &handle in ready.iter().take(AHEAD) {
             self.prefetch(handle);
         }
@@ -206,8 +207,21 @@ impl Worker {
             }
             self.enter(handle);
         }
-        while let Some(entry) = self.wheel.pop(now) {
-            self.turn(entry.link, now);
+        loop {
+            let mut due = [0; DUE];
+            let mut count = 0;
+            while count < DUE
+                && let Some(entry) = self.wheel.pop(now)
+            {
+                self.links.prefetch(entry.link);
+                due[count] = entry.link;
+                count += 1;
+            }
+            due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
+            due[..count].iter().for_each(|&link| self.turn(link, now));
+            if count < DUE {
+                return;
+            }
         }
     }
 

@@ -175,6 +175,12 @@ impl Link {
         self.release(pool, until, out);
     }
 
+    /// The packet that leaves next, as far as is known.
+    #[inline]
+    pub(crate) fn first_to_leave(&self) -> Option<Handle> {
+        self.line.first().or_else(|| (!self.sending.is_none()).then_some(self.sending))
+    }
+
     /// When the link wants to be looked at next.
     #[inline]
     pub(crate) fn deadline(&mut self) -> Nanos {

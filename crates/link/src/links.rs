@@ -11,7 +11,7 @@ use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
 use longwire_block::{Dice, Spec, Values};
-use longwire_packet::{Handle, Pool, prefetch};
+use longwire_packet::{Handle, Pool, huge_vec, prefetch};
 use longwire_units::Nanos;
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Links {
     /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
     /// each other stay together.
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
-        Self { links: Vec::with_capacity(capacity), seed, spread }
+        Self { links: huge_vec(capacity), seed, spread }
     }
 
     /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
@@ -106,6 +106,14 @@ impl Links {
             prefetch(&link.sending);
             prefetch(&link.counters);
             prefetch(&link.place);
+        }
+    }
+
+    /// Reads the packet that leaves `link` next into the cache; the link itself should be there by now.
+    #[inline]
+    pub fn prefetch_first(&self, pool: &Pool, link: u32) {
+        if let Some(handle) = self.links[link as usize].first_to_leave() {
+            pool.prefetch(handle);
         }
     }
 

@@ -10,4 +10,4 @@ mod pool;
 
 pub use batch::{BATCH, Batch};
 pub use meta::{Checksum, Gso, Meta};
-pub use pool::{Handle, MAX_FRAME, Pool, PoolError, prefetch};
+pub use pool::{Handle, MAX_FRAME, Pool, PoolError, huge_vec, prefetch};

@@ -101,7 +101,7 @@ impl Pool {
         let lines = pages as usize * PAGE_LINES as usize;
         let mut arena =
             bytemuck::allocation::try_zeroed_slice_box::<Line>(lines).map_err(|()| PoolError { bytes })?;
-        advise_huge(&mut arena);
+        advise_huge(arena.as_ptr().cast(), size_of_val(&*arena));
         for line in arena.iter_mut().step_by(4096 / LINE) {
             // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
             line.0[0] = std::hint::black_box(0);
@@ -355,17 +355,26 @@ pub fn prefetch<T>(target: &T) {
     let _ = target;
 }
 
-/// Asks for huge pages: without them a million links' packets miss the TLB at every step.
+/// Asks for huge pages for `bytes` of memory from `start` on: without them a million links and their packets miss
+/// the TLB at every step. A hint without effect on results.
 #[allow(unsafe_code)]
-fn advise_huge(arena: &mut [Line]) {
-    let start = arena.as_mut_ptr().addr().next_multiple_of(1 << 21);
-    let end = (arena.as_ptr().addr() + size_of_val(arena)) & !((1 << 21) - 1);
-    if start < end {
-        let at = arena.as_mut_ptr().with_addr(start);
-        // SAFETY: the range lies inside the arena, which we own; MADV_HUGEPAGE changes no contents. A refusal
-        // costs speed only, so its result is not looked at.
-        unsafe { libc::madvise(at.cast(), end - start, libc::MADV_HUGEPAGE) };
+fn advise_huge(start: *const u8, bytes: usize) {
+    const HUGE: usize = 1 << 21;
+    let first = start.addr().next_multiple_of(HUGE);
+    let end = (start.addr() + bytes) & !(HUGE - 1);
+    if first < end {
+        let at = start.cast_mut().with_addr(first);
+        // SAFETY: the range lies inside an allocation that the caller owns; MADV_HUGEPAGE changes no contents. A
+        // refusal costs speed only, so its result is not looked at.
+        unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
     }
+}
+
+/// A vector with room for `capacity` values, on huge pages where the system has them.
+pub fn huge_vec<T>(capacity: usize) -> Vec<T> {
+    let memory: Vec<T> = Vec::with_capacity(capacity);
+    advise_huge(memory.as_ptr().cast(), memory.capacity() * size_of::<T>());
+    memory
 }
 
 #[inline]

@@ -1,11 +1,11 @@
 //! A hash table that is filled once: open addressing, three quarters full, no more memory than that.
 
-use longwire_packet::prefetch;
+use longwire_packet::{huge_vec, prefetch};
 
 /// From keys to 32-bit values.
 #[derive(Debug)]
 pub(super) struct Table<K> {
-    slots: Box<[(K, u32)]>,
+    slots: Vec<(K, u32)>,
     entries: usize,
 }
 
@@ -39,7 +39,8 @@ impl<K: Key> Table<K> {
     /// A table of `entries` pairs. Of equal keys the first stays.
     pub(super) fn new(entries: usize, pairs: impl Iterator<Item = (K, u32)>) -> Self {
         let slots = if entries == 0 { 0 } else { entries + entries / 3 + 1 };
-        let mut table = Self { slots: vec![(K::default(), VACANT); slots].into(), entries };
+        let mut table = Self { slots: huge_vec(slots), entries };
+        table.slots.resize(slots, (K::default(), VACANT));
         for (key, value) in pairs {
             let slot = table.slot_for(key);
             if table.slots[slot].1 == VACANT {
