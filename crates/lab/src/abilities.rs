@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd;
 use serde::Serialize;
 
 use crate::firewall;
+use crate::links::{Links, VethEnd};
 use crate::namespace::{check, on_a_thread};
-use crate::netlink::{Netlink, VethEnd};
 use crate::user_namespace::refused;
 
 /// Whether something can be done, and why or why not, in words.
@@ -42,7 +42,7 @@ pub struct Abilities {
     pub user_namespaces: Ability,
     /// Making TAP devices in a network namespace, as things are.
     pub tap: Ability,
-    /// Translating addresses, for `exec` to this machine's network.
+    /// Translating addresses with the kernel's nf_tables, for `exec` to this machine's network.
     pub nft: Ability,
 }
 
@@ -65,7 +65,7 @@ pub fn abilities() -> Abilities {
 }
 
 /// Runs `f` in a network namespace that ends with it.
-fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
     on_a_thread(|| {
         // SAFETY: no pointers; changes this thread only, which ends with the closure.
         check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
@@ -76,8 +76,8 @@ fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::
 fn try_namespaces() -> Result<&'static str, String> {
     in_a_new_namespace(|| Ok(()))
         .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?;
-    let end = |name| VethEnd { name, mac: None, mtu: 1500, namespace: None };
-    in_a_new_namespace(|| Netlink::open()?.create_veth(&end("a"), &end("b")))
+    let end = |name| VethEnd { name, group: 0, mac: None, mtu: 1500, namespace: None };
+    in_a_new_namespace(|| Links::open()?.create_veth(&end("a"), &end("b")))
         .map_err(|e| format!("a veth pair can't be made: {e}; the kernel's module `veth` may be missing"))?;
     Ok("a namespace and a veth pair were made")
 }
@@ -131,7 +131,9 @@ fn try_tap() -> Result<&'static str, String> {
 fn try_nft() -> Result<&'static str, String> {
     in_a_new_namespace(|| Ok(firewall::probe()))
         .map_err(|e| format!("not tried, as a network namespace can't be made: {e}"))?
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| {
+            format!("the kernel refuses a table: {e}; its module `nf_tables` or `nft_masq` may be missing")
+        })?;
     Ok("a table was made")
 }
 

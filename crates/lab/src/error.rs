@@ -83,26 +83,6 @@ pub enum LabError {
         "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"
     )]
     NoFreeNetwork,
-    /// A program that is needed isn't installed.
-    #[error("the program `{program}` is needed {purpose}: {mend}")]
-    MissingProgram {
-        /// The program.
-        program: &'static str,
-        /// What for.
-        purpose: &'static str,
-        /// How to get it.
-        mend: &'static str,
-    },
-    /// A program that was run reported a failure.
-    #[error("`{program}` failed {purpose}: {output}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// What it was run for.
-        purpose: &'static str,
-        /// What it wrote on its error output.
-        output: String,
-    },
     /// A user namespace can't be entered.
     #[error("no user namespace: {reason}")]
     UserNamespace {

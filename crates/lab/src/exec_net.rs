@@ -8,9 +8,9 @@ use std::process::Command;
 
 use crate::host::{HostState, INTERFACE};
 use crate::lab::{check_instance, new_state};
+use crate::links::{Links, interface_index};
 use crate::machine::{self, Forwarding};
 use crate::namespace::Namespace;
-use crate::netlink::{Netlink, interface_index};
 use crate::relay::Relay;
 use crate::resolver::{self, Resolver};
 use crate::state::{Guard, State, folder_of, write_whole};
@@ -60,7 +60,7 @@ impl ExecNet {
     /// [`ExecNet::adopt`].
     ///
     /// # Errors
-    /// When no network is free, `nft` isn't installed, or the kernel refuses; nothing is left behind.
+    /// When no network is free, or the kernel refuses; nothing is left behind.
     pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self, LabError> {
         check_instance(instance)?;
         let guard = Guard::acquire()?;
@@ -210,8 +210,8 @@ const RANGES: [(Ipv4Addr, u8); 3] =
 
 /// A network of four addresses that no route of this namespace leads to and no other run has taken.
 fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
-    let mut used = Netlink::open()
-        .and_then(|mut netlink| netlink.route_destinations())
+    let mut used = Links::open()
+        .and_then(|mut links| links.route_destinations())
         .map_err(LabError::system("listing this machine's routes"))?;
     // Routes to half the Internet and more stand for a default route, as tunnels set them.
     used.retain(|route| route.prefix() > 1);

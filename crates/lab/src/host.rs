@@ -11,8 +11,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::links::{LinkChange, Links, interface_index};
 use crate::namespace::{check, enter};
-use crate::netlink::{LinkChange, Netlink, interface_index};
 use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
@@ -213,7 +213,7 @@ impl Host {
         let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
         self.run(|| {
             let name = &self.state.interface;
-            let mut netlink = Netlink::open().map_err(doing("opening a netlink socket".to_owned()))?;
+            let mut links = Links::open().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
             if self.state.namespace.is_none() {
                 quiet::without_ipv6_on(name);
@@ -222,16 +222,12 @@ impl Host {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }
             let change = LinkChange { mac: spec.mac, mtu: Some(spec.mtu), up: true, ..LinkChange::default() };
-            netlink.change_link(index, &change).map_err(doing(format!("bringing {name} up")))?;
+            links.change_link(index, &change).map_err(doing(format!("bringing {name} up")))?;
             for address in &spec.addresses {
-                netlink
-                    .add_address(index, *address)
-                    .map_err(doing(format!("giving it address {address}")))?;
+                links.add_address(index, *address).map_err(doing(format!("giving it address {address}")))?;
             }
             for route in spec.all_routes() {
-                netlink
-                    .add_route(index, route)
-                    .map_err(doing(format!("adding the route to {}", route.to)))?;
+                links.add_route(index, route).map_err(doing(format!("adding the route to {}", route.to)))?;
             }
             Ok(())
         })?

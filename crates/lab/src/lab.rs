@@ -5,13 +5,16 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use crate::host::{HostState, INTERFACE, check_name};
+use crate::links::{LinkChange, Links, VethEnd, interface_index};
 use crate::machine;
 use crate::namespace::Namespace;
-use crate::netlink::{LinkChange, Netlink, VethEnd, interface_index};
 use crate::processes;
 use crate::quiet;
 use crate::state::{Guard, Owner, State, folder_of, write_whole};
 use crate::{Host, HostSpec, LabError, Mac, Wiring};
+
+/// The group of the engine's ends in the core namespace, where nobody else gives numbers.
+const PORTS: u32 = 1;
 
 /// What stands in every host's `/etc/hosts` before the lab's own names.
 const LOCAL_NAMES: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
@@ -145,14 +148,14 @@ impl Lab {
         let host = self.host(host)?;
         let doing = || LabError::system(format!("moving interface {interface} into host {}", host.name()));
         self.in_core(|| {
-            let mut netlink = Netlink::open()?;
+            let mut links = Links::open()?;
             let index = interface_index(interface)?;
             let to = LinkChange {
                 name: Some(host.interface()),
                 namespace: Some(host.namespace().as_fd()),
                 ..LinkChange::default()
             };
-            netlink.change_link(index, &to)
+            links.change_link(index, &to)
         })?
         .map_err(doing())?;
         host.configure()
@@ -312,26 +315,27 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
 
 pub(crate) fn loopback_up() -> Result<(), LabError> {
     let up = LinkChange { up: true, ..LinkChange::default() };
-    Netlink::open()
-        .and_then(|mut netlink| netlink.change_link(interface_index("lo")?, &up))
+    Links::open()
+        .and_then(|mut links| links.change_link(interface_index("lo")?, &up))
         .map_err(LabError::system("bringing the loopback up"))
 }
 
 /// Makes a veth pair with one end in the core and one in the host.
 fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     let spec = host.spec();
-    let outer = VethEnd { name: port, mac: None, mtu: spec.mtu, namespace: None };
+    let outer = VethEnd { name: port, group: PORTS, mac: None, mtu: spec.mtu, namespace: None };
     let inner = VethEnd {
         name: host.interface(),
+        group: 0,
         mac: spec.mac,
         mtu: spec.mtu,
         namespace: Some(host.namespace().as_fd()),
     };
     core.run(|| {
-        let mut netlink = Netlink::open()?;
-        netlink.create_veth(&outer, &inner)?;
+        let mut links = Links::open()?;
+        links.create_veth(&outer, &inner)?;
         let up = LinkChange { up: true, ..LinkChange::default() };
-        netlink.change_link(interface_index(port)?, &up)
+        links.change_link(interface_index(port)?, &up)
     })?
     .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
 }
@@ -385,17 +389,7 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
 /// has sockets in it.
 fn delete_ports(state: &State) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
-    let delete = |port: &str| match interface_index(port) {
-        Ok(index) => Netlink::open()?.delete_link(index),
-        Err(_) => Ok(()),
-    };
-    let entered = core.run(|| {
-        let mut result = Ok(());
-        for port in state.hosts.iter().filter_map(|h| h.port.as_deref()) {
-            result = result.and(delete(port));
-        }
-        result
-    });
+    let entered = core.run(|| Links::open()?.delete_group(PORTS));
     match entered {
         Ok(result) => result.map_err(LabError::system("removing veth pairs")),
         // A run that died between making the name and binding it left an ordinary file: nothing to enter.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::links::{Links, interface_index};
 use crate::namespace::{NAMES, Namespace, NamespaceId};
-use crate::netlink::{Netlink, interface_index};
 use crate::state::{Guard, ROOT, write_whole};
 use crate::{Cidr, LabError, firewall};
 
@@ -66,8 +66,8 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
 /// The name is this run's while its state stands, so an interface of this name is, too.
 fn delete_link(name: &str) -> Result<(), LabError> {
     let Ok(index) = interface_index(name) else { return Ok(()) };
-    Netlink::open()
-        .and_then(|mut netlink| netlink.delete_link(index))
+    Links::open()
+        .and_then(|mut links| links.delete_link(index))
         .map_err(LabError::system(format!("removing interface {name}")))
 }
 

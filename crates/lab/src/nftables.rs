@@ -1,0 +1,369 @@
+//! The kernel's packet filter, nf_tables, over netlink: tables, chains and the few kinds of rules a lab needs
+//! (linux/netfilter/nf_tables.h). Numbers in its messages are big-endian.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use crate::netlink::{Message, Socket, attributes};
+
+const SUBSYSTEM: u16 = 10;
+const BATCH_BEGIN: u16 = 16;
+const BATCH_END: u16 = 17;
+
+const NEW_TABLE: u16 = 0;
+const DELETE_TABLE: u16 = 2;
+const NEW_CHAIN: u16 = 3;
+const GET_CHAIN: u16 = 4;
+const NEW_RULE: u16 = 6;
+const GET_RULE: u16 = 7;
+const DELETE_RULE: u16 = 8;
+
+const TABLE_NAME: u16 = 1;
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_TYPE: u16 = 7;
+const HOOK_NUMBER: u16 = 1;
+const HOOK_PRIORITY: u16 = 2;
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const RULE_HANDLE: u16 = 3;
+const RULE_EXPRESSIONS: u16 = 4;
+const RULE_USER_DATA: u16 = 7;
+const LIST_ELEMENT: u16 = 1;
+const EXPRESSION_NAME: u16 = 1;
+const EXPRESSION_DATA: u16 = 2;
+const DATA_VALUE: u16 = 1;
+const DATA_VERDICT: u16 = 2;
+const VERDICT_CODE: u16 = 1;
+
+const REGISTER: u32 = 1;
+const VERDICT_REGISTER: u32 = 0;
+const EQUAL: u32 = 0;
+const NOT_EQUAL: u32 = 1;
+
+/// `NFPROTO_IPV4`.
+pub const IPV4: u8 = 2;
+/// `NFPROTO_INET`: both families.
+pub const INET: u8 = 1;
+
+/// Places at which chains see packets, with the kernel's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    Input = 1,
+    Forward = 2,
+    PostRouting = 4,
+}
+
+/// A chain of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    pub family: u8,
+    pub table: String,
+    pub name: String,
+    /// `filter`, `nat` or `route`.
+    pub kind: String,
+    /// The kernel's number of the place it is called from; `None` for one called by other chains only.
+    pub hook: Option<u32>,
+}
+
+/// Runs requests together: all take effect, or none.
+pub fn apply(requests: Vec<Message>) -> io::Result<()> {
+    let mark = |kind| {
+        let mut m = Message::new(kind, 0);
+        m.bytes(&[0, 0]);
+        m.bytes(&SUBSYSTEM.to_be_bytes());
+        m
+    };
+    Socket::open(libc::NETLINK_NETFILTER)?.batch(mark(BATCH_BEGIN), requests, mark(BATCH_END))
+}
+
+/// Makes a table, or keeps the one of this name.
+pub fn new_table(name: &str) -> Message {
+    let mut m = request(NEW_TABLE, IPV4, libc::NLM_F_CREATE);
+    m.string(TABLE_NAME, name);
+    m
+}
+
+/// Removes a table with all that is in it.
+pub fn delete_table(name: &str) -> Message {
+    let mut m = request(DELETE_TABLE, IPV4, 0);
+    m.string(TABLE_NAME, name);
+    m
+}
+
+/// Makes a chain that translates source addresses.
+pub fn new_nat_chain(table: &str, name: &str) -> Message {
+    // Where source translation belongs among other chains: NF_IP_PRI_NAT_SRC.
+    const PRIORITY: u32 = 100;
+    let mut m = request(NEW_CHAIN, IPV4, libc::NLM_F_CREATE);
+    m.string(CHAIN_TABLE, table);
+    m.string(CHAIN_NAME, name);
+    m.nested(CHAIN_HOOK, |m| {
+        number(m, HOOK_NUMBER, Hook::PostRouting as u32);
+        number(m, HOOK_PRIORITY, PRIORITY);
+    });
+    m.string(CHAIN_TYPE, "nat");
+    m
+}
+
+/// Puts a rule at the head of a chain; its comment is shown by `nft list ruleset`.
+pub fn insert_rule(chain: &Chain, rule: &Rule, comment: &str) -> Message {
+    let mut m = request(NEW_RULE, chain.family, libc::NLM_F_CREATE);
+    m.string(RULE_TABLE, &chain.table);
+    m.string(RULE_CHAIN, &chain.name);
+    m.attribute(RULE_USER_DATA, &user_data(comment));
+    m.nested(RULE_EXPRESSIONS, |m| m.bytes(&rule.expressions));
+    m
+}
+
+/// Removes a rule.
+pub fn delete_rule(chain: &Chain, handle: u64) -> Message {
+    let mut m = request(DELETE_RULE, chain.family, 0);
+    m.string(RULE_TABLE, &chain.table);
+    m.string(RULE_CHAIN, &chain.name);
+    m.attribute(RULE_HANDLE, &handle.to_be_bytes());
+    m
+}
+
+/// Every chain of every table.
+pub fn chains() -> io::Result<Vec<Chain>> {
+    let mut found = Vec::new();
+    let listing = request(GET_CHAIN, libc::AF_UNSPEC as u8, 0);
+    Socket::open(libc::NETLINK_NETFILTER)?.dump(listing, |_, body| found.extend(read_chain(body)))?;
+    Ok(found)
+}
+
+/// The handles of a chain's rules that have this comment.
+pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> {
+    let mut listing = request(GET_RULE, chain.family, 0);
+    listing.string(RULE_TABLE, &chain.table);
+    listing.string(RULE_CHAIN, &chain.name);
+    let wanted = user_data(comment);
+    let mut found = Vec::new();
+    Socket::open(libc::NETLINK_NETFILTER)?.dump(listing, |_, body| {
+        let Some(body) = body.get(4..) else { return };
+        let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
+        // Older kernels don't pick by chain themselves.
+        let here = text(value(RULE_CHAIN)) == Some(chain.name.clone())
+            && text(value(RULE_TABLE)) == Some(chain.table.clone());
+        let handle = value(RULE_HANDLE).and_then(|v| Some(u64::from_be_bytes(v.try_into().ok()?)));
+        if here && value(RULE_USER_DATA) == Some(&wanted) {
+            found.extend(handle);
+        }
+    })?;
+    Ok(found)
+}
+
+/// What a rule looks at and does, as a list of the kernel's expressions.
+#[derive(Default)]
+pub struct Rule {
+    expressions: Vec<u8>,
+}
+
+impl Rule {
+    /// Goes on for packets that came in by an interface.
+    pub fn came_by(self, interface: &str) -> Self {
+        const META_IIFNAME: u32 = 6;
+        self.meta(META_IIFNAME).compare(EQUAL, &padded(interface))
+    }
+
+    /// Goes on for packets that go out by an interface.
+    pub fn goes_by(self, interface: &str) -> Self {
+        const META_OIFNAME: u32 = 7;
+        self.meta(META_OIFNAME).compare(EQUAL, &padded(interface))
+    }
+
+    /// Goes on for packets that go out by any other interface.
+    pub fn goes_not_by(self, interface: &str) -> Self {
+        const META_OIFNAME: u32 = 7;
+        self.meta(META_OIFNAME).compare(NOT_EQUAL, &padded(interface))
+    }
+
+    /// Goes on for IPv4 packets from a network.
+    pub fn sent_from(self, network: Ipv4Addr, prefix: u8) -> Self {
+        const NETWORK_HEADER: u32 = 1;
+        const SOURCE_OFFSET: u32 = 12;
+        let loaded = self.expression("payload", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, NETWORK_HEADER);
+            number(m, 3, SOURCE_OFFSET);
+            number(m, 4, 4);
+        });
+        let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+        loaded.mask(mask.to_be_bytes()).compare(EQUAL, &(u32::from(network) & mask).to_be_bytes())
+    }
+
+    /// Goes on for packets of connections that have been seen in both directions, and what belongs to them.
+    pub fn answers(self) -> Self {
+        const CT_STATE: u32 = 0;
+        // NF_CT_STATE_BIT of IP_CT_ESTABLISHED and IP_CT_RELATED, in the machine's own byte order.
+        const ESTABLISHED_OR_RELATED: u32 = 1 << 1 | 1 << 2;
+        let loaded = self.expression("ct", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, CT_STATE);
+        });
+        loaded.mask(ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
+    }
+
+    /// Lets the packet pass this chain.
+    pub fn accept(self) -> Self {
+        const NF_ACCEPT: u32 = 1;
+        self.expression("immediate", |m| {
+            number(m, 1, VERDICT_REGISTER);
+            m.nested(2, |m| m.nested(DATA_VERDICT, |m| number(m, VERDICT_CODE, NF_ACCEPT)));
+        })
+    }
+
+    /// Gives the packet the source address of the interface it goes out by.
+    pub fn masquerade(self) -> Self {
+        self.expression("masq", |_| {})
+    }
+
+    fn meta(self, key: u32) -> Self {
+        self.expression("meta", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, key);
+        })
+    }
+
+    fn mask(self, mask: [u8; 4]) -> Self {
+        self.expression("bitwise", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, REGISTER);
+            number(m, 3, 4);
+            m.nested(4, |m| m.attribute(DATA_VALUE, &mask));
+            m.nested(5, |m| m.attribute(DATA_VALUE, &[0; 4]));
+        })
+    }
+
+    fn compare(self, operator: u32, value: &[u8]) -> Self {
+        self.expression("cmp", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, operator);
+            m.nested(3, |m| m.attribute(DATA_VALUE, value));
+        })
+    }
+
+    fn expression(mut self, name: &str, data: impl FnOnce(&mut Message)) -> Self {
+        let mut m = Message::part();
+        m.nested(LIST_ELEMENT, |m| {
+            m.string(EXPRESSION_NAME, name);
+            m.nested(EXPRESSION_DATA, data);
+        });
+        self.expressions.extend(m.into_bytes());
+        self
+    }
+}
+
+fn request(kind: u16, family: u8, flags: libc::c_int) -> Message {
+    let mut m = Message::new(SUBSYSTEM << 8 | kind, flags);
+    // `struct nfgenmsg`
+    m.bytes(&[family, 0, 0, 0]);
+    m
+}
+
+fn number(m: &mut Message, kind: u16, value: u32) {
+    m.attribute(kind, &value.to_be_bytes());
+}
+
+/// A name as the kernel keeps it: all of IFNAMSIZ is compared, so that no longer name matches.
+fn padded(interface: &str) -> [u8; libc::IFNAMSIZ] {
+    let mut name = [0; libc::IFNAMSIZ];
+    for (to, from) in name.iter_mut().zip(interface.bytes()) {
+        *to = from;
+    }
+    name
+}
+
+/// A comment in the form that the `nft` program reads and writes: type 0, length, text with a closing zero.
+/// Comments are at most 127 bytes long.
+fn user_data(comment: &str) -> Vec<u8> {
+    let mut data = vec![0, comment.len() as u8 + 1];
+    data.extend_from_slice(comment.as_bytes());
+    data.push(0);
+    data
+}
+
+fn read_chain(body: &[u8]) -> Option<Chain> {
+    let family = *body.first()?;
+    let body = body.get(4..)?;
+    let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
+    let hook = value(CHAIN_HOOK).and_then(|hook| {
+        let (_, number) = attributes(hook).find(|(kind, _)| *kind == HOOK_NUMBER)?;
+        Some(u32::from_be_bytes(number.try_into().ok()?))
+    });
+    Some(Chain {
+        family,
+        table: text(value(CHAIN_TABLE))?,
+        name: text(value(CHAIN_NAME))?,
+        kind: text(value(CHAIN_TYPE)).unwrap_or_default(),
+        hook,
+    })
+}
+
+fn text(value: Option<&[u8]>) -> Option<String> {
+    Some(std::str::from_utf8(value?).ok()?.trim_end_matches('\0').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_are_read_whole_or_not_at_all() {
+        let mut m = Message::part();
+        m.bytes(&[IPV4, 0, 0, 0]);
+        m.string(CHAIN_TABLE, "filter");
+        m.string(CHAIN_NAME, "FORWARD");
+        m.nested(CHAIN_HOOK, |m| number(m, HOOK_NUMBER, 2));
+        m.string(CHAIN_TYPE, "filter");
+        let bytes = m.into_bytes();
+        let chain = read_chain(&bytes).unwrap();
+        assert_eq!((chain.family, chain.table.as_str(), chain.name.as_str()), (IPV4, "filter", "FORWARD"));
+        assert_eq!((chain.kind.as_str(), chain.hook), ("filter", Some(Hook::Forward as u32)));
+        for length in 0..bytes.len() {
+            if let Some(cut) = read_chain(&bytes[..length]) {
+                assert_eq!(cut.name, "FORWARD");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        if !crate::abilities().nft.available {
+            println!("skipped what_is_refused_changes_nothing: {}", crate::abilities().nft.reason);
+            return;
+        }
+        let (error, after_error, after) = crate::abilities::in_a_new_namespace(|| {
+            let chain = |name: &str| Chain {
+                family: IPV4,
+                table: "t".to_owned(),
+                name: name.to_owned(),
+                kind: "nat".to_owned(),
+                hook: Some(Hook::PostRouting as u32),
+            };
+            let rule = || Rule::default().goes_by("a").answers().accept();
+            let mut requests = vec![new_table("t"), new_nat_chain("t", "c")];
+            requests.push(insert_rule(&chain("other"), &rule(), "mark"));
+            let error = apply(requests).unwrap_err().raw_os_error();
+            let after_error = chains()?;
+            apply(vec![new_table("t"), new_nat_chain("t", "c"), insert_rule(&chain("c"), &rule(), "mark")])?;
+            assert_eq!(chains()?, [chain("c")]);
+            assert!(rules_with_comment(&chain("c"), "mar")?.is_empty());
+            let handles = rules_with_comment(&chain("c"), "mark")?;
+            apply(handles.iter().map(|h| delete_rule(&chain("c"), *h)).collect())?;
+            Ok((error, after_error, (handles.len(), rules_with_comment(&chain("c"), "mark")?.len())))
+        })
+        .unwrap();
+        assert_eq!(error, Some(libc::ENOENT));
+        assert_eq!(after_error, []);
+        assert_eq!(after, (1, 0));
+    }
+
+    #[test]
+    fn comments_and_names_have_the_kernels_form() {
+        assert_eq!(user_data("ab"), [0, 3, b'a', b'b', 0]);
+        assert_eq!(&padded("lw0")[..4], b"lw0\0");
+    }
+}
