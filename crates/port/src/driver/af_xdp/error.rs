@@ -49,9 +49,9 @@ pub enum AfXdpError {
     },
     /// The other end of a veth pair can't be reached.
     #[error(
-        "interface {name}: the other end of this veth pair is in another network namespace, so its transmit checksums \
-         can't be turned off from here, and frames would come in without; turn them off there (ethtool -K … tx off \
-         tso off txvlan off) and set far-end = \"trusted\", or use af_packet"
+        "interface {name}: the other end of this veth pair is in another network namespace, so its checksum offload can't be \
+         turned off from here, and frames would come in with their checksums open; use driver = \"af_packet\", which \
+         finishes them"
     )]
     FarEnd {
         /// The interface.

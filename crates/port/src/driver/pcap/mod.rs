@@ -107,7 +107,6 @@ impl Port for PcapPort {
             }
             input.advance();
         }
-        self.stats.in_bad = input.report().refused();
         Ok(())
     }
 
@@ -137,7 +136,7 @@ impl Port for PcapPort {
     }
 
     fn stats(&self) -> PortStats {
-        self.stats
+        PortStats { in_bad: self.input_report().refused(), ..self.stats }
     }
 
     fn finish(&mut self) -> Result<(), PortError> {
