@@ -5,8 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod open_ports;
 pub mod outcome;
+pub mod port_files;
 pub mod progress;
+pub mod replay_port;
+pub mod run_report;
+pub mod shown;
+pub mod virtual_run;
 
 pub use outcome::Outcome;
 

@@ -1,6 +1,7 @@
 //! How a command ends: what it prints and the exit status.
 
 use longwire_report::Report;
+use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -65,6 +66,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 pub fn note(text: &str) {
     // Where nobody reads notes there is nobody to tell that they can't be written.
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Says what in a scenario is allowed and yet looks like a mistake.
+pub fn print_notes(plan: &Plan) {
+    plan.notes.iter().for_each(|finding| note(&format!("note: {finding}")));
 }
 
 /// Whether an error is that nobody reads the output any more, as in `longwire … | head`.

@@ -31,6 +31,7 @@ macro_rules! commands {
 
 // In the order in which the help lists them.
 commands! {
+    Run = run,
     Traffic = traffic,
     Schema = schema,
     Blocks = blocks,

@@ -1,0 +1,227 @@
+//! What the demo expects of its link, and when a measurement passes.
+
+use longwire_block::Value;
+use longwire_report::Row;
+use longwire_scenario::Plan;
+
+/// How sure it is that a link that loses what it should passes.
+const COVERAGE: f64 = 0.9999;
+/// Payload of a TCP segment with time stamps on a path of 1500-byte packets, and its Ethernet frame.
+const SEGMENT: (f64, f64) = (1448.0, 1518.0);
+
+/// What the link is configured to do, each way.
+#[derive(Debug, Clone, Copy)]
+pub struct Configured {
+    /// Bits per second.
+    rate: f64,
+    /// Nanoseconds.
+    delay: f64,
+    /// A share.
+    loss: f64,
+}
+
+/// Packets that were sent and that got lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Losses {
+    pub sent: u64,
+    pub lost: u64,
+}
+
+impl Configured {
+    /// Reads the first link of the plan.
+    pub fn of(plan: &Plan) -> Self {
+        let blocks = plan.links.first().map(|_| plan.profile(0).blocks.as_slice()).unwrap_or_default();
+        let value = |key: &str| blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
+        Self {
+            rate: match value("rate") {
+                Some(Value::Rate(rate)) => rate.as_f64(),
+                _ => f64::INFINITY,
+            },
+            delay: match value("delay") {
+                Some(Value::Time(delay)) => delay.0 as f64,
+                _ => 0.0,
+            },
+            loss: match value("loss") {
+                Some(Value::Probability(loss)) => loss.as_f64(),
+                _ => 0.0,
+            },
+        }
+    }
+
+    /// How long a frame of so many bytes, check sequence included, takes from entering the idle link to leaving it.
+    fn one_way_ns(&self, frame: u64) -> f64 {
+        self.delay + frame as f64 * 8e9 / self.rate
+    }
+
+    /// `round trip`: the median, for frames of so many bytes.
+    pub fn round_trip(&self, median_ns: f64, least_ns: f64, frame: u64) -> Row {
+        let expected = 2.0 * self.one_way_ns(frame);
+        delay("round trip", expected, median_ns, least_ns)
+            .note(format!("ping, median: twice the delay, and {frame} bytes sent twice"))
+    }
+
+    /// `one-way delay`: the median, for frames of so many bytes.
+    pub fn one_way_delay(&self, median_ns: f64, least_ns: f64, frame: u64) -> Row {
+        delay("one-way delay", self.one_way_ns(frame), median_ns, least_ns)
+            .note(format!("UDP, a to b, median: the delay, and {frame} bytes sent"))
+    }
+
+    /// `round trip loss`: a ping is lost if either way loses it.
+    pub fn round_trip_loss(&self, losses: Losses) -> Row {
+        loss("round trip loss", 1.0 - (1.0 - self.loss).powi(2), losses)
+    }
+
+    /// `loss`: that of one way.
+    pub fn loss(&self, losses: Losses) -> Row {
+        loss("loss", self.loss, losses)
+    }
+
+    /// `bandwidth`: what arrives of more than the link carries, as Ethernet frames with their check sequence.
+    pub fn bandwidth(&self, measured: Option<f64>, sent: f64) -> Row {
+        let row = Row::new("bandwidth", "bit/s").expected(self.rate).extra("layer", "ethernet");
+        let row = match measured {
+            Some(rate) => row.measured(rate),
+            None => row.note("fewer than two packets arrived"),
+        };
+        row.within_percent(2.0).note(format!(
+            "UDP, a to b, sent at {:.1} Mbit/s: Ethernet frames, from first to last arrival",
+            sent / 1e6
+        ))
+    }
+
+    /// `tcp goodput` under a congestion control that answers each loss, as Reno and CUBIC do, by the law of
+    /// Mathis, Semke, Mahdavi and Ott (1997): payload / round trip · √(3 / (2 loss)).
+    pub fn goodput(&self, measured: Option<f64>, congestion: &str) -> Row {
+        let (payload, frame) = SEGMENT;
+        let most = self.rate * payload / frame;
+        let round_trip = 2.0 * self.delay / 1e9;
+        let law = payload * 8.0 / round_trip * (1.5 / self.loss).sqrt();
+        let expected = law.min(most).round();
+        let row = Row::new("tcp goodput", "bit/s")
+            .expected(expected)
+            .extra("congestion_control", congestion)
+            .extra("layer", "tcp payload")
+            .extra("most", most);
+        let law = format!("expected by the law of Mathis for {:.0} % loss, good to a factor of two", self.loss * 100.0);
+        let link = format!("an empty link would carry {:.2} Mbit/s", most / 1e6);
+        let Some(measured) = measured else {
+            return row.note(format!("congestion control {congestion}; {law}; {link}"));
+        };
+        row.measured(measured.round())
+            .judged((expected / 2.0..=most.min(expected * 2.0)).contains(&measured))
+            .note(format!("TCP, a to b, congestion control {congestion}: {law}; {link}"))
+    }
+}
+
+/// In the median within 2.5 %, and never early.
+fn delay(name: &str, expected: f64, median: f64, least: f64) -> Row {
+    // Clocks are read to the nanosecond, and rounded.
+    const ROUNDING: f64 = 2.0;
+    let row = Row::new(name, "ns").expected(expected.round()).measured(median.round()).extra("least_ns", least);
+    let in_time = (median - expected).abs() <= expected * 0.025;
+    row.judged(in_time && least >= expected - ROUNDING)
+}
+
+fn loss(name: &str, expected: f64, losses: Losses) -> Row {
+    let (fewest, most) = binomial_interval(losses.sent, expected, COVERAGE);
+    let percent = |count: u64| if losses.sent == 0 { 0.0 } else { count as f64 * 100.0 / losses.sent as f64 };
+    Row::new(name, "%")
+        // Beyond these digits is what a sum of powers of two makes of a decimal fraction.
+        .expected((expected * 1e8).round() / 1e6)
+        .measured(percent(losses.lost))
+        .judged(losses.sent > 0 && (fewest..=most).contains(&losses.lost))
+        .extra("sent", losses.sent)
+        .extra("lost", losses.lost)
+        .extra("fewest", fewest)
+        .extra("most", most)
+        .note(format!(
+            "{} of {} lost; {fewest} to {most} are to be expected ({:.2} % to {:.2} %, binomial, {} %)",
+            losses.lost,
+            losses.sent,
+            percent(fewest),
+            percent(most),
+            COVERAGE * 100.0
+        ))
+}
+
+/// The counts that so many draws give of something with this probability, but for a chance of `1 − coverage`, of
+/// which each end has half.
+fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) {
+    if probability <= 0.0 || draws == 0 {
+        return (0, 0);
+    }
+    if probability >= 1.0 {
+        return (draws, draws);
+    }
+    let tail = (1.0 - coverage) / 2.0;
+    let odds = (probability / (1.0 - probability)).ln();
+    // Each term from the one before, as logarithms: the first may be too small for a float.
+    let mut term = draws as f64 * (-probability).ln_1p();
+    let mut sum = 0.0;
+    let mut fewest = None;
+    for count in 0..=draws {
+        sum += term.exp();
+        if fewest.is_none() && sum > tail {
+            fewest = Some(count);
+        }
+        if sum >= 1.0 - tail {
+            return (fewest.unwrap_or(count), count);
+        }
+        term += ((draws - count) as f64 / (count + 1) as f64).ln() + odds;
+    }
+    (fewest.unwrap_or(0), draws)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Configured = Configured { rate: 10e6, delay: 20e6, loss: 0.02 };
+
+    #[test]
+    fn intervals_by_hand() {
+        // Four tosses of a coin: 1, 4, 6, 4, 1 sixteenths.
+        assert_eq!(binomial_interval(4, 0.5, 0.99), (0, 4));
+        assert_eq!(binomial_interval(4, 0.5, 0.8), (1, 3));
+        assert_eq!(binomial_interval(10, 0.0, 0.99), (0, 0));
+        assert_eq!(binomial_interval(10, 1.0, 0.99), (10, 10));
+        assert_eq!(binomial_interval(0, 0.3, 0.99), (0, 0));
+        // 257 ± 3.9 · 15.9 by the normal approximation.
+        let (fewest, most) = binomial_interval(12_842, 0.02, 0.9999);
+        assert!((190..=200).contains(&fewest) && (317..=327).contains(&most), "{fewest} {most}");
+        // Far beyond where the first term is a float.
+        let (fewest, most) = binomial_interval(10_000_000, 0.02, 0.9999);
+        assert!(fewest > 198_000 && most < 202_000 && fewest < 200_000 && most > 200_000, "{fewest} {most}");
+    }
+
+    #[test]
+    fn losses_pass_within_their_interval() {
+        let pass = |lost| LINK.loss(Losses { sent: 10_000, lost }).pass;
+        assert_eq!([0, 130, 200, 270, 400].map(pass), [Some(false), Some(false), Some(true), Some(false), Some(false)]);
+        assert_eq!(LINK.loss(Losses { sent: 0, lost: 0 }).pass, Some(false));
+        let row = LINK.round_trip_loss(Losses { sent: 1000, lost: 40 });
+        assert_eq!((row.expected, row.pass), (Some(3.96.into()), Some(true)));
+    }
+
+    #[test]
+    fn delays_pass_when_near_and_never_early() {
+        // 125 bytes take 100 µs at 10 Mbit/s.
+        let row = |median, least| LINK.one_way_delay(median, least, 125);
+        assert_eq!(row(20.2e6, 20.1e6).expected, Some(20_100_000.0.into()));
+        assert_eq!(row(20.2e6, 20.1e6).pass, Some(true));
+        assert_eq!(row(21e6, 20.1e6).pass, Some(false));
+        assert_eq!(row(20.2e6, 20.0e6).pass, Some(false), "one was early");
+        assert_eq!(LINK.round_trip(40.3e6, 40.2e6, 125).pass, Some(true));
+    }
+
+    #[test]
+    fn goodput_is_what_losses_leave_or_what_the_link_carries() {
+        // 1448 bytes · 8 / 40 ms · √75.
+        let row = LINK.goodput(Some(2.4e6), "cubic");
+        assert_eq!(row.expected, Some(2_508_010.0.into()));
+        assert_eq!((row.pass, LINK.goodput(Some(6e6), "cubic").pass), (Some(true), Some(false)));
+        assert_eq!(LINK.goodput(None, "cubic").pass, None);
+        let clean = Configured { loss: 1e-6, ..LINK };
+        assert_eq!(clean.goodput(Some(9.4e6), "cubic").expected, Some(9_538_867.0.into()));
+    }
+}

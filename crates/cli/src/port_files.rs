@@ -1,0 +1,167 @@
+//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count from.
+
+use anyhow::{Context, bail, ensure};
+use longwire_port::driver::pcap::{Select, first_stamp, interfaces};
+use longwire_scenario::{Attachment, Plan};
+use longwire_units::Nanos;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A port and a file, as given: `PORT=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortFile {
+    /// The port's name, or its host's.
+    pub port: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl FromStr for PortFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((port, file)) if !port.is_empty() && !file.is_empty() => {
+                Ok(Self { port: port.into(), file: file.into() })
+            }
+            _ => Err("write PORT=FILE, such as a=in.pcap".into()),
+        }
+    }
+}
+
+/// The captures of one port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captures {
+    /// Where its frames come from.
+    pub input: Option<PathBuf>,
+    /// Which of the file's interfaces.
+    pub interface: Option<Select>,
+    /// Where frames sent to it go.
+    pub output: Option<PathBuf>,
+}
+
+/// The captures of every port, and what they count from.
+#[derive(Debug, Clone)]
+pub struct PortFiles {
+    /// By the port's place in the plan.
+    pub captures: Vec<Captures>,
+    /// The earliest of all inputs' first stamps (since 1970); none if no input has a frame.
+    pub epoch: Option<Nanos>,
+}
+
+impl PortFiles {
+    /// What the scenario names and what was given, which goes first.
+    ///
+    /// # Errors
+    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file that is
+    /// no capture; one file for two purposes.
+    pub fn new(plan: &Plan, inputs: &[PortFile], outputs: &[PortFile]) -> anyhow::Result<Self> {
+        let mut captures = vec![Captures::default(); plan.ports.len()];
+        for given in inputs {
+            let place = place_of(plan, &given.port)?;
+            let old = captures[place].input.replace(given.file.clone());
+            ensure!(old.is_none(), "port \"{}\" is given two inputs; join them with mergecap", given.port);
+        }
+        for given in outputs {
+            let old = captures[place_of(plan, &given.port)?].output.replace(given.file.clone());
+            ensure!(old.is_none(), "port \"{}\" is given two outputs; give it one", given.port);
+        }
+        for (port, own) in plan.ports.iter().zip(&mut captures) {
+            if let Attachment::Pcap { input, output } = &port.attachment {
+                own.input = own.input.take().or_else(|| input.clone());
+                own.output = own.output.take().or_else(|| output.clone());
+            }
+        }
+        check_sources(plan, &captures)?;
+        check_outputs(&captures)?;
+        let mut epoch = None;
+        for (port, own) in plan.ports.iter().zip(&mut captures) {
+            let Some(input) = &own.input else { continue };
+            own.interface = interface_of(input, &port.name)?;
+            let first = first_stamp(input, own.interface.clone())?;
+            epoch = [epoch, first].into_iter().flatten().min();
+        }
+        Ok(Self { captures, epoch })
+    }
+}
+
+/// A recording of several ports has an interface for each, by its name; other files are one port's whole.
+fn interface_of(file: &Path, port: &str) -> anyhow::Result<Option<Select>> {
+    let names = interfaces(file)?;
+    Ok((names.len() > 1 && names.iter().any(|name| name == port)).then(|| Select::Name(port.into())))
+}
+
+fn place_of(plan: &Plan, name: &str) -> anyhow::Result<usize> {
+    let place = plan.ports.iter().position(|port| &*port.name == name);
+    place.with_context(|| {
+        let names: Vec<_> = plan.ports.iter().map(|port| &*port.name).take(20).collect();
+        format!("{} has no port \"{name}\"; it has {}", plan.file, names.join(", "))
+    })
+}
+
+fn check_sources(plan: &Plan, captures: &[Captures]) -> anyhow::Result<()> {
+    for source in &plan.sources {
+        let place = usize::from(source.in_port);
+        if captures[place].input.is_some() {
+            bail!(
+                "port \"{}\" has an input and the traffic source \"{}\"; take one of them away",
+                plan.ports[place].name,
+                source.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// No file may be written to by two ports, or while it is read.
+fn check_outputs(captures: &[Captures]) -> anyhow::Result<()> {
+    let same = |a: &Path, b: &Path| {
+        let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        full(a) == full(b) && !a.starts_with("/dev")
+    };
+    for (place, own) in captures.iter().enumerate() {
+        let Some(output) = &own.output else { continue };
+        let inputs = captures.iter().filter_map(|other| other.input.as_ref());
+        let outputs = captures[..place].iter().filter_map(|other| other.output.as_ref());
+        if inputs.chain(outputs).any(|other| same(output, other)) {
+            bail!("{} is named twice, once as an output; name another file", output.display());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\nname = \"b\"\n\
+            driver = \"pcap\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
+        longwire_scenario::parse("/tmp/x.toml", text).unwrap()
+    }
+
+    fn given(texts: &[&str]) -> Vec<PortFile> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_given_goes_before_the_scenario() {
+        let files = PortFiles::new(&plan(), &[], &given(&["b=x=y.pcap"])).unwrap();
+        assert_eq!(files.captures[0].output.as_deref(), Some(Path::new("/tmp/own.pcap")));
+        assert_eq!(files.captures[1].output.as_deref(), Some(Path::new("x=y.pcap")));
+        let files = PortFiles::new(&plan(), &[], &given(&["a=z.pcap"])).unwrap();
+        assert_eq!(files.captures[0].output.as_deref(), Some(Path::new("z.pcap")));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |inputs: &[&str], outputs: &[&str]| {
+            PortFiles::new(&plan(), &given(inputs), &given(outputs)).unwrap_err().to_string()
+        };
+        assert!(error(&[], &["c=x"]).contains("no port \"c\"; it has a, b"));
+        assert!(error(&[], &["a=x", "a=y"]).contains("two outputs"));
+        assert!(error(&[], &["a=x", "b=x"]).contains("named twice"));
+        assert!(error(&["a=/nowhere/x.pcap"], &[]).contains("/nowhere/x.pcap"));
+        assert!("a".parse::<PortFile>().is_err() && "=x".parse::<PortFile>().is_err());
+    }
+}

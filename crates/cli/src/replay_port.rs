@@ -1,0 +1,141 @@
+//! A port without an interface: traffic sources, captures in and out, and a sink that measures what arrives.
+
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::pcap::{InputReport, PcapPort};
+use longwire_port::driver::source::{SourcePort, Tally};
+use longwire_units::Nanos;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a capture's port can tell after the run.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureReport {
+    /// What was unusual about the input.
+    pub input: InputReport,
+    /// The engine's time of the last frame that came or went.
+    pub last: Nanos,
+    /// Frames that went out and are missing in the output, because the pool had no room for a copy.
+    pub not_written: u64,
+}
+
+/// What is left of a port that has gone to its worker.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    tally: Tally,
+    capture: Arc<Mutex<CaptureReport>>,
+}
+
+impl Watch {
+    /// What its traffic sources sent, and what arrived.
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What its captures were like; complete once the run has ended.
+    pub fn capture(&self) -> CaptureReport {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The port. Frames come from its capture if that is an input, else from its sources; those that are sent to it are
+/// measured, and written to its capture if that is an output.
+pub struct ReplayPort {
+    source: SourcePort,
+    capture: Option<PcapPort>,
+    reads: bool,
+    writes: bool,
+    report: CaptureReport,
+    shared: Arc<Mutex<CaptureReport>>,
+    one: Batch,
+}
+
+impl ReplayPort {
+    /// A port of these; `reads` and `writes` say whether the capture has an input and an output.
+    pub fn new(source: SourcePort, capture: Option<PcapPort>, reads: bool, writes: bool) -> Self {
+        let (report, shared) = Default::default();
+        Self { source, capture, reads, writes, report, shared, one: Batch::new() }
+    }
+
+    /// What to look at while it is away.
+    pub fn watch(&self) -> Watch {
+        Watch { tally: self.source.tally(), capture: Arc::clone(&self.shared) }
+    }
+
+    /// Writes copies of the packets to the output: it frees what it has written.
+    fn write(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let Some(capture) = self.capture.as_mut().filter(|_| self.writes) else { return Ok(()) };
+        let mut result = Ok(());
+        for &handle in batch.as_slice() {
+            let Some(copy) = pool.duplicate(handle) else {
+                self.report.not_written += u64::from(pool.meta(handle).segments);
+                continue;
+            };
+            self.one.clear();
+            self.one.push(copy);
+            result = capture.transmit(pool, &self.one).and(result);
+        }
+        result
+    }
+}
+
+impl Port for ReplayPort {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn describe(&self) -> String {
+        match &self.capture {
+            Some(capture) => capture.describe(),
+            None => self.source.describe(),
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Source
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.report.last = self.report.last.max(now);
+        match self.capture.as_mut().filter(|_| self.reads) {
+            Some(capture) => capture.receive(pool, now, batch),
+            None => self.source.receive(pool, now, batch),
+        }
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            self.report.last = self.report.last.max(Nanos(meta.leave.max(meta.arrival)));
+        }
+        let written = self.write(pool, batch);
+        self.source.transmit(pool, batch)?;
+        written
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        match self.capture.as_mut().filter(|_| self.reads) {
+            Some(capture) => capture.next_arrival(),
+            None => self.source.next_arrival(),
+        }
+    }
+
+    fn stats(&self) -> PortStats {
+        let own = self.source.stats();
+        let Some(capture) = self.capture.as_ref().map(Port::stats) else { return own };
+        let incoming = if self.reads { capture } else { own };
+        PortStats {
+            out_frames: own.out_frames,
+            out_bytes: own.out_bytes,
+            out_full: capture.out_full + self.report.not_written,
+            out_down: capture.out_down,
+            ..incoming
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), PortError> {
+        let finished = self.capture.as_mut().map_or(Ok(()), Port::finish);
+        self.report.input = self.capture.as_ref().map(PcapPort::input_report).unwrap_or_default();
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.report.clone();
+        finished
+    }
+}
