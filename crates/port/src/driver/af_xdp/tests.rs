@@ -12,14 +12,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs `test` in a network namespace of its own, which ends with its thread and what the thread holds.
 fn in_namespace(test: fn()) {
-    // SAFETY: geteuid takes no pointers.
-    if unsafe { libc::geteuid() } != 0 {
-        return println!("skipped: making a network namespace needs root");
-    }
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare takes no pointers; it changes this thread only.
-        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "{}", io::Error::last_os_error());
-        test();
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
+            test();
+        } else {
+            println!("skipped: no network namespace of its own to be had: {}", io::Error::last_os_error());
+        }
     });
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
