@@ -11,6 +11,7 @@
 
 mod abilities;
 mod address;
+mod attend;
 mod error;
 mod exec_net;
 mod firewall;
@@ -32,6 +33,7 @@ mod user_namespace;
 
 pub use abilities::{Abilities, Ability, abilities};
 pub use address::{Cidr, Mac, Route};
+pub use attend::{Attendant, exit_code};
 pub use error::LabError;
 pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
 pub use host::{Host, HostSpec, Wiring};
