@@ -68,7 +68,7 @@ fn toml_and_keys() {
 }
 
 #[test]
-fn links() {
+fn what_links_are_made_of() {
     let table = [
         (
             "name = \"up\"\nratee = \"1 Mbit/s\"",
@@ -109,8 +109,6 @@ fn links() {
         ),
         ("loss = {}", "4:8", "link", &["needs \"probability\""]),
         ("rate = [1]", "4:8", "link", &["array can't stand here"]),
-        ("between = [\"a\", \"b\"]", "3:1", "link", &["either from and to (simplex), or between (duplex)"]),
-        ("forward = { rate = \"1 Mbit/s\" }", "3:1", "link", &["belong to a duplex link"]),
         (
             "forward = { ratte = \"1 Mbit/s\" }",
             "4:13",
@@ -118,6 +116,28 @@ fn links() {
             &["did you mean \"rate\"?"],
         ),
         ("histogram = 1", "4:13", "link \"a-b\", histogram: ", &["boolean"]),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check_link(snippet, place, field, wanted);
+    }
+}
+
+/// Checks a link from a to b.
+fn check_link(snippet: &str, place: &str, field: &str, wanted: &[&str]) {
+    let ends = if snippet.starts_with("between") { "from = \"a\"" } else { "from = \"a\"\nto = \"b\"" };
+    check(HOSTS, &format!("[[link]]\n{snippet}\n{ends}\n"), place, field, wanted);
+}
+
+#[test]
+fn where_links_lead() {
+    let table = [
+        (
+            "between = [\"a\", \"b\"]",
+            "3:1",
+            "link",
+            &["either from and to (simplex), or between (duplex)"][..],
+        ),
+        ("forward = { rate = \"1 Mbit/s\" }", "3:1", "link", &["belong to a duplex link"]),
         ("first = 3", "4:9", "link", &["no meaning without count"]),
         (
             "name = \"l\"\ncount = 2",
@@ -148,8 +168,7 @@ fn links() {
         ),
     ];
     for (snippet, place, field, wanted) in table {
-        let ends = if snippet.starts_with("between") { "from = \"a\"" } else { "from = \"a\"\nto = \"b\"" };
-        check(HOSTS, &format!("[[link]]\n{snippet}\n{ends}\n"), place, field, wanted);
+        check_link(snippet, place, field, wanted);
     }
     let twice = "[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nname = \"second\"\nfrom = \"a\"\nto = \"b\"";
     check(HOSTS, twice, "7:8", "link \"second\": ", &["\"a-b\" has the same ends", "match"]);

@@ -1,0 +1,275 @@
+//! What plans are made of scenarios: defaults, places, names, routes.
+
+use longwire_block::Value;
+use longwire_scenario::{
+    Attachment, End, EngineSettings, HostDriver, Mapping, Pace, Plan, Routing, Segment, Wait, load, parse,
+};
+use longwire_units::{Bytes, Nanos, Rate};
+use std::path::Path;
+
+fn plan(text: &str) -> Plan {
+    parse("folder/s.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A host for each `(name, bridge)`, on 10.0.0.1 and so on.
+fn hosts(list: &[(&str, &str)]) -> String {
+    let host = |(index, (name, bridge)): (usize, &(&str, &str))| {
+        format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{}/24\"\nbridge = \"{bridge}\"\n", index + 1)
+    };
+    list.iter().enumerate().map(host).collect()
+}
+
+fn bridges(names: &[&str]) -> String {
+    names.iter().map(|name| format!("[[bridge]]\nname = \"{name}\"\n")).collect()
+}
+
+fn names<'p>(plan: &'p Plan, links: &[u32]) -> Vec<&'p str> {
+    links.iter().map(|place| &*plan.links[*place as usize].name).collect()
+}
+
+#[test]
+fn defaults() {
+    let plan =
+        plan("[[host]]\nname = \"a\"\naddress = \"fd00::1/64\"\n[[port]]\nname = \"p\"\ndriver = \"tap\"\n");
+    assert_eq!((plan.seed, plan.routing), (1, Routing::Tree));
+    let pool = Bytes(256 << 20);
+    let engine = EngineSettings {
+        workers: 1,
+        mapping: Mapping::Single,
+        wait: Wait::SleepThenSpin,
+        pool,
+        cpus: vec![],
+        train_spread: Nanos::from_micros(10),
+    };
+    assert_eq!(plan.engine, engine);
+    assert_eq!(
+        (plan.fidelity.within, plan.fidelity.share.to_string()),
+        (Nanos::from_micros(100), "99 %".into())
+    );
+    let host = &plan.hosts[0];
+    assert_eq!(
+        (host.driver, host.mtu, host.port, host.mac.to_string()),
+        (HostDriver::Tap, 1500, 0, "02:4c:57:00:00:00".into())
+    );
+    assert_eq!(plan.ports[1].attachment, Attachment::Tap { interface: "p".into(), queues: 1 });
+    assert_eq!(
+        (&*plan.bridges[0].name, plan.bridges[0].ageing, plan.bridges[0].table),
+        ("bridge", Nanos::from_secs(300), 4096)
+    );
+    assert_eq!(
+        plan.segments,
+        [Segment { bridges: vec![0], ports: vec![0, 1], ageing: Nanos::from_secs(300), table: 4096 }]
+    );
+    assert!(plan.notes[0].what.contains("no link"));
+}
+
+#[test]
+fn settings() {
+    let plan = plan(
+        "seed = 7\n[engine]\nworkers = 2\nwait = \"spin\"\ncpus = [1, 0]\npool = \"1 GiB\"\ntrain-spread = \"0 us\"\n\
+         [[port]]\nname = \"p\"\ndriver = \"pcap\"\ninput = \"in.pcap\"\noutput = \"/tmp/out.pcap\"\n",
+    );
+    assert_eq!((plan.seed, plan.engine.mapping, plan.engine.wait), (7, Mapping::Parallel, Wait::Spin));
+    assert_eq!(
+        (&plan.engine.cpus[..], plan.engine.pool, plan.engine.train_spread),
+        (&[1, 0][..], Bytes(1 << 30), Nanos::ZERO)
+    );
+    let (input, output) = (Some("folder/in.pcap".into()), Some("/tmp/out.pcap".into()));
+    assert_eq!(plan.ports[0].attachment, Attachment::Pcap { input, output });
+}
+
+#[test]
+fn directions_override_what_they_name() {
+    let plan = plan(
+        &(hosts(&[("a", "x"), ("b", "x")])
+            + &bridges(&["x"])
+            + r#"
+        [[link]]
+        between = ["a", "b"]
+        rate = "10 Mbit/s"
+        framing = "ip"
+        delay = "5 ms"
+        histogram = true
+        backward = { rate = "1 Mbit/s", histogram = false }
+    "#),
+    );
+    assert_eq!([&*plan.links[0].name, &*plan.links[1].name], ["a-b", "b-a"]);
+    assert_eq!((plan.links[1].from, plan.links[1].to), (End::Port(1), End::Port(0)));
+    let (forward, backward) = (plan.profile(0), plan.profile(1));
+    assert_eq!((forward.rate(), backward.rate()), (Rate(10_000_000), Rate(1_000_000)));
+    assert_eq!((forward.histogram, backward.histogram), (true, false));
+    for profile in [forward, backward] {
+        assert_eq!(
+            (profile.min_delay, profile.value("delay")),
+            (Nanos::from_millis(5), Some(Value::Time(Nanos::from_millis(5))))
+        );
+        let rate = &profile.blocks.iter().find(|(spec, _)| spec.key == "rate").unwrap().1;
+        assert_eq!(rate.at(1), Value::Choice(1), "framing stands beside rate and goes with it");
+    }
+}
+
+#[test]
+fn ties_go_to_fewer_links_then_to_the_first() {
+    let nodes = hosts(&[("a", "x"), ("b", "z")]) + &bridges(&["x", "y", "z"]);
+    let link = |name: &str, from: &str, to: &str, delay: u32| {
+        format!("[[link]]\nname = \"{name}\"\nbetween = [\"{from}\", \"{to}\"]\ndelay = \"{delay} ms\"\n")
+    };
+    let way = |links: &str| {
+        let plan = plan(&format!("routing = \"shortest-delay\"\n{nodes}{links}"));
+        names(&plan, plan.pair_route(0, 1).unwrap()).join(" ")
+    };
+    let around = link("xy", "x", "y", 5) + &link("yz", "y", "z", 5);
+    assert_eq!(way(&(around.clone() + &link("xz", "x", "z", 11))), "xy.forward yz.forward");
+    assert_eq!(way(&(around.clone() + &link("xz", "x", "z", 10))), "xz.forward");
+    assert_eq!(way(&(around + &link("xz", "x", "z", 10) + &link("second", "x", "z", 10))), "xz.forward");
+}
+
+#[test]
+fn links_chosen_by_addresses_between_bridges_take_the_cables_along() {
+    let plan = plan(
+        &(bridges(&["x", "y"])
+            + r#"
+        [[port]]
+        name = "in"
+        driver = "memory"
+        addresses = ["10.1.0.0/16", "fd01::/64"]
+
+        [[port]]
+        name = "out"
+        driver = "memory"
+        addresses = ["10.2.0.0/16", "fd02::/64"]
+
+        [[link]]
+        name = "cable"
+        from = "in"
+        to = "x"
+
+        [[link]]
+        name = "back"
+        from = "out"
+        to = "y"
+
+        [[link]]
+        name = "trunk{n}"
+        count = 2
+        between = ["x", "y"]
+        match = [
+            { source = "{10.1.0.0 + n}", destination = "10.2.0.1" },
+            { source = "fd01::{n}", destination = "fd02::1" },
+        ]
+    "#),
+    );
+    let found: Vec<_> = plan
+        .address_rules
+        .iter()
+        .map(|rule| {
+            format!(
+                "{}>{}: {}",
+                rule.source,
+                rule.destination,
+                names(&plan, plan.routes.links(&rule.route)).join(" ")
+            )
+        })
+        .collect();
+    assert_eq!(
+        found[..4],
+        [
+            "10.1.0.1>10.2.0.1: cable trunk1.forward",
+            "fd01::1>fd02::1: cable trunk1.forward",
+            "10.2.0.1>10.1.0.1: back trunk1.backward",
+            "fd02::1>fd01::1: back trunk1.backward",
+        ]
+    );
+    // What neither trunk is chosen for crosses between the bridges, but passes the cables.
+    assert_eq!(names(&plan, plan.pair_route(0, 1).unwrap()), ["cable"]);
+    assert_eq!(plan.segments.len(), 1);
+}
+
+#[test]
+fn bridges_without_links_between_them_are_apart() {
+    let plan = plan(
+        &(hosts(&[("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")])
+            + &bridges(&["x", "y"])
+            + r#"
+        [[link]]
+        between = ["a", "b"]
+
+        [[link]]
+        between = ["c", "y"]
+    "#),
+    );
+    assert_eq!(
+        plan.segments.iter().map(|segment| segment.ports.clone()).collect::<Vec<_>>(),
+        [[0, 1], [2, 3]]
+    );
+    assert_eq!(
+        plan.pair_rules.iter().map(|rule| (rule.in_port, rule.out_port)).collect::<Vec<_>>(),
+        [(0, 1), (1, 0), (2, 3), (3, 2)]
+    );
+    assert_eq!(names(&plan, plan.pair_route(3, 2).unwrap()), ["y-c"]);
+}
+
+#[test]
+fn paths_may_be_for_some_addresses_only() {
+    let plan = plan(
+        &(String::from("routing = \"shortest-delay\"\n")
+            + &hosts(&[("a", "x"), ("b", "y")])
+            + &bridges(&["x", "y"])
+            + r#"
+        [[link]]
+        name = "fast"
+        between = ["x", "y"]
+
+        [[link]]
+        name = "slow"
+        from = "x"
+        to = "y"
+        delay = "1 s"
+
+        [[path]]
+        from = "a"
+        to = "b"
+        links = "slow"
+        match = [{ source = "192.0.2.1", destination = "10.0.0.2" }]
+    "#),
+    );
+    assert_eq!(names(&plan, plan.pair_route(0, 1).unwrap()), ["fast.forward"]);
+    assert_eq!(plan.address_rules.len(), 1);
+    assert_eq!(names(&plan, plan.routes.links(&plan.address_rules[0].route)), ["slow"]);
+}
+
+#[test]
+fn sources_take_their_ends_addresses() {
+    let plan = plan(
+        &(hosts(&[("a", "x"), ("b", "x")])
+            + &bridges(&["x"])
+            + r#"
+        [[source]]
+        name = "s{n}"
+        count = 3
+        first = 5
+        from = "a"
+        to = "b"
+        interval = "{n} ms"
+        start = "{n * 10} ms"
+        packets = 4
+        poisson = true
+    "#),
+    );
+    let last = &plan.sources[2];
+    assert_eq!(
+        (&*last.name, last.pace, last.start),
+        ("s7", Pace::Interval(Nanos::from_millis(7)), Nanos::from_millis(70))
+    );
+    assert_eq!(
+        (last.source.to_string(), last.destination.to_string()),
+        ("10.0.0.1".into(), "10.0.0.2".into())
+    );
+    assert_eq!((last.size, last.count, last.poisson, last.duration), (1000, Some(4), true, None));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = load(Path::new("no/such.toml")).unwrap_err().to_string();
+    assert!(error.contains("no/such.toml") && error.contains("name a scenario file"), "{error}");
+}
