@@ -7,4 +7,6 @@ pub mod driver;
 pub mod interface;
 mod vnet;
 
+pub use driver::af_packet::{AfPacket, AfPacketOptions};
+pub use driver::tap::{Tap, TapOptions};
 pub use interface::{Feature, Interface, OffloadGuard, OpenError};

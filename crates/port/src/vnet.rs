@@ -138,6 +138,7 @@ pub(crate) fn fits(mtu: u32, meta: &Meta, frame: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn keep(found: Found<'_>) -> (Pool, Batch, PortStats) {
         let (mut pool, mut batch, mut stats) =
@@ -200,6 +201,39 @@ mod tests {
             }
             let handle = pool.insert(&bytes).unwrap();
             assert_eq!(fits(1500, pool.meta(handle), pool.data(handle)), fit, "{len}");
+        }
+    }
+
+    proptest! {
+        /// Whatever comes is kept or counted, once for each segment, and nothing is left behind.
+        #[test]
+        fn every_frame_is_kept_or_counted(
+            header in proptest::option::of(any::<[u8; LEN]>()),
+            kind in prop_oneof![Just(0u8), Just(1), Just(4), Just(5), any::<u8>()],
+            flags in 0u8..4,
+            start in prop::collection::vec(any::<u8>(), 0..40),
+            ethertype in prop_oneof![Just([8u8, 0]), Just([0x86, 0xdd]), Just([0x81, 0]), any::<[u8; 2]>()],
+            rest in prop::collection::vec(any::<u8>(), 0..200),
+            tag in proptest::option::of(any::<[u8; TAG]>()),
+            open_checksum in any::<bool>(),
+        ) {
+            let mut bytes = start;
+            if bytes.len() >= 12 {
+                bytes.truncate(12);
+                bytes.extend(ethertype);
+                bytes.extend(&rest);
+            }
+            let header = header.map(|mut header| {
+                (header[FLAGS], header[KIND]) = (flags, kind);
+                header
+            });
+            let (pool, batch, stats) = keep(Found { header, bytes: &bytes, tag, open_checksum, arrival: 7 });
+            prop_assert_eq!(pool.live(), batch.len() as u64);
+            prop_assert_eq!(batch.is_empty(), stats.in_frames == 0);
+            prop_assert!(stats.in_frames + stats.in_bad >= 1);
+            for &handle in batch.as_slice() {
+                prop_assert_eq!(pool.meta(handle).len as usize, bytes.len() + if tag.is_some() { TAG } else { 0 });
+            }
         }
     }
 }

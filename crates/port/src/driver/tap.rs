@@ -25,7 +25,7 @@ pub struct TapOptions {
     pub queues: u16,
     /// Its hardware address. None: one the kernel draws.
     pub mac: Option<[u8; 6]>,
-    /// Its MTU in bytes, 68 to 65521.
+    /// Its MTU in bytes, 68 to 65521. To change it later use [`Tap::set_mtu`]: the port sends no longer frames.
     pub mtu: u32,
     /// Packets that wait in each queue for Longwire, 1 to 65536; more are lost.
     pub queue_length: u32,
@@ -128,6 +128,16 @@ impl Tap {
     /// It is gone, or there is no right to look into its namespace.
     pub fn interface(&self) -> Result<Interface, OpenError> {
         self.find().map(|(interface, _)| interface)
+    }
+
+    /// Sets the interface's MTU, in bytes, and with it what this port sends.
+    ///
+    /// # Errors
+    /// Not 68 to 65521, or as [`Tap::interface`].
+    pub fn set_mtu(&mut self, mtu: u32) -> Result<(), OpenError> {
+        self.interface()?.set_mtu(mtu)?;
+        self.mtu = mtu;
+        Ok(())
     }
 
     /// Looks the interface up where it is now.
@@ -292,11 +302,12 @@ impl Port for Tap {
         let mut counters = self.counters.borrow_mut();
         let (place, missed) = &mut *counters;
         let ask = |place: &Option<(Interface, Counters)>| place.as_ref().and_then(|(i, c)| c.lost(i));
-        // Not where it was: it was moved, or is gone.
-        let lost = ask(place).or_else(|| {
+        let mut lost = ask(place);
+        if lost.is_none() && place.is_some() {
+            // Not where it was: it was moved, or is gone.
             *place = self.find().ok();
-            ask(place)
-        });
+            lost = ask(place);
+        }
         *missed = lost.map_or(*missed, |lost| lost.sent);
         PortStats { in_missed: *missed, ..self.stats }
     }

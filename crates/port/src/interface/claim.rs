@@ -3,6 +3,7 @@
 use super::{Interface, OpenError};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// The right to use an interface, held until dropped.
 ///
@@ -10,8 +11,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// network namespace, and frees them when the holder ends, however it ends: no file, nothing to clean up.
 #[derive(Debug)]
 pub struct Claim {
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
+
+/// How long a claim that was given up may take to vanish: a program that the holder is just starting has a copy of its
+/// files for a moment.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Challengers that connect to learn the holder's process are never accepted: so many may come before the next are
 /// told only that there is one.
@@ -27,31 +32,56 @@ impl Claim {
         let (address, length) = address_of(interface.index());
         let at = (&raw const address).cast();
         let socket = stream_socket().map_err(|e| OpenError::from_io(name, "claim it", e))?;
+        let deadline = Instant::now() + PARTING;
         // SAFETY: `at` points to a socket address of at least `length` bytes that outlives the call.
-        if unsafe { libc::bind(socket.as_raw_fd(), at, length) } != 0 {
+        while unsafe { libc::bind(socket.as_raw_fd(), at, length) } != 0 {
             let error = io::Error::last_os_error();
-            return Err(match error.raw_os_error() {
-                Some(libc::EADDRINUSE) => {
-                    OpenError::Claimed { name: name.into(), pid: holder(&address, length) }
+            if error.raw_os_error() != Some(libc::EADDRINUSE) {
+                return Err(OpenError::from_io(name, "claim it", error));
+            }
+            match holder(&address, length) {
+                Holder::Gone if Instant::now() < deadline => std::thread::sleep(PARTING / 1000),
+                Holder::Gone | Holder::Unknown => {
+                    return Err(OpenError::Claimed { name: name.into(), pid: None });
                 }
-                _ => OpenError::from_io(name, "claim it", error),
-            });
+                Holder::Process(pid) => return Err(OpenError::Claimed { name: name.into(), pid: Some(pid) }),
+            }
         }
         // SAFETY: listen takes no pointers.
         if unsafe { libc::listen(socket.as_raw_fd(), CHALLENGERS) } != 0 {
             return Err(OpenError::last(name, "claim it"));
         }
-        Ok(Self { _socket: socket })
+        Ok(Self { socket })
     }
 }
 
-/// The process that holds the claim at `address`, unless it belongs to a process-id namespace we can't see.
-fn holder(address: &libc::sockaddr_un, length: libc::socklen_t) -> Option<u32> {
-    let socket = stream_socket().ok()?;
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // From now on challengers are refused, which tells them that nobody holds it.
+        // SAFETY: shutdown takes no pointers.
+        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+/// Who holds a claim.
+enum Holder {
+    Process(u32),
+    /// It was given up.
+    Gone,
+    /// A process of a process-id namespace that we can't see, or one with too many challengers.
+    Unknown,
+}
+
+/// Who holds the claim at `address`.
+fn holder(address: &libc::sockaddr_un, length: libc::socklen_t) -> Holder {
+    let Ok(socket) = stream_socket() else { return Holder::Unknown };
     let at = std::ptr::from_ref(address).cast();
     // SAFETY: `at` points to a socket address of at least `length` bytes that outlives the call.
     if unsafe { libc::connect(socket.as_raw_fd(), at, length) } != 0 {
-        return None;
+        return match io::Error::last_os_error().raw_os_error() {
+            Some(libc::ECONNREFUSED) => Holder::Gone,
+            _ => Holder::Unknown,
+        };
     }
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -65,7 +95,7 @@ fn holder(address: &libc::sockaddr_un, length: libc::socklen_t) -> Option<u32> {
             &raw mut size,
         )
     };
-    (result == 0 && peer.pid > 0).then_some(peer.pid as u32)
+    if result == 0 && peer.pid > 0 { Holder::Process(peer.pid as u32) } else { Holder::Unknown }
 }
 
 fn stream_socket() -> io::Result<OwnedFd> {

@@ -117,7 +117,7 @@ fn mend(source: &io::Error) -> &'static str {
             "; run as root, or with CAP_NET_RAW and CAP_NET_ADMIN in this namespace"
         }
         Some(libc::ENOMEM | libc::ENOBUFS) => "; the kernel has no memory for it: choose fewer ring slots",
-        Some(libc::ENOENT) => "; load the kernel module: modprobe tun",
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => "; load the kernel module: modprobe tun",
         Some(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files: ulimit -n",
         _ => "",
     }

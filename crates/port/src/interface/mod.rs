@@ -119,19 +119,27 @@ impl Interface {
     /// # Errors
     /// The interface is gone.
     pub fn state(&self) -> Result<LinkState, OpenError> {
-        self.link_state().map_err(|e| OpenError::from_io(&self.name, "read its flags", e))
-    }
-
-    /// As [`Interface::state`], without allocating: for the packet path.
-    pub(crate) fn link_state(&self) -> io::Result<LinkState> {
-        let mut request = self.current()?;
-        request.call(self.control.as_fd(), libc::SIOCGIFFLAGS)?;
-        let flags = i32::from(request.half());
-        Ok(match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+        let up = self.link_up().map_err(|e| OpenError::from_io(&self.name, "read its flags", e))?;
+        Ok(match (up, self.carrier()) {
             (false, _) => LinkState::Down,
             (true, false) => LinkState::NoCarrier,
             (true, true) => LinkState::Running,
         })
+    }
+
+    /// Whether it is up. Takes no lock of the kernel's and does not allocate: for the packet path.
+    pub(crate) fn link_up(&self) -> io::Result<bool> {
+        let mut request = self.current()?;
+        request.call(self.control.as_fd(), libc::SIOCGIFFLAGS)?;
+        Ok(i32::from(request.half()) & libc::IFF_UP != 0)
+    }
+
+    /// Whether the other end is up and the cable in; true if the driver can't tell. Waits for the kernel's lock over
+    /// all interfaces, because the flag that can be read without it lags up to a second behind.
+    pub(crate) fn carrier(&self) -> bool {
+        const GLINK: u32 = 0x0a;
+        let mut answer = [GLINK, 0];
+        self.ethtool(&mut answer).is_err() || answer[1] != 0
     }
 
     /// As [`Interface::mtu`], without allocating: for the packet path.

@@ -2,7 +2,9 @@
 //! pass.
 
 mod af_packet;
+mod allocations;
 mod net;
 mod offloads;
 mod tap;
 mod tcp;
+mod trains;

@@ -2,6 +2,7 @@
 
 use crate::net::Net;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_port::interface::LinkState;
 use longwire_port::{Feature, Interface, OffloadGuard, OpenError};
 use std::process::Command;
 
@@ -42,6 +43,7 @@ fn a_port_without_header_turns_merging_off_while_it_is_open() {
         let options = AfPacketOptions { header: Header::Off, ..Default::default() };
         let port = AfPacket::open("left", "left", &options).unwrap();
         assert!(shown("left").contains("generic-receive-offload: off"));
+        assert!(longwire_block::Port::describe(&port).contains("merging on receipt off"));
         drop(port);
         assert_eq!(shown("left"), before);
     });
@@ -69,8 +71,10 @@ fn settings_are_made_and_read_back() {
         assert_eq!(a.mtu().unwrap(), 9000);
         assert!(a.set_mtu(1 << 30).is_err());
         a.set_queue_length(77).unwrap();
+        let b = Interface::open("right").unwrap();
+        assert_eq!([a.state().unwrap(), b.state().unwrap()], [LinkState::Running; 2]);
         a.set_up(false).unwrap();
-        assert_eq!(a.state().unwrap(), longwire_port::interface::LinkState::Down);
+        assert_eq!([a.state().unwrap(), b.state().unwrap()], [LinkState::Down, LinkState::NoCarrier]);
         assert!(shown_link("left").contains("qlen 77"), "{}", shown_link("left"));
         // Found by index, so a new name does not matter.
         assert!(Command::new("ip").args(["link", "set", "left", "name", "c"]).status().unwrap().success());

@@ -3,9 +3,9 @@
 use crate::net::{Net, frame, now, receive, send, until};
 use longwire_block::{Port, PortError, Stamp};
 use longwire_packet::{Batch, Pool};
-use longwire_port::OpenError;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::tap::{Tap, TapOptions};
+use longwire_port::{Interface, OpenError};
 
 fn pool() -> Pool {
     Pool::new(8 << 20).unwrap()
@@ -18,14 +18,14 @@ fn create(net: &Net, interface: &'static str, options: TapOptions) -> Tap {
 #[test]
 fn frames_cross_both_ways() {
     let Some(net) = Net::new() else { return };
-    for queues in [1, 4] {
+    for (queues, name) in [(1, "t1"), (4, "t4")] {
         let mac = Some([2, 0, 0, 0, 0, 7]);
         let mut tap =
-            create(&net, "t0", TapOptions { queues, mac, mtu: 2000, up: true, ..Default::default() });
+            create(&net, name, TapOptions { queues, mac, mtu: 2000, up: true, ..Default::default() });
         assert_eq!(tap.interface().unwrap().mac().unwrap(), [2, 0, 0, 0, 0, 7]);
         assert_eq!(tap.stamp(), Stamp::Poll);
         let options = AfPacketOptions { slots: Some(512), ..Default::default() };
-        let mut host = net.run(move || AfPacket::open("host", "t0", &options)).unwrap();
+        let mut host = net.run(move || AfPacket::open("host", name, &options)).unwrap();
         let mut pool = pool();
         let frames: Vec<_> = (0..200).map(|i| frame(14 + (i * 41) % 2001, i as u8)).collect();
 
@@ -50,6 +50,9 @@ fn frames_cross_both_ways() {
 
         send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
         assert_eq!((tap.stats().out_oversize, pool.live()), (1, 0));
+        tap.set_mtu(2001).unwrap();
+        send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
+        assert_eq!(receive(&mut host, &mut pool, 1)[0].0, frame(2015, 1));
     }
 }
 
@@ -131,5 +134,6 @@ fn names_are_taken_once_and_patterns_filled_in() {
         }
     });
     drop(first);
+    until("the interface to vanish", || net.run(|| Interface::open("lw0").is_err()).then_some(()));
     create(&net, "lw0", TapOptions::default());
 }

@@ -160,10 +160,10 @@ fn tap(middle: &Net, host: &Net, name: &'static str, queues: u16, addresses: [&s
 #[test]
 fn taps_carry_trains_over_both_versions_of_ip() {
     let (Some(middle), Some(one), Some(two)) = (Net::new(), Net::new(), Net::new()) else { return };
-    for queues in [1, 2] {
+    for (queues, names) in [(1, ["t1", "t2"]), (2, ["t3", "t4"])] {
         let mut ports = [
-            tap(&middle, &one, "t1", queues, ["10.68.0.1", "fd00::1"]),
-            tap(&middle, &two, "t2", queues, ["10.68.0.2", "fd00::2"]),
+            tap(&middle, &one, names[0], queues, ["10.68.0.1", "fd00::1"]),
+            tap(&middle, &two, names[1], queues, ["10.68.0.2", "fd00::2"]),
         ];
         for address in ["10.68.0.2", "fd00::2"] {
             let crossed = bulk([&one, &two], address, &mut ports);

@@ -9,7 +9,7 @@ mod clock;
 mod ring;
 mod send;
 
-use crate::interface::{Claim, Counters, Feature, Interface, LinkState, OffloadGuard, OpenError};
+use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, Found};
 use clock::{Mapping, monotonic_now};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -65,6 +65,8 @@ pub struct AfPacket {
     opened: u64,
     mtu: u32,
     state: State,
+    /// Whether there is a carrier, if asked since the last look.
+    carrier: Option<bool>,
     next_state: u64,
     next_clock: u64,
     stats: PortStats,
@@ -76,7 +78,7 @@ pub struct AfPacket {
     /// Frames that found the ring full, and frames lost before it.
     ring_full: Cell<u64>,
     lost: Cell<u64>,
-    _offloads: OffloadGuard,
+    offloads: OffloadGuard,
     _claim: Claim,
 }
 
@@ -121,6 +123,7 @@ impl AfPacket {
             opened: monotonic_now(),
             mtu,
             state: State::Up,
+            carrier: None,
             next_state: 0,
             next_clock: 0,
             stats: PortStats::default(),
@@ -129,7 +132,7 @@ impl AfPacket {
             unhandled: 0,
             ring_full: Cell::new(0),
             lost: Cell::new(0),
-            _offloads: offloads,
+            offloads,
             _claim: claim,
         })
     }
@@ -156,11 +159,15 @@ impl AfPacket {
     #[cold]
     fn look(&mut self, now: u64) {
         self.next_state = now + STATE_EVERY;
-        self.state = match self.interface.link_state() {
-            Ok(LinkState::Down) => State::Down,
-            Ok(LinkState::Running | LinkState::NoCarrier) => State::Up,
+        self.carrier = None;
+        self.state = match self.interface.link_up() {
+            Ok(true) => State::Up,
+            Ok(false) => State::Down,
             Err(_) => State::Gone,
         };
+        if self.state != State::Up {
+            clear_error(self.socket.as_fd());
+        }
         if now >= self.next_clock {
             self.next_clock = now + CLOCK_EVERY;
             self.mapping.renew();
@@ -186,7 +193,7 @@ impl AfPacket {
             Err(Stuck::Gone) => self.state = State::Gone,
             Err(Stuck::Full) => {
                 // The kernel says the same of a missing carrier, which is nobody's slowness.
-                if self.interface.link_state().is_ok_and(|state| state == LinkState::Running) {
+                if *self.carrier.get_or_insert_with(|| self.interface.carrier()) {
                     return Ok(());
                 }
                 self.stats.out_down += self.stats.out_full - full_before;
@@ -236,7 +243,8 @@ impl Port for AfPacket {
 
     fn describe(&self) -> String {
         let header = if self.with_header { "with the virtio header" } else { "without the virtio header" };
-        format!("af_packet on {}, {header}, {} slots", self.interface.name(), self.ring.slots())
+        let off = if self.offloads.is_idle() { "" } else { ", merging on receipt off until it is closed" };
+        format!("af_packet on {}, {header}, {} slots{off}", self.interface.name(), self.ring.slots())
     }
 
     fn stamp(&self) -> Stamp {
@@ -409,6 +417,15 @@ fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
         0 => Ok(counted),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at once.
+fn clear_error(socket: BorrowedFd<'_>) {
+    let mut error = 0i32;
+    let mut length = size_of::<i32>() as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut error).cast());
+    // SAFETY: `value` points to an int of `length` bytes, which is what SO_ERROR writes.
+    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut length) };
 }
 
 /// Sets a packet-socket option whose value is a `T`.
