@@ -6,19 +6,9 @@ use longwire_units::Nanos;
 /// CLOCK_MONOTONIC in nanoseconds: the engine's time in real runs.
 #[inline]
 pub fn monotonic() -> Nanos {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// Processor time that this thread has used.
-pub fn thread_time() -> Nanos {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-#[inline]
-fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to; the clocks used exist on every Linux.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    // SAFETY: `time` is a valid place to write to; CLOCK_MONOTONIC exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

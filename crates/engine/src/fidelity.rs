@@ -1,5 +1,6 @@
 //! How faithful a run is: how late packets left, and why.
 
+use crate::pause::{Culprit, Pause};
 use longwire_link::Histogram;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -20,11 +21,6 @@ impl Default for Tolerance {
     }
 }
 
-/// A gap between two looks at the clock that is longer than this, and not explained by work, is a pause.
-const PAUSE: Nanos = Nanos::from_micros(50);
-/// More than any packet takes, system calls included.
-const DEAREST_PACKET: Nanos = Nanos::from_micros(5);
-
 /// One worker's bookkeeping of lateness.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
@@ -34,11 +30,11 @@ pub struct Lateness {
     /// How long frames stamped by polling may have waited for the poll.
     waited: Histogram,
     pauses: u64,
+    /// Those of them in which other programs had the processor.
+    preemptions: u64,
     paused: Nanos,
     longest_pause: Nanos,
     pause_end: Nanos,
-    /// Wall and processor time at the last look, to tell whether the thread was running in between.
-    looked: (Nanos, Nanos),
 }
 
 impl Lateness {
@@ -59,34 +55,13 @@ impl Lateness {
         self.waited.record(gap);
     }
 
-    /// Looks at the gap between two readings of the clock in which `packets` were handled: a pause of the machine is
-    /// one in which this thread hardly ran, or one too long for any work it did.
-    #[inline]
-    pub fn look(&mut self, before: Nanos, now: Nanos, packets: usize) {
-        let gap = now.since(before);
-        if gap > PAUSE {
-            self.look_closer(now, gap, packets);
-        }
-    }
-
-    /// Forgets what was spent asleep on purpose.
-    pub fn rested(&mut self, now: Nanos) {
-        self.looked = (now, crate::clock::thread_time());
-    }
-
-    #[cold]
-    fn look_closer(&mut self, now: Nanos, gap: Nanos, packets: usize) {
-        let ran = crate::clock::thread_time();
-        let (wall_before, ran_before) = self.looked;
-        let idle = now.since(wall_before).since(ran.since(ran_before));
-        self.looked = (now, ran);
-        let explained = Nanos(PAUSE.0 + DEAREST_PACKET.0 * packets as u64);
-        if idle.0 * 2 >= gap.0 || gap > explained {
-            self.pauses += 1;
-            self.paused += gap;
-            self.longest_pause = self.longest_pause.max(gap);
-            self.pause_end = now;
-        }
+    /// Books a time in which the worker could not run; packets that were to leave in it are told apart.
+    pub(crate) fn record_pause(&mut self, pause: Pause) {
+        self.pauses += 1;
+        self.preemptions += u64::from(pause.culprit == Culprit::Programs);
+        self.paused += pause.length;
+        self.longest_pause = self.longest_pause.max(pause.length);
+        self.pause_end = pause.end;
     }
 
     /// What was booked so far.
@@ -100,6 +75,7 @@ impl Lateness {
             without_pauses: Quantiles::of(&self.own),
             poll_wait: Quantiles::of(&self.waited),
             pauses: self.pauses,
+            preemptions: self.preemptions,
             paused: self.paused,
             longest_pause: self.longest_pause,
         }
@@ -111,6 +87,7 @@ impl Lateness {
         self.own.merge(&other.own);
         self.waited.merge(&other.waited);
         self.pauses += other.pauses;
+        self.preemptions += other.preemptions;
         self.paused += other.paused;
         self.longest_pause = self.longest_pause.max(other.longest_pause);
     }
@@ -157,8 +134,10 @@ pub struct LatenessSummary {
     pub without_pauses: Quantiles,
     /// How long frames stamped by polling may have waited before their stamp.
     pub poll_wait: Quantiles,
-    /// Pauses of the machine.
+    /// Times in which a worker could not run.
     pub pauses: u64,
+    /// Those of them in which other programs had the processor; in the rest the machine itself stood still.
+    pub preemptions: u64,
     /// Time spent in them.
     pub paused: Nanos,
     /// The longest.
@@ -213,8 +192,9 @@ impl Fidelity {
                 )
             } else {
                 format!(
-                    "the machine paused {} times, {} at the longest: give it processors of its own",
-                    summary.pauses, summary.longest_pause
+                    "the machine paused {} times, {} at the longest ({} times other programs had the processor): \
+                     give Longwire processors of its own",
+                    summary.pauses, summary.longest_pause, summary.preemptions
                 )
             };
             causes.push(format!(
@@ -266,7 +246,8 @@ mod tests {
     #[test]
     fn pauses_count_and_are_named() {
         let mut book = lateness(&[(1, 900)]);
-        book.look(Nanos(1_000_000), Nanos(9_000_000), 0);
+        let pause = Pause { length: Nanos(8_000_000), end: Nanos(9_000_000), culprit: Culprit::Machine };
+        book.record_pause(pause);
         (0..100).for_each(|_| {
             book.record(Nanos(2_000_000), Nanos(9_000_000));
         });

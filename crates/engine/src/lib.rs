@@ -6,6 +6,7 @@ pub mod clock;
 mod fidelity;
 mod intake;
 mod observer;
+mod pause;
 mod real;
 mod remote;
 mod ring;

@@ -1,6 +1,7 @@
 //! The loop on the machine's clock.
 
 use crate::clock::{monotonic, wait_readable};
+use crate::pause::Watch;
 use crate::remote::Command;
 use crate::setup::Wait;
 use crate::worker::Worker;
@@ -21,23 +22,30 @@ impl Worker {
     /// Runs until `stop` is set.
     pub(crate) fn run(&mut self, wait: Wait, stop: &AtomicBool, commands: &Receiver<Command>) {
         let mut sleeper = Sleeper::new(self, wait);
+        // When the ports were last polled, when the clock was last read, and when something last happened.
         let mut before = monotonic();
-        let mut busy_at = before;
-        self.lateness.rested(before);
+        let (mut seen, mut busy_at) = (before, before);
+        let mut watch = Watch::new();
+        // How long frames that a port stamps by polling may have waited for this poll.
+        let mut gap = Nanos::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let now = monotonic();
-            let handled = self.step(now, now.since(before));
+            let handled = self.step(now, gap.max(now.since(before)));
+            gap = Nanos::ZERO;
             self.obey(commands, now);
             if handled > 0 {
                 busy_at = now;
             }
             let after = monotonic();
-            self.lateness.look(before, after, handled);
-            before = now;
+            if let Some(pause) = watch.look(seen, after, handled) {
+                self.lateness.record_pause(pause);
+            }
+            (before, seen) = (now, after);
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
                 if let Some(woken) = sleeper.sleep(self, after) {
-                    before = woken;
-                    self.lateness.rested(woken);
+                    // A frame wakes the worker when it comes; what it waits then is the worker's wait for a processor.
+                    gap = watch.waited_since().unwrap_or(woken.since(after));
+                    (before, seen) = (woken, woken);
                 }
             } else if handled == 0 {
                 std::hint::spin_loop();
