@@ -1,0 +1,106 @@
+//! Telling a pause of the machine from a worker's own slowness.
+//!
+//! The kernel says how long a thread has run and how long it was ready and had to wait for a processor
+//! (`/proc/thread-self/schedstat`, CONFIG_SCHED_INFO). A gap between two looks at the clock that was spent waiting is
+//! somebody else's doing; one that neither waiting nor work explains is the (virtual) machine's.
+
+use longwire_units::Nanos;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// A shorter gap between two looks at the clock is not looked into.
+const GAP: Nanos = Nanos::from_micros(50);
+/// More than any packet takes, system calls included.
+const DEAREST_PACKET: Nanos = Nanos::from_micros(5);
+
+/// Who stopped a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Culprit {
+    /// Other programs had the processor.
+    Programs,
+    /// The machine stood still, or the kernel was busy with something else.
+    Machine,
+}
+
+/// A time in which a worker could not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub length: Nanos,
+    pub end: Nanos,
+    pub culprit: Culprit,
+}
+
+/// Watches the thread it was made on.
+pub(crate) struct Watch {
+    schedstat: Option<File>,
+    waited: Nanos,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        let mut watch =
+            Self { schedstat: File::open("/proc/thread-self/schedstat").ok(), waited: Nanos::ZERO };
+        watch.waited_since();
+        watch
+    }
+
+    /// Looks at the gap between two readings of the clock in which `packets` were handled.
+    #[inline]
+    pub(crate) fn look(&mut self, before: Nanos, now: Nanos, packets: usize) -> Option<Pause> {
+        let gap = now.since(before);
+        if gap > GAP { self.look_closer(gap, now, packets) } else { None }
+    }
+
+    #[cold]
+    fn look_closer(&mut self, gap: Nanos, end: Nanos, packets: usize) -> Option<Pause> {
+        let waited = self.waited_since().unwrap_or(Nanos::ZERO);
+        let explained = Nanos(GAP.0 + DEAREST_PACKET.0 * packets as u64);
+        let culprit = if waited.0 * 2 >= gap.0 {
+            Culprit::Programs
+        } else if gap > explained {
+            Culprit::Machine
+        } else {
+            return None;
+        };
+        Some(Pause { length: gap, end, culprit })
+    }
+
+    /// How long the thread was ready and did not run since the last time this was asked; none if the kernel does not say.
+    pub(crate) fn waited_since(&mut self) -> Option<Nanos> {
+        let mut text = [0; 64];
+        let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
+        let mut words = text[..length].split(|byte| *byte == b' ').map(number);
+        let waited = Nanos(words.nth(1)??);
+        let since = waited.since(self.waited);
+        self.waited = waited;
+        Some(since)
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_explains_a_gap_and_idleness_does_not() {
+        let mut watch = Watch { schedstat: None, waited: Nanos::ZERO };
+        assert_eq!(watch.look(Nanos(0), Nanos(50_000), 0), None);
+        assert_eq!(watch.look(Nanos(0), Nanos(350_000), 64), None);
+        let pause = watch.look(Nanos(0), Nanos(400_000), 64);
+        assert_eq!(
+            pause,
+            Some(Pause { length: Nanos(400_000), end: Nanos(400_000), culprit: Culprit::Machine })
+        );
+    }
+
+    #[test]
+    fn the_kernel_says_how_long_a_thread_waited() {
+        // Linux has had this file since 2.6; where a kernel is built without it, there is nothing to read.
+        let Some(first) = Watch::new().waited_since() else { return println!("skipped: no schedstat") };
+        assert!(first < Nanos::from_secs(5));
+    }
+}
