@@ -1,6 +1,7 @@
 //! A lab: hosts in namespaces, their wires, and the core namespace where the engine's ends are.
 
 use std::fmt::Write as _;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -238,7 +239,7 @@ impl LabInfo {
 }
 
 /// Removes what killed processes left: only labs whose state names an owner that surely runs no more. Answers
-/// their names.
+/// their names; without the privileges to remove anything, none.
 ///
 /// # Errors
 /// When something can't be removed; the rest is removed all the same.
@@ -247,7 +248,13 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
     if !State::read_all()?.iter().any(is_dead) {
         return Ok(Vec::new());
     }
-    let guard = Guard::acquire()?;
+    let guard = match Guard::acquire() {
+        // What root left is root's to remove; to others it does no harm.
+        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(Vec::new());
+        }
+        other => other?,
+    };
     let mut swept = Vec::new();
     let mut result = Ok(());
     for state in State::read_all()?.into_iter().filter(is_dead) {
@@ -343,7 +350,7 @@ fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
 fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
     let namespace = match &host.namespace {
         Some(name) => Namespace::open(name)?,
-        None => Namespace::current()?,
+        None => machine_of(state)?,
     };
     let folder = folder_of(&state.instance);
     let shown = if host.namespace.is_none() {
@@ -356,6 +363,12 @@ fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
             .collect()
     };
     Ok(Host { state: host.clone(), namespace, shown })
+}
+
+/// The namespace of a host that has none of its own: where the lab was made, seen from wherever it is opened.
+fn machine_of(state: &State) -> Result<Namespace, LabError> {
+    let found = state.forwarding.as_ref().and_then(|forwarding| machine::find(forwarding.machine));
+    found.map_or_else(Namespace::current, Ok)
 }
 
 fn hosts_file(state: &State) -> String {

@@ -7,6 +7,21 @@
 //! Everything made is written down first (in `/run/longwire`), so that [`sweep`] can remove what a killed process
 //! left, and only that. Where there are no privileges, [`enter_user_namespace`] gives the process a private world
 //! in which all of this works the same.
+//!
+//! ```no_run
+//! use longwire_lab::{HostSpec, Lab};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let hosts = [HostSpec::new("a", "10.0.0.1/24".parse()?), HostSpec::new("b", "10.0.0.2/24".parse()?)];
+//! let lab = Lab::create("tour", &hosts)?;
+//! // An engine would now forward between the two ends that lie in the core:
+//! let [a, b] = [0, 1].map(|i| lab.hosts()[i].port());
+//! lab.in_core(|| println!("opening sockets on {a:?} and {b:?}"))?;
+//! let status = lab.host("a")?.command("ping")?.args(["-c", "1", "b"]).status()?;
+//! lab.down()?;
+//! # Ok(())
+//! # }
+//! ```
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod abilities;

@@ -84,11 +84,11 @@ impl Links {
         self.socket.request(m)
     }
 
-    /// Removes a link; a veth's other end goes with it.
+    /// Removes a link; a veth's other end goes with it. One that is gone already is no error.
     pub fn delete_link(&mut self, index: u32) -> io::Result<()> {
         let mut m = Message::new(libc::RTM_DELLINK, 0);
         m.link_header(index, 0, 0);
-        self.socket.request(m)
+        self.remove(m)
     }
 
     /// Removes all links of a group in one step, at the cost of one; a veth's other end goes with it. A group
@@ -97,7 +97,12 @@ impl Links {
         let mut m = Message::new(libc::RTM_DELLINK, 0);
         m.link_header(0, 0, 0);
         m.attribute(libc::IFLA_GROUP, &group.to_ne_bytes());
+        self.remove(m)
+    }
+
+    fn remove(&mut self, m: Message) -> io::Result<()> {
         match self.socket.request(m) {
+            // Gone already: the other end's namespace may be ending at this moment, and takes the pair with it.
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
             other => other,
         }

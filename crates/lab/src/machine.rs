@@ -139,8 +139,8 @@ fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The namespace with this id: the calling thread's, a named one, or that of a process.
-fn find(id: NamespaceId) -> Option<Namespace> {
+/// The namespace with this id, if it is still there: the calling thread's, a named one, or that of a process.
+pub fn find(id: NamespaceId) -> Option<Namespace> {
     let matches = |path: &Path| NamespaceId::at(path).is_ok_and(|found| found == id);
     let own = PathBuf::from("/proc/thread-self/ns/net");
     let entries =

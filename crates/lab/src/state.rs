@@ -135,7 +135,8 @@ impl Owner {
 
     /// Whether the process surely runs no more. One that can't be seen from here counts as running.
     pub fn is_dead(&self) -> bool {
-        if self.boot != boot() {
+        let boot = boot();
+        if !boot.is_empty() && boot != self.boot {
             return true;
         }
         let same_ids =
@@ -148,6 +149,7 @@ impl Owner {
     }
 }
 
+/// Changes with every start of the machine; empty where it can't be read.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -61,6 +61,14 @@ fn hold_a_lab(name: &str, ready: i32, end: i32) {
     let net = ExecNet::create(&format!("{name}-x"), &spec).unwrap();
     let net_wire = Wire::between(net.lab().core(), net.near().port().unwrap(), net.far().port().unwrap());
     output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "far"]));
+    // Nested: the outer near end is the inner one's machine, with a far end to reach through it.
+    let spec = ExecSpec { far: FarEnd::Machine, ..spec };
+    let inner = net.near().run(|| ExecNet::create(&format!("{name}-y"), &spec)).unwrap().unwrap();
+    let core = inner.lab().core();
+    let inner_wire = Wire::between(core, inner.near().port().unwrap(), inner.far().port().unwrap());
+    let far = net.far_address().to_string();
+    output(inner.command("ping").unwrap().args(["-c", "1", "-W", "5", &far]));
+    drop((inner_wire, inner));
     let mut names = output(std::process::Command::new("ip").arg("netns"));
     assert!(names.contains(&format!("lw-{name}-a")), "{names}");
     send_byte(ready);
