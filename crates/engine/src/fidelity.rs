@@ -107,7 +107,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         Self {
             p50: histogram.quantile(0.5),
             p99: histogram.quantile(0.99),

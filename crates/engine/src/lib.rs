@@ -2,6 +2,7 @@
 //! simulated one. Blocks can't tell which.
 #![deny(unsafe_code)]
 
+mod bell;
 pub mod clock;
 mod fidelity;
 mod intake;

@@ -3,24 +3,25 @@
 use crate::clock::{monotonic, wait_readable};
 use crate::pause::Watch;
 use crate::remote::Command;
+use crate::ring::Receiver;
 use crate::setup::Wait;
 use crate::worker::Worker;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc;
 
 /// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs.
 const WAKE_EARLY: Nanos = Nanos::from_micros(100);
 /// How long nothing must have happened before a worker sleeps.
 const SPIN_ON: Nanos = Nanos::from_micros(100);
-/// The longest sleep, so that commands and stops are seen.
+/// The longest sleep: commands and stops ring the bell, but one that came just before the sleep did not.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
 /// The longest sleep where packets can come without a file descriptor to wake up by.
 const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
 
 impl Worker {
     /// Runs until `stop` is set.
-    pub(crate) fn run(&mut self, wait: Wait, stop: &AtomicBool, commands: &Receiver<Command>) {
+    pub(crate) fn run(&mut self, wait: Wait, stop: &AtomicBool, commands: &mpsc::Receiver<Command>) {
         let mut sleeper = Sleeper::new(self, wait);
         // When the ports were last polled, when the clock was last read, and when something last happened.
         let mut before = monotonic();
@@ -65,11 +66,16 @@ struct Sleeper {
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let fds: Vec<_> = worker.ports.iter().filter_map(|slot| slot.port.readable_fd()).collect();
-        let all_wake = fds.len() == worker.ports.len() && worker.receivers.is_empty();
+        let all_wake = fds.len() == worker.ports.len();
+        let bell = worker.bells[worker.index as usize].fd();
         Self {
             wait,
             patience: if wait == Wait::Spin { Nanos::NEVER } else { SPIN_ON },
-            fds: fds.into_iter().map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect(),
+            fds: fds
+                .into_iter()
+                .chain([bell])
+                .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+                .collect(),
             longest: if all_wake { LONGEST_SLEEP } else { SHORT_SLEEP },
         }
     }
@@ -83,7 +89,12 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
-        wait_readable(&mut self.fds, time);
+        let bell = &worker.bells[worker.index as usize];
+        bell.doze();
+        if worker.receivers.iter().all(Receiver::is_empty) {
+            wait_readable(&mut self.fds, time);
+        }
+        bell.rise();
         Some(monotonic())
     }
 }

@@ -1,5 +1,6 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
+use crate::bell::Bell;
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
 use crate::worker::Worker;
@@ -7,6 +8,7 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_units::Nanos;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -43,14 +45,20 @@ impl std::error::Error for RemoteError {}
 #[derive(Clone)]
 pub struct Remote {
     inboxes: Vec<Sender<Command>>,
+    bells: Arc<[Bell]>,
 }
 
 /// Longest wait for a worker's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Remote {
-    pub(crate) fn new(inboxes: Vec<Sender<Command>>) -> Self {
-        Self { inboxes }
+    pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
+        Self { inboxes, bells }
+    }
+
+    /// Wakes every worker that sleeps.
+    pub(crate) fn ring(&self) {
+        self.bells.iter().for_each(Bell::ring);
     }
 
     /// What all workers have counted so far, with the verdict as of now.
@@ -62,6 +70,7 @@ impl Remote {
         for inbox in &self.inboxes {
             inbox.send(Command::Report(reply.clone())).map_err(|_| RemoteError::Gone)?;
         }
+        self.ring();
         let mut all = Report::default();
         let mut lateness = Lateness::default();
         for _ in &self.inboxes {
@@ -83,6 +92,7 @@ impl Remote {
         for inbox in &self.inboxes {
             inbox.send(Command::Flow(reply.clone())).map_err(|_| RemoteError::Gone)?;
         }
+        self.ring();
         let (mut all, mut last) = (FlowStats::default(), Nanos::ZERO);
         for _ in &self.inboxes {
             let (flow, at) = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
@@ -101,6 +111,7 @@ impl Remote {
         let inbox = self.inboxes.get(link.worker() as usize).ok_or(RemoteError::Gone)?;
         let command = Command::Change { link: link.local(), changes, reply };
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
+        self.ring();
         let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
         answer.map_err(RemoteError::Refused)
     }

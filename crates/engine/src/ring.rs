@@ -48,6 +48,11 @@ impl Sender {
 }
 
 impl Receiver {
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes the next packet into `pool`.
     pub fn take(&mut self, pool: &mut Pool) -> Taken {
         let Ok(first) = self.0.peek() else { return Taken::Empty };

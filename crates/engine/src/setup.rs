@@ -1,6 +1,7 @@
 //! What an engine is made of, and the start of a run.
 
-use crate::fidelity::{Fidelity, Lateness, OwnLosses, Tolerance};
+use crate::bell::Bell;
+use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
 use crate::ring::{Receiver, Sender, ring};
@@ -79,6 +80,7 @@ pub(crate) struct Parts {
     pub map: Arc<Map>,
     pub senders: Vec<Option<Sender>>,
     pub receivers: Vec<Receiver>,
+    pub bells: Arc<[Bell]>,
     pub tolerance: Tolerance,
     pub simulated: bool,
     pub windows: Option<Windows>,
@@ -111,7 +113,9 @@ impl Setup {
         let started = crate::clock::monotonic();
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
+        let mut bells: Arc<[Bell]> = Arc::new([]);
         for (parts, cpu) in self.into_parts(false, started) {
+            bells = Arc::clone(&parts.bells);
             let (inbox, commands) = mpsc::channel::<Command>();
             inboxes.push(inbox);
             let stop = Arc::clone(&stop);
@@ -123,7 +127,7 @@ impl Setup {
                 Ended { worker, errors }
             }));
         }
-        Run { threads, stop, remote: Remote::new(inboxes), tolerance, started }
+        Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
     }
 
     /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`.
@@ -150,6 +154,7 @@ impl Setup {
         let count = self.workers.len();
         let map = Arc::new(self.map);
         let meeting = Arc::new(Meeting::of(count));
+        let bells: Arc<[Bell]> = (0..count).map(|_| Bell::new()).collect();
         let (mut senders, mut receivers) = rings(count);
         let each = self.workers.into_iter().enumerate().map(|(index, mut setup)| {
             let crossing = std::mem::take(&mut setup.crossing);
@@ -162,6 +167,7 @@ impl Setup {
                 map: Arc::clone(&map),
                 senders: std::mem::take(&mut senders[index]),
                 receivers: std::mem::take(&mut receivers[index]),
+                bells: Arc::clone(&bells),
                 tolerance: self.tolerance,
                 simulated,
                 windows,
@@ -187,6 +193,7 @@ impl Run {
     /// Ends the run and reports on it.
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::SeqCst);
+        self.remote.ring();
         report(self.threads, self.tolerance, self.started)
     }
 }
@@ -234,7 +241,8 @@ impl Worker {
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
         for link in 0..self.links.len() as u32 {
             let stats = self.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
-            report.links.push(LinkReport { place: self.links.place(link), stats });
+            let lateness = self.links.histogram(link).map(Quantiles::of);
+            report.links.push(LinkReport { place: self.links.place(link), stats, lateness });
         }
         for slot in &self.ports {
             report.ports.push(PortReport {

@@ -1,6 +1,6 @@
 //! What a run reports.
 
-use crate::fidelity::Fidelity;
+use crate::fidelity::{Fidelity, Quantiles};
 use crate::worker::Flow;
 use longwire_block::{DropReason, PortStats};
 use longwire_link::LinkStats;
@@ -15,6 +15,8 @@ pub struct LinkReport {
     /// Its counters.
     #[serde(flatten)]
     pub stats: LinkStats,
+    /// How late packets left it, if it keeps a histogram of that.
+    pub lateness: Option<Quantiles>,
 }
 
 /// What a port has counted.

@@ -1,6 +1,7 @@
 //! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
 //! in `real` and `simulated` tell it.
 
+use crate::bell::Bell;
 use crate::fidelity::{Lateness, Tolerance};
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
@@ -75,6 +76,8 @@ pub struct Worker {
     pub(crate) map: Arc<Map>,
     pub(crate) senders: Vec<Option<Sender>>,
     pub(crate) receivers: Vec<Receiver>,
+    /// Every worker's bell.
+    pub(crate) bells: Arc<[Bell]>,
     pub(crate) order: Order,
     pub(crate) flow: Flow,
     pub(crate) lateness: Lateness,
@@ -99,6 +102,7 @@ impl Worker {
             map,
             senders,
             receivers,
+            bells,
             tolerance,
             simulated,
             windows,
@@ -124,6 +128,7 @@ impl Worker {
             map,
             senders,
             receivers,
+            bells,
             order: if simulated || !setup.flat { Order::Exact } else { Order::ByLink },
             flow: Flow::default(),
             lateness: Lateness::default(),
@@ -394,6 +399,7 @@ impl Worker {
         loop {
             let sender = self.senders[worker as usize].as_mut();
             if sender.is_some_and(|sender| sender.send(&self.pool, handle)) {
+                self.bells[worker as usize].ring();
                 self.flow.handed_over += segments;
                 return self.pool.free(handle);
             }

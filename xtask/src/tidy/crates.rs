@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-engine"],
     &["longwire-scenario"],
     &["longwire-control", "longwire-lab"],
+    &["longwire-bench"],
     &["longwire"],
 ];
 /// Crates that no other one knows and that know none.

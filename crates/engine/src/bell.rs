@@ -1,0 +1,67 @@
+//! Waking a worker that sleeps: by another worker that has put a packet into its ring, or by a command.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A worker's bell. It costs who rings it one load while the worker is awake.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    fd: i32,
+    asleep: AtomicBool,
+}
+
+impl Bell {
+    /// A bell; without the file descriptor (there are none left), sleeps simply last as long as they were meant to.
+    pub(crate) fn new() -> Self {
+        // SAFETY: takes two plain numbers and answers with a new descriptor or -1.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        Self { fd, asleep: AtomicBool::new(false) }
+    }
+
+    /// What to wait for; negative, and thereby ignored by poll, if there is none.
+    pub(crate) fn fd(&self) -> i32 {
+        self.fd
+    }
+
+    /// Wakes the worker if it sleeps.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        // The fence orders what was put into the ring before the look at the flag; `doze` is its counterpart.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let one = 1u64;
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // SAFETY: writes the eight bytes of `one`. It can fail only when the count is already huge: awake enough.
+            unsafe { libc::write(self.fd, (&raw const one).cast(), 8) };
+        }
+    }
+
+    /// Says that the worker is about to sleep; it must look at its rings once more after this.
+    pub(crate) fn doze(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    /// Says that the worker is awake again.
+    pub(crate) fn rise(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+        let mut count = 0u64;
+        // SAFETY: reads eight bytes into `count`; the descriptor does not block.
+        unsafe { libc::read(self.fd, (&raw mut count).cast(), 8) };
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        if self.fd >= 0 {
+            // SAFETY: the descriptor is this bell's own and not used any more.
+            unsafe { libc::close(self.fd) };
+        }
+    }
+}
