@@ -30,6 +30,8 @@ pub use schema::schema_with;
 pub use words::{Driver, HostDriver, Mapping, Routing, Wait};
 
 use longwire_block::Spec;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use thiserror::Error;
 
@@ -55,8 +57,11 @@ pub enum LoadError {
 /// If the file can't be read, or for everything that is wrong with it.
 pub fn load(path: &Path) -> Result<Plan, LoadError> {
     let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(parse(&file, &text)?),
+    let mut text = String::new();
+    // One byte more than is taken, so that a file without end is refused like one that is too long.
+    let most = read::LONGEST_FILE as u64 + 1;
+    match File::open(path).and_then(|opened| opened.take(most).read_to_string(&mut text)) {
+        Ok(_) => Ok(parse(&file, &text)?),
         Err(source) => Err(LoadError::Unreadable { file, source }),
     }
 }

@@ -48,6 +48,11 @@ pub struct Plan {
     pub notes: Vec<Finding>,
 }
 
+/// Least packet memory of a worker.
+pub(crate) const SMALLEST_POOL: Bytes = Bytes(1 << 20);
+/// Most packet memory of a worker.
+pub(crate) const LARGEST_POOL: Bytes = Bytes(256 << 30);
+
 /// Section `[engine]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineSettings {

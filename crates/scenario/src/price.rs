@@ -1,6 +1,6 @@
 //! What a plan needs, against what the machine has: asked before it runs.
 
-use crate::plan::{Plan, Profile};
+use crate::plan::{LARGEST_POOL, Plan, Profile};
 use longwire_block::Value;
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
@@ -182,17 +182,17 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
     let mut found = Vec::new();
     let mut add = |what: String, mend: String| found.push(Shortfall { what, mend });
     let workers = u64::from(plan.engine.workers);
-    let share = |bytes: Bytes| printed(Bytes(bytes.0.div_ceil(workers)));
+    let enlarge = |bytes: Bytes, or: &str| match Bytes(bytes.0.div_ceil(workers)) {
+        share if share > LARGEST_POOL => format!("no pool is that large: {or}"),
+        share => format!("set pool = \"{}\" in [engine], or {or}", printed(share)),
+    };
     if pricing.delay_lines > pricing.pool {
         let what = format!(
             "packets in delay lines need up to {}, the pool has {}",
             printed(pricing.delay_lines),
             printed(pricing.pool)
         );
-        add(
-            what,
-            format!("set pool = \"{}\" in [engine], or lower rates or delays", share(pricing.delay_lines)),
-        );
+        add(what, enlarge(pricing.delay_lines, "lower rates or delays"));
     }
     let together = pricing.queues.map(|queues| Bytes(queues.0.saturating_add(pricing.delay_lines.0)));
     match together {
@@ -206,7 +206,7 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
                 printed(bytes),
                 printed(pricing.pool)
             );
-            add(what, format!("set pool = \"{}\" in [engine], or shorten the queues", share(bytes)));
+            add(what, enlarge(bytes, "shorten the queues"));
         }
         Some(_) => {}
     }
@@ -275,6 +275,11 @@ mod tests {
             (link("delay = \"1 s\""), "delay lines need up to 1297 MiB", "\"1297 MiB\""),
             (link("rate = \"1 Mbit/s\"\nqueue = \"unlimited\""), "without a limit", "1000 packets"),
             (link("rate = \"1 Mbit/s\"\nqueue = \"300000 packets\""), "need 312 MiB", "\"312 MiB\""),
+            (
+                link("rate = \"300 bit/s\"\nqueue = \"1000000000 packets\""),
+                "with all queues full",
+                "no pool is that large",
+            ),
             (link("rate = \"100 Gbit/s\""), "12500000 packets/s", "workers = 10"),
         ];
         for (text, what, mend) in table {

@@ -15,8 +15,8 @@ const SECTIONS: [&str; 10] =
 /// Parameters of the rate block that may also stand beside it.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
 
-/// Longest scenario file.
-const LONGEST_FILE: usize = 64 << 20;
+/// Longest scenario file in bytes.
+pub(crate) const LONGEST_FILE: usize = 64 << 20;
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Item<'i> = Spanned<DeValue<'i>>;
@@ -25,7 +25,7 @@ type Item<'i> = Spanned<DeValue<'i>>;
 pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findings<'_>) -> File {
     let mut file = File::default();
     if text.len() > LONGEST_FILE {
-        let what = format!("the file has {} bytes; at most {LONGEST_FILE} are read", text.len());
+        let what = format!("the file is longer than {LONGEST_FILE} bytes");
         findings.error(0..0, "", what, "write links of one kind as one entry with a count");
         return file;
     }

@@ -238,6 +238,13 @@ fn nodes() {
         (port("driver = \"memory\"\ninterface = \"eth1\""), "4:13", "port", &["has no interface"]),
         (port("driver = \"memory\"\nqueues = 2"), "4:10", "port", &["has no queues"]),
         (port("driver = \"tap\"\nqueues = 65"), "4:10", "port", &["1 to 64"]),
+        (
+            port("driver = \"tap\"\n")
+                + &port("driver = \"af_xdp\"\ninterface = \"p\"").replace("\"p\"\nd", "\"q\"\nd"),
+            "7:13",
+            "port \"q\", interface: ",
+            &["belongs to the port \"p\""],
+        ),
         (port("driver = \"pcap\"\ninput = \"\""), "4:9", "port", &["empty"]),
     ];
     for (snippet, place, field, wanted) in table {
@@ -336,6 +343,12 @@ fn engine_and_sources() {
     for (snippet, place, field, wanted) in table {
         check(HOSTS, snippet, place, field, wanted);
     }
+}
+
+#[test]
+fn files_without_end_are_refused() {
+    let error = longwire_scenario::load("/dev/zero".as_ref()).unwrap_err().to_string();
+    assert!(error.contains("longer than 67108864 bytes") && error.contains("count"), "{error}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) struct Nodes {
     pub(super) spans: Vec<Range<usize>>,
     pub(super) wishes: Vec<Option<(u32, Range<usize>)>>,
     macs: HashMap<Mac, u16>,
+    interfaces: HashMap<String, u16>,
 }
 
 impl Desk<'_, '_> {
@@ -217,6 +218,14 @@ impl Desk<'_, '_> {
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wish = self.wish(entry, written.bridge.as_ref());
         let (name, attachment) = (name?, attachment?);
+        if let Attachment::Interface { interface, .. } | Attachment::Tap { interface, .. } = &attachment
+            && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
+        {
+            let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
+            let span = written.interface.as_ref().map_or(&written.name.span, |text| &text.span);
+            let what = format!("\"{interface}\" belongs to the port \"{other}\" already");
+            self.error(span, entry, "interface", what, "give each port an interface of its own");
+        }
         nodes.ports.push(Port { name, attachment, addresses: addresses?, mac: mac?, bridge: 0, segment: 0 });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);

@@ -2,13 +2,12 @@
 
 use super::{Desk, Entry};
 use crate::file::File;
-use crate::plan::{EngineSettings, Fidelity};
+use crate::plan::{EngineSettings, Fidelity, LARGEST_POOL, SMALLEST_POOL};
 use crate::words::Mapping;
-use longwire_units::{Bytes, Nanos, Probability};
+use longwire_units::{Nanos, Probability};
 
 const MOST_WORKERS: u64 = 64;
 const MOST_CPUS: u64 = 1 << 16;
-const POOL: std::ops::RangeInclusive<Bytes> = Bytes(1 << 20)..=Bytes(256 << 30);
 
 impl Desk<'_, '_> {
     /// How the engine runs. None after an error.
@@ -24,7 +23,8 @@ impl Desk<'_, '_> {
             self.error(&at.span, &entry, "mapping", what, "write mapping = \"parallel\", or leave it out");
         }
         let wait = self.term_or(&entry, "wait", written.wait.as_ref(), defaults.wait);
-        let pool = self.term_in(&entry, "pool", written.pool.as_ref(), defaults.pool, POOL);
+        let pool =
+            self.term_in(&entry, "pool", written.pool.as_ref(), defaults.pool, SMALLEST_POOL..=LARGEST_POOL);
         let second = Nanos::ZERO..=Nanos::from_secs(1);
         let train_spread = self.term_in(
             &entry,
