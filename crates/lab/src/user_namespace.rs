@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::lab::{check_instance, loopback_up};
 use crate::namespace::{NAMES, check, mount};
@@ -96,13 +97,18 @@ fn private_states() -> Vec<(u32, State)> {
 }
 
 fn check_single_thread() -> Result<(), LabError> {
-    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-    if threads == 1 {
-        return Ok(());
+    // A thread that has been joined may not yet have left the process.
+    const LEAVING: Duration = Duration::from_millis(1);
+    const LOOKS: u32 = 100;
+    let threads = || fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    for _ in 0..LOOKS {
+        if threads() == 1 {
+            return Ok(());
+        }
+        std::thread::sleep(LEAVING);
     }
-    Err(LabError::UserNamespace {
-        reason: format!("the process has {threads} threads already; do this before starting any"),
-    })
+    let reason = format!("the process has {} threads already; do this before starting any", threads());
+    Err(LabError::UserNamespace { reason })
 }
 
 pub(crate) fn refused(error: io::Error) -> LabError {
