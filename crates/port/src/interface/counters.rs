@@ -1,8 +1,7 @@
 //! The kernel's own counters of an interface, through one small netlink message.
 
-use super::{Interface, OpenError};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use super::{Interface, OpenError, netlink};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Frames the kernel lost on an interface since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +24,7 @@ const TX_DROPPED: usize = 7 * 8;
 const RX_MISSED: usize = 15 * 8;
 
 /// `nlmsghdr` and `if_stats_msg`.
-const HEAD: usize = 16 + 12;
+const HEAD: usize = netlink::HEADER + 12;
 const RTM_NEWSTATS: u16 = 92;
 const RTM_GETSTATS: u16 = 94;
 const LINK_64: u16 = 1;
@@ -33,46 +32,23 @@ const LINK_64: u16 = 1;
 impl Counters {
     /// For interfaces of the calling thread's namespace.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
-        let netlink = unsafe {
-            match libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) {
-                fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-                _ => return Err(OpenError::last(name, "open a netlink socket")),
-            }
-        };
+        let netlink = netlink::socket().map_err(|e| OpenError::from_io(name, "open a netlink socket", e))?;
         Ok(Self { netlink })
     }
 
-    /// What `interface` has lost, or none if it is gone. The kernel answers such a request before the call that asks
-    /// returns, so this does not wait.
+    /// What `interface` has lost, or none if it is gone.
     pub(crate) fn lost(&self, interface: &Interface) -> Option<Lost> {
         let mut answer = [0u8; 1024];
-        let length = self.exchange(&question(interface.index()), &mut answer).ok()?;
+        let length =
+            netlink::exchange(self.netlink.as_fd(), &question(interface.index()), &mut answer).ok()?;
         parse(answer.get(..length)?)
-    }
-
-    fn exchange(&self, question: &[u8], answer: &mut [u8]) -> io::Result<usize> {
-        let fd = self.netlink.as_raw_fd();
-        // SAFETY: the slices are valid for their lengths.
-        unsafe {
-            if libc::send(fd, question.as_ptr().cast(), question.len(), libc::MSG_DONTWAIT) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            match libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), libc::MSG_DONTWAIT) {
-                length if length >= 0 => Ok(length as usize),
-                _ => Err(io::Error::last_os_error()),
-            }
-        }
     }
 }
 
 /// Asks for the 64-bit counters of one interface.
 fn question(index: u32) -> [u8; HEAD] {
     let mut message = [0; HEAD];
-    message[..4].copy_from_slice(&(HEAD as u32).to_ne_bytes());
-    message[4..6].copy_from_slice(&RTM_GETSTATS.to_ne_bytes());
-    message[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    netlink::head(&mut message, RTM_GETSTATS, 0);
     message[20..24].copy_from_slice(&index.to_ne_bytes());
     message[24..28].copy_from_slice(&(1u32 << (LINK_64 - 1)).to_ne_bytes());
     message

@@ -1,9 +1,10 @@
-//! What a driver must know of a network interface and set on it, through `ioctl` only: no external commands.
+//! What a driver must know of a network interface and set on it, through `ioctl` and netlink: no external commands.
 #![allow(unsafe_code)]
 
 mod claim;
 mod counters;
 mod error;
+mod netlink;
 mod offload;
 
 pub use claim::Claim;
@@ -14,12 +15,12 @@ pub use offload::{Feature, Features, OffloadGuard};
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
 #[derive(Debug)]
 pub struct Interface {
-    /// Any socket will do: it stands for the namespace in which it was made.
+    /// A netlink socket, which also stands for the namespace in which it was made.
     control: OwnedFd,
     name: String,
     index: u32,
@@ -43,7 +44,7 @@ impl Interface {
     /// No such name, or no socket to be had.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let mut request = Request::named(name)?;
-        let control = control_socket(name)?;
+        let control = netlink::socket().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
         request
             .call(control.as_fd(), libc::SIOCGIFINDEX)
             .map_err(|e| OpenError::from_io(name, "look it up", e))?;
@@ -161,14 +162,23 @@ impl Interface {
         self.tell(request, libc::SIOCSIFFLAGS, "set it up or down")
     }
 
-    /// Sets how many packets its transmit queue holds (`txqueuelen`).
+    /// Sets how many packets its transmit queue holds (`txqueuelen`). By netlink, because the `ioctl` for it is refused in
+    /// a user namespace.
     ///
     /// # Errors
     /// No right to do so.
     pub fn set_queue_length(&self, packets: u32) -> Result<(), OpenError> {
-        let mut request = self.request()?;
-        request.set_word(packets as i32);
-        self.tell(request, libc::SIOCSIFTXQLEN, "set its queue length")
+        const IFINFO: usize = 16;
+        const ATTRIBUTE: usize = 8;
+        let mut message = [0u8; netlink::HEADER + IFINFO + ATTRIBUTE];
+        netlink::head(&mut message, libc::RTM_NEWLINK, libc::NLM_F_ACK);
+        // struct ifinfomsg: family, padding, type, index, flags, change; then the attribute's length, type and value.
+        message[20..24].copy_from_slice(&self.index.to_ne_bytes());
+        message[32..34].copy_from_slice(&(ATTRIBUTE as u16).to_ne_bytes());
+        message[34..36].copy_from_slice(&libc::IFLA_TXQLEN.to_ne_bytes());
+        message[36..].copy_from_slice(&packets.to_ne_bytes());
+        netlink::command(self.control.as_fd(), &message)
+            .map_err(|e| OpenError::from_io(&self.name, "set its queue length", e))
     }
 
     /// Name of its driver: `veth`, `tun`, `virtio_net`, … Empty if the driver does not say.
@@ -267,17 +277,6 @@ impl Interface {
         action: &'static str,
     ) -> Result<(), OpenError> {
         request.call(self.control.as_fd(), number).map_err(|e| OpenError::from_io(&self.name, action, e))
-    }
-}
-
-/// A socket that stands for the calling thread's network namespace.
-fn control_socket(name: &str) -> Result<OwnedFd, OpenError> {
-    // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
-    unsafe {
-        match libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
-            _ => Err(OpenError::last(name, "open a control socket")),
-        }
     }
 }
 

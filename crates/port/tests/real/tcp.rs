@@ -92,7 +92,7 @@ fn trains_stay_whole_with_the_header() {
     let [one, two] = hosts(&middle);
     let mut ports = [af_packet(&middle, "p1", Header::Auto), af_packet(&middle, "p2", Header::Auto)];
     let crossed = bulk([&one, &two], "10.66.0.2", &mut ports);
-    assert!(crossed.segments > 4 * crossed.packets, "{crossed:?}");
+    assert!(crossed.segments > 2 * crossed.packets, "{crossed:?}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn trains_are_split_and_checksums_filled_in_without_the_header() {
     });
     let mut ports = [af_packet(&middle, "p1", Header::On), af_packet(&middle, "p2", Header::Off)];
     let crossed = bulk([&one, &two], "10.66.0.2", &mut ports);
-    assert!(crossed.segments > 4 * crossed.packets, "{crossed:?}");
+    assert!(crossed.segments > 2 * crossed.packets, "{crossed:?}");
     // And the other way: checksums that only the kernel's flag says are open.
     let crossed = bulk(
         [&two, &one],
@@ -131,7 +131,7 @@ fn tags_that_the_kernel_takes_out_are_put_back() {
     }
     let mut ports = [af_packet(&middle, "p1", Header::Auto), af_packet(&middle, "p2", Header::Auto)];
     let crossed = bulk([&one, &two], "10.67.0.2", &mut ports);
-    assert!(crossed.segments > 4 * crossed.packets, "{crossed:?}");
+    assert!(crossed.segments > 2 * crossed.packets, "{crossed:?}");
 }
 
 /// Whether the kernel can make VLAN interfaces.
@@ -167,7 +167,7 @@ fn taps_carry_trains_over_both_versions_of_ip() {
         ];
         for address in ["10.68.0.2", "fd00::2"] {
             let crossed = bulk([&one, &two], address, &mut ports);
-            assert!(crossed.segments > 4 * crossed.packets, "{address} {crossed:?}");
+            assert!(crossed.segments > 2 * crossed.packets, "{address} {crossed:?}");
         }
     }
 }
