@@ -46,6 +46,15 @@ impl Bridge {
         }
     }
 
+    /// Says that the station `address` is behind `port` until it is heard elsewhere: a plan that knows its hosts
+    /// spares them the first flood.
+    pub fn expect(&mut self, address: [u8; 6], port: u16) {
+        let [a, b, c, d, e, f] = address;
+        // As if heard at the end of time: it does not age until it is heard.
+        let heard = self.stations.learn(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), port, Nanos::NEVER);
+        self.not_learnt += u64::from(!heard);
+    }
+
     /// Frames whose source was new and could not be remembered because the table was full. Frames to such a
     /// station are flooded.
     pub fn not_learnt(&self) -> u64 {
@@ -148,6 +157,15 @@ mod tests {
         assert_eq!(pass(&mut bridge, &mut pool, 1_000_001, 10, &frame(GROUP_ADDRESS, A)), Ok(FLOOD));
         pass(&mut bridge, &mut pool, 1_000_002, 30, &frame(A, B)).unwrap();
         assert_eq!(pass(&mut bridge, &mut pool, 1_000_003, 10, &frame(B, A)), Ok(30));
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_200, 10, &frame(B, A)), Ok(FLOOD));
+    }
+
+    #[test]
+    fn an_expected_station_is_not_flooded_to_and_ages_once_it_was_heard() {
+        let (mut bridge, mut pool) = bridge(Nanos(100), 10);
+        bridge.expect(B, 20);
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_000, 10, &frame(B, A)), Ok(20));
+        assert_eq!(pass(&mut bridge, &mut pool, 1_000_001, 20, &frame(A, B)), Ok(10));
         assert_eq!(pass(&mut bridge, &mut pool, 1_000_200, 10, &frame(B, A)), Ok(FLOOD));
     }
 

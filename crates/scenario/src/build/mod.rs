@@ -2,7 +2,7 @@
 
 mod shards;
 
-use crate::plan::{AddressRule, Plan, Route};
+use crate::plan::{AddressRule, Attachment, Plan, Route};
 use crate::words::Wait;
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
