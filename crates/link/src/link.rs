@@ -12,7 +12,7 @@ use crate::queue::{Admission, Queue};
 use crate::transmit::Transmit;
 use longwire_block::{DropReason, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Rate};
 
 /// A link with all its state: four cache lines, so that a million links fit and one is fetched at once.
 #[derive(Debug)]
@@ -284,9 +284,13 @@ impl Link {
     }
 
     /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the
-    /// queue at its own f, though the train is one packet.
+    /// queue at its own f, though the train is one packet. Where sending takes no time, all that counts as waiting is
+    /// segments of the train that is arriving, each sent before the next asks.
     #[inline]
     fn sent_of_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
+        if self.transmit.rate() == Rate::UNLIMITED {
+            return (self.queued_packets.into(), self.queued_bytes);
+        }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);
         }

@@ -1,0 +1,372 @@
+//! What every block owes, for every row of the registry and values of every parameter: the same packets leave at the
+//! same times however often and in whatever portions a link is looked at, nothing is lost uncounted, nothing leaves
+//! early, and a change in between neither loses nor reorders.
+//!
+//! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`].
+#![forbid(unsafe_code)]
+
+use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
+use longwire_packet::{Gso, Handle, Pool};
+use longwire_units::Nanos;
+
+const SPREAD: Nanos = Nanos::from_micros(10);
+/// Bytes of Ethernet, IPv4 and TCP headers of the frames here.
+const HEADERS: usize = 54;
+const END: u64 = u64::MAX - 1;
+/// Room for all that the traffic here can have waiting.
+const POOL: u64 = 32 << 20;
+
+/// Values that a parameter takes, its extremes among them, as a scenario writes them.
+fn values_of(param: &Param) -> Vec<String> {
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    match param.kind {
+        ParamKind::Rate => {
+            owned(&["300 bit/s", "1 Mbit/s", "10 Mbit/s", "2999999999 bit/s", "400 Gbit/s", "unlimited", "0"])
+        }
+        ParamKind::Time { max } => [0, 1, 4_999, 20_000_000, u64::MAX]
+            .map(|time| format!("{} ns", time.min(max.0)))
+            .into_iter()
+            .collect(),
+        ParamKind::Probability => owned(&["0 %", "0.5 %", "40 %", "100 %"]),
+        ParamKind::Integer { min, max } => {
+            [min, min + 1, min + (max - min) / 20, max].map(|n| n.min(max).to_string()).into_iter().collect()
+        }
+        ParamKind::Limit => {
+            owned(&["0 packets", "1 packets", "7 packets", "100 B", "20 kB", "1 ns", "30 ms", "unlimited"])
+        }
+        ParamKind::Choice(words) => owned(words),
+    }
+}
+
+/// Every value of every parameter of `spec` at least once, and some in company.
+fn settings(spec: &'static Spec) -> Vec<Values> {
+    let lists: Vec<_> = spec.params.iter().map(values_of).collect();
+    let read = |pick: &dyn Fn(usize) -> usize| {
+        let named = spec.params.iter().zip(&lists).enumerate();
+        let given: Vec<_> = named
+            .map(|(index, (param, list))| (param.name, list[pick(index) % list.len()].as_str()))
+            .collect();
+        Values::read(spec, &given).unwrap_or_else(|error| panic!("{} {}: {error}", spec.key, spec.kind))
+    };
+    let mut all = Vec::new();
+    for (param, list) in lists.iter().enumerate() {
+        // The others at their second value: the first is often the one that does nothing.
+        all.extend((0..list.len()).map(|value| read(&|index| if index == param { value } else { 1 })));
+    }
+    let mut dice = Dice::named(1, spec.kind);
+    all.extend((0..4).map(|_| {
+        let picks: Vec<_> = lists.iter().map(|list| dice.below(list.len() as u64) as usize).collect();
+        read(&|index| picks[index])
+    }));
+    all
+}
+
+/// The blocks of a link beside the one that is tried: none, and some of each stage.
+fn surroundings() -> [LinkConfig; 2] {
+    let busy =
+        [("mtu", "1500"), ("loss", "10 %"), ("queue", "9 packets"), ("rate", "8 Mbit/s"), ("delay", "3 ms")];
+    let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
+    [LinkConfig::default(), busy.iter().fold(LinkConfig::default(), with)]
+}
+
+/// Every row with every setting in every surrounding.
+fn cases() -> Vec<(String, LinkConfig)> {
+    let mut cases = Vec::new();
+    for spec in registry() {
+        for values in settings(spec) {
+            for (index, around) in surroundings().into_iter().enumerate() {
+                let name =
+                    format!("{} ({}) {:?} in surrounding {index}", spec.key, spec.kind, values.as_slice());
+                cases.push((name, around.with(spec, values.clone())));
+            }
+        }
+    }
+    cases
+}
+
+/// What arrives: at a time, so many payload bytes, in segments of so many if a train.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    at: u64,
+    payload: usize,
+    mss: Option<usize>,
+}
+
+/// Packets in bursts and with pauses from nanoseconds to tens of milliseconds; `trains` makes some of them trains.
+fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
+    let mut dice = Dice::named(seed, "traffic");
+    let mut at = 1_000_000;
+    let arrival = |_| {
+        at += match dice.below(10) {
+            0..4 => 0,
+            4 => dice.below(10),
+            5..8 => dice.below(100_000),
+            8 => dice.below(2_000_000),
+            _ => dice.below(40_000_000),
+        };
+        let mss = 1 + dice.below(1446) as usize;
+        match trains && dice.below(4) == 0 {
+            true => Arrival { at, payload: mss + 1 + dice.below(12 * mss as u64) as usize, mss: Some(mss) },
+            false => Arrival { at, payload: dice.below(1500) as usize, mss: None },
+        }
+    };
+    (0..count).map(arrival).collect()
+}
+
+/// How a link is looked at between arrivals; nothing of it may show in what leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    /// Whenever it wants to be, and before every arrival.
+    Exact,
+    /// After so many arrivals, up to the last of them, as a worker with a clock does.
+    Every(usize),
+    /// Exactly, and at other times besides.
+    Often,
+    /// After seven arrivals, with its statistics read at random times.
+    Asked,
+}
+
+/// A link under test, and what has left it.
+struct Bench<'a> {
+    pool: &'a mut Pool,
+    links: Links,
+    /// When each left: leaving time, number, segments and length.
+    left: Vec<(u64, u64, u16, u32)>,
+    least_delay: u64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(config: &LinkConfig, seed: u64, pool: &'a mut Pool) -> Self {
+        let mut links = Links::with_capacity(1, seed, SPREAD);
+        links.add(0, "test", config);
+        let least_delay = match config.block("delay") {
+            Some((spec, values)) if spec.kind == "constant" => match values.at(0) {
+                Value::Time(delay) => delay.0,
+                other => panic!("a constant delay of {other:?}"),
+            },
+            _ => 0,
+        };
+        Self { pool, links, left: Vec::new(), least_delay }
+    }
+
+    fn packet(&mut self, seq: u64, arrival: Arrival) -> Handle {
+        let mut frame = vec![0u8; HEADERS + arrival.payload];
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&((40 + arrival.payload) as u16).to_be_bytes());
+        frame[23] = 6;
+        frame[46] = 0x50;
+        let handle = self.pool.insert(&frame).unwrap();
+        let meta = self.pool.meta_mut(handle);
+        (meta.arrival, meta.seq) = (arrival.at, seq);
+        if let Some(mss) = arrival.mss {
+            meta.gso = Gso::TcpV4 as u8;
+            meta.gso_size = mss as u16;
+            meta.header_len = HEADERS as u16;
+            meta.segments = arrival.payload.div_ceil(mss) as u16;
+        }
+        handle
+    }
+
+    fn arrive(&mut self, seq: u64, arrival: Arrival) {
+        let handle = self.packet(seq, arrival);
+        let mut out = Fifo::EMPTY;
+        self.links.arrive(self.pool, 0, handle, &mut out);
+        self.collect(out, arrival.at);
+    }
+
+    fn expire(&mut self, until: u64) {
+        let mut out = Fifo::EMPTY;
+        self.links.expire(self.pool, 0, Nanos(until), &mut out);
+        self.collect(out, until);
+    }
+
+    /// Serves every deadline up to `until` at its own time.
+    fn advance(&mut self, until: u64) {
+        while self.links.deadline(0) <= Nanos(until) {
+            let deadline = self.links.deadline(0).0;
+            self.expire(deadline);
+        }
+    }
+
+    fn collect(&mut self, mut out: Fifo, now: u64) {
+        while let Some(handle) = out.pop(self.pool) {
+            let meta = *self.pool.meta(handle);
+            assert!(meta.leave >= meta.arrival + self.least_delay, "left before its time: {meta:?}");
+            assert!(meta.leave <= now, "let go at {now}, before it leaves: {meta:?}");
+            self.left.push((meta.leave, meta.seq, meta.segments, meta.len));
+            self.pool.free(handle);
+        }
+    }
+
+    /// The statistics, in which every packet must be accounted for.
+    fn stats(&mut self, now: u64) -> LinkStats {
+        let stats = self.links.stats(self.pool, 0, Nanos(now));
+        assert!(stats.is_conserved(), "{stats:?}");
+        let held = stats.queued_packets + stats.travelling_packets;
+        assert!(self.pool.live() <= held && (held == 0 || self.pool.live() > 0), "{stats:?}");
+        stats
+    }
+
+    /// Ends the run after `until`: what is still held is dropped, and then there must be nothing.
+    fn finish(mut self, until: u64) -> Trace {
+        self.links.flush(self.pool);
+        let stats = self.stats(until);
+        assert_eq!((self.pool.live(), stats.queued_packets, stats.travelling_packets), (0, 0, 0));
+        assert!(self.left.is_sorted_by_key(|(leave, seq, ..)| (*leave, *seq)), "left in another order");
+        Trace { left: self.left, stats }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Trace {
+    left: Vec<(u64, u64, u16, u32)>,
+    stats: LinkStats,
+}
+
+/// Sends `arrivals` through a link; with `until` the run is stopped there, else everything leaves that ever does.
+fn run(
+    (config, seed): (&LinkConfig, u64),
+    arrivals: &[Arrival],
+    looks: Looks,
+    until: u64,
+    pool: &mut Pool,
+) -> Trace {
+    let mut bench = Bench::new(config, seed, pool);
+    let mut dice = Dice::named(seed, "looks");
+    let mut before = 0;
+    for (index, &arrival) in arrivals.iter().enumerate() {
+        match looks {
+            Looks::Exact => bench.advance(arrival.at),
+            Looks::Every(_) => {}
+            Looks::Often => {
+                for _ in 0..dice.below(3) {
+                    before += dice.below(arrival.at - before + 1);
+                    bench.expire(before);
+                }
+                bench.advance(arrival.at);
+            }
+            Looks::Asked => {
+                before += dice.below(arrival.at - before + 1);
+                bench.stats(before);
+            }
+        }
+        bench.arrive(index as u64, arrival);
+        before = arrival.at;
+        let portion = match looks {
+            Looks::Every(portion) => portion,
+            Looks::Asked => 7,
+            Looks::Exact | Looks::Often => continue,
+        };
+        if (index + 1) % portion == 0 && bench.links.deadline(0) <= Nanos(arrival.at) {
+            bench.expire(arrival.at);
+        }
+    }
+    bench.advance(until);
+    bench.finish(until)
+}
+
+#[test]
+fn looks_and_portions_change_nothing() {
+    let mut pool = Pool::new(POOL).unwrap();
+    for (number, (name, config)) in cases().into_iter().enumerate() {
+        let seed = number as u64;
+        for trains in [false, true] {
+            let arrivals = traffic(seed, 600, trains);
+            let last = arrivals.last().unwrap().at;
+            for until in [last, END] {
+                let wanted = run((&config, seed), &arrivals, Looks::Exact, until, &mut pool);
+                let again = [
+                    Looks::Exact,
+                    Looks::Every(1),
+                    Looks::Every(7),
+                    Looks::Every(64),
+                    Looks::Often,
+                    Looks::Asked,
+                ];
+                for looks in again {
+                    let got = run((&config, seed), &arrivals, looks, until, &mut pool);
+                    let differs = got.left.iter().zip(&wanted.left).position(|(a, b)| a != b);
+                    assert!(
+                        got == wanted,
+                        "{name}, trains {trains}, {looks:?}: first difference {differs:?}\n{:?}\n{:?}",
+                        got.stats,
+                        wanted.stats
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A train is the same to a link as its segments, arriving together.
+#[test]
+fn a_train_meets_the_fate_of_its_segments() {
+    let mut pool = Pool::new(POOL).unwrap();
+    for (number, (name, config)) in cases().into_iter().enumerate() {
+        let seed = number as u64;
+        let trains = traffic(seed, 300, true);
+        let mut singles = Vec::new();
+        for arrival in &trains {
+            let mss = arrival.mss.unwrap_or(arrival.payload.max(1));
+            let whole = (1..arrival.payload.div_ceil(mss)).map(|_| mss);
+            let payloads = whole.chain([arrival.payload - (arrival.payload.div_ceil(mss).max(1) - 1) * mss]);
+            singles.extend(payloads.map(|payload| Arrival { at: arrival.at, payload, mss: None }));
+        }
+        let one = run((&config, seed), &trains, Looks::Exact, END, &mut pool).stats;
+        let other = run((&config, seed), &singles, Looks::Exact, END, &mut pool).stats;
+        assert_eq!(one, other, "{name}");
+    }
+}
+
+/// Every setting of every row, at random times while packets wait and travel.
+#[test]
+fn changes_lose_nothing_and_reorder_nothing() {
+    let mut pool = Pool::new(POOL).unwrap();
+    let rows: Vec<_> = registry().into_iter().map(|spec| (spec, settings(spec))).collect();
+    for seed in 0..60u64 {
+        let trains = seed % 2 == 0;
+        let arrivals = traffic(seed, 400, trains);
+        let runs = [Looks::Exact, Looks::Often, Looks::Asked].map(|looks| {
+            let [_, around] = surroundings();
+            let mut bench = Bench::new(&around, seed, &mut pool);
+            bench.least_delay = 0;
+            let (mut which, mut dice) = (Dice::named(seed, "changes"), Dice::named(seed, "looks"));
+            for (index, &arrival) in arrivals.iter().enumerate() {
+                bench.advance(arrival.at);
+                if looks == Looks::Often {
+                    bench.expire(arrival.at);
+                } else if looks == Looks::Asked && dice.below(2) == 0 {
+                    bench.stats(arrival.at);
+                }
+                if which.below(6) == 0 {
+                    let some = 1 + which.below(3);
+                    let changes: Vec<_> = (0..some)
+                        .map(|_| {
+                            let (spec, settings) = &rows[which.below(rows.len() as u64) as usize];
+                            (*spec, settings[which.below(settings.len() as u64) as usize].clone())
+                        })
+                        .collect();
+                    bench.links.change(bench.pool, 0, Nanos(arrival.at), &changes).unwrap();
+                    bench.stats(arrival.at);
+                }
+                bench.arrive(index as u64, arrival);
+            }
+            let last = arrivals.last().unwrap().at;
+            let end: Vec<_> = [("rate", "unlimited"), ("delay", "0 ms")]
+                .map(|(key, text)| LinkConfig::default().with_text(key, text).unwrap().blocks()[0].clone())
+                .into();
+            bench.links.change(bench.pool, 0, Nanos(last), &end).unwrap();
+            bench.advance(END);
+            assert_eq!(bench.pool.live(), 0, "seed {seed}: something never leaves");
+            bench.finish(END)
+        });
+        assert!(runs[0] == runs[1] && runs[0] == runs[2], "seed {seed}: {:#?}", runs.map(|run| run.stats));
+        assert!(runs_were_busy(&runs[0]), "seed {seed}: {:?}", runs[0].stats);
+    }
+}
+
+fn runs_were_busy(trace: &Trace) -> bool {
+    trace.stats.in_packets >= 400 && trace.stats.out_packets > 0 && trace.stats.dropped() > 0
+}
