@@ -46,15 +46,6 @@ impl Bridge {
         }
     }
 
-    /// Says that the station `address` is behind `port` until it is heard elsewhere: a plan that knows its hosts
-    /// spares them the first flood.
-    pub fn expect(&mut self, address: [u8; 6], port: u16) {
-        let [a, b, c, d, e, f] = address;
-        // As if heard at the end of time: it does not age until it is heard.
-        let heard = self.stations.learn(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), port, Nanos::NEVER);
-        self.not_learnt += u64::from(!heard);
-    }
-
     /// Frames whose source was new and could not be remembered because the table was full. Frames to such a
     /// station are flooded.
     pub fn not_learnt(&self) -> u64 {

@@ -116,6 +116,12 @@ fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup
         let worker = index % workers.len();
         let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
         // The end of a traffic source says nothing by which the bridge could learn where it is.
+        // A host's frames would teach it, but not before the first frame to the host has been flooded.
+        let hosts = segment
+            .ports
+            .iter()
+            .filter(|&&place| matches!(plan.ports[usize::from(place)].attachment, Attachment::Host(_)));
+        hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
         for source in plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)) {
             bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
         }
