@@ -5,13 +5,21 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod instance;
+pub mod live;
+pub mod live_view;
 pub mod open_ports;
 pub mod outcome;
 pub mod port_files;
 pub mod progress;
+pub mod real_run;
+pub mod recording;
 pub mod replay_port;
 pub mod run_report;
 pub mod shown;
+pub mod stop_flag;
+pub mod stop_signals;
+pub mod test_hosts;
 pub mod virtual_run;
 
 pub use outcome::Outcome;

@@ -2,11 +2,15 @@
 
 use crate::port_files::{Captures, PortFiles};
 use crate::replay_port::{ReplayPort, Watch};
-use anyhow::Context;
+use crate::test_hosts::TestHosts;
+use anyhow::{Context, ensure};
 use longwire_block::Port;
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
+use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
-use longwire_scenario::{Attachment, End, Pace, Plan, Source};
+use longwire_port::driver::tap::{Tap, TapOptions};
+use longwire_scenario::{Attachment, End, HostDriver, Pace, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -46,6 +50,128 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
         open.ports.push(Box::new(port));
     }
     Ok(open)
+}
+
+/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and traffic
+/// sources, both from `begin` (the engine's time) on.
+///
+/// # Errors
+/// An interface or a file that can't be used, or a source that can't be; each says what to do.
+pub fn open_real(
+    plan: &Plan,
+    mut hosts: Option<&mut TestHosts>,
+    files: &PortFiles,
+    begin: Nanos,
+) -> anyhow::Result<OpenPorts> {
+    let origin = Origin { epoch: real_epoch(files, begin)?, begin };
+    let flows = flows(plan, origin)?;
+    let mut ports: Vec<Option<Box<dyn Port>>> = plan.ports.iter().map(|_| None).collect();
+    let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
+    for (place, port) in plan.ports.iter().enumerate() {
+        let name = &port.name;
+        ports[place] = match &port.attachment {
+            Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?,
+            Attachment::Interface { xdp: true, .. } => None,
+            Attachment::Interface { interface, .. } => {
+                Some(Box::new(AfPacket::open(name, interface, &AfPacketOptions::default())?))
+            }
+            Attachment::Tap { interface, queues } => {
+                let options = TapOptions { queues: *queues, up: true, ..TapOptions::default() };
+                Some(Box::new(Tap::create(name, interface, &options)?))
+            }
+            Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
+                let port = open_replay(plan, place, &files.captures[place], &flows, origin)?;
+                watches[place] = Some(port.watch());
+                Some(Box::new(port))
+            }
+        };
+    }
+    open_xdp(plan, hosts.as_deref(), &mut ports)?;
+    let opened: Vec<_> = ports.into_iter().flatten().collect();
+    ensure!(opened.len() == plan.ports.len(), "a port could not be opened by any driver");
+    Ok(OpenPorts { ports: opened, watches })
+}
+
+/// Opens the wire of a host; none if that is for [`open_xdp`].
+fn open_host(plan: &Plan, host: u32, hosts: Option<&mut TestHosts>) -> anyhow::Result<Option<Box<dyn Port>>> {
+    let hosts = hosts.context("the scenario's hosts are not up")?;
+    let host = &plan.hosts[host as usize];
+    match host.driver {
+        HostDriver::Tap => {
+            let options = TapOptions { mac: Some(host.mac.0), mtu: host.mtu, ..TapOptions::default() };
+            // The pattern leaves the number to the kernel: names of hosts can be longer than those of interfaces.
+            let tap = hosts.lab().in_core(|| Tap::create(&host.name, "tap%d", &options))??;
+            hosts.adopt(&host.name, tap.interface_name())?;
+            Ok(Some(Box::new(tap)))
+        }
+        HostDriver::AfPacket => {
+            let interface = wire_of(hosts, &host.name)?;
+            let options = AfPacketOptions::default();
+            let port = hosts.lab().in_core(|| AfPacket::open(&host.name, &interface, &options))??;
+            Ok(Some(Box::new(port)))
+        }
+        HostDriver::AfXdp => Ok(None),
+    }
+}
+
+fn wire_of(hosts: &TestHosts, host: &str) -> anyhow::Result<String> {
+    let port = hosts.lab().host(host)?.port().map(str::to_owned);
+    port.with_context(|| format!("host \"{host}\" has no wire: it was made for another driver"))
+}
+
+/// Opens the AF_XDP ports: those of one worker in one namespace share their memory.
+fn open_xdp(
+    plan: &Plan,
+    hosts: Option<&TestHosts>,
+    ports: &mut [Option<Box<dyn Port>>],
+) -> anyhow::Result<()> {
+    let mut groups: Vec<((usize, bool), Vec<usize>, Vec<AfXdpPlan>)> = Vec::new();
+    for (place, port) in plan.ports.iter().enumerate() {
+        let (interface, of_host) = match &port.attachment {
+            Attachment::Host(host) if plan.hosts[*host as usize].driver == HostDriver::AfXdp => {
+                (wire_of(hosts.context("the scenario's hosts are not up")?, &port.name)?, true)
+            }
+            Attachment::Interface { xdp: true, interface, .. } => (interface.clone(), false),
+            _ => continue,
+        };
+        let mut wanted = AfXdpPlan { name: port.name.to_string(), ..AfXdpPlan::on(&interface) };
+        if of_host {
+            // The lab has turned the offloads of its hosts off.
+            wanted.far_end = FarEnd::Trusted;
+        }
+        let key = (port.segment as usize % plan.engine.workers as usize, of_host);
+        match groups.iter_mut().find(|(other, ..)| *other == key) {
+            Some((_, places, plans)) => {
+                places.push(place);
+                plans.push(wanted);
+            }
+            None => groups.push((key, vec![place], vec![wanted])),
+        }
+    }
+    for ((_, of_hosts), places, plans) in groups {
+        let opened = match hosts.filter(|_| of_hosts) {
+            Some(hosts) => hosts.lab().in_core(|| AfXdpPort::open_all(plans))??,
+            None => AfXdpPort::open_all(plans)?,
+        };
+        for (place, port) in places.into_iter().zip(opened) {
+            ports[place] = Some(Box::new(port));
+        }
+    }
+    Ok(())
+}
+
+/// The epoch by which the first frame of the inputs comes in at `begin`, or that of the machine's clock.
+fn real_epoch(files: &PortFiles, begin: Nanos) -> anyhow::Result<Nanos> {
+    if let Some(first) = files.epoch {
+        ensure!(
+            first >= begin,
+            "the captures begin in 1970, so they can't be replayed in real time; shift them with: editcap -t 1e9 IN OUT"
+        );
+        return Ok(Nanos(first.0 - begin.0));
+    }
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
+    Ok(now.since(longwire_engine::clock::monotonic()))
 }
 
 fn open_replay(

@@ -27,7 +27,7 @@ pub struct Ran<'a> {
     /// How long it lasted, on its own clock.
     pub elapsed: Nanos,
     /// By a link's place in the plan: how it was set at the end.
-    pub settings: &'a dyn Fn(usize) -> Map<String, Value>,
+    pub settings: Box<dyn Fn(usize) -> Map<String, Value> + 'a>,
 }
 
 /// What a traffic source sent, and what of it arrived.
@@ -81,9 +81,16 @@ impl Ran<'_> {
                 columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
         }
-        let links = self.plan.links.len();
-        if links > MOST_LINES {
-            writeln!(out, "({MOST_LINES} of {} links: those that carried most)", shown::count(links as u64))?;
+        for (count, what) in
+            [(self.plan.links.len(), "links: those that carried most"), (self.plan.sources.len(), "sources")]
+        {
+            if count > MOST_LINES {
+                writeln!(
+                    out,
+                    "({MOST_LINES} of {} {what}; --json has them all)",
+                    shown::count(count as u64)
+                )?;
+            }
         }
         writeln!(out)?;
         self.print_sums(out)?;
@@ -177,7 +184,7 @@ impl Ran<'_> {
 
     fn link_lines(&self) -> Vec<Vec<String>> {
         let mut lines =
-            vec![cells!["link", "in", "out", "queued", "on its way", "rate", "latest", "dropped"]];
+            vec![cells!["link", "in", "out", "queued", "on its way", "rate", "max late", "dropped"]];
         for link in self.busiest(MOST_LINES) {
             let stats = &link.stats;
             lines.push(vec![

@@ -1,13 +1,21 @@
 //! `longwire run`
 
+use crate::live::LiveLinks;
+use crate::live_view::{LiveView, Style};
 use crate::port_files::{PortFile, PortFiles};
+use crate::progress::Progress;
+use crate::real_run::{RealOptions, RealRun, instance_name};
 use crate::run_report::Ran;
+use crate::stop_signals::StopSignals;
+use crate::test_hosts::{TestHosts, gain_privileges};
 use crate::virtual_run::simulate;
 use crate::{Outcome, outcome};
-use longwire_scenario::Plan;
+use anyhow::Context;
+use longwire_control::Instance;
+use longwire_scenario::{Attachment, Plan};
 use longwire_units::Nanos;
-use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Run a scenario, in real time or in virtual time
 ///
@@ -19,7 +27,9 @@ use std::path::PathBuf;
 Examples:
   longwire run scenarios/two-hosts.toml --virtual
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
-  longwire run scenarios/dumbbell.toml --virtual --for 1s --json")]
+  longwire run scenarios/dumbbell.toml --virtual --for 1s --json
+  longwire run scenarios/two-hosts.toml
+  longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng")]
 pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
@@ -41,7 +51,23 @@ pub struct Args {
     #[arg(long = "output", value_name = "PORT=FILE")]
     outputs: Vec<PortFile>,
 
-    /// Print JSON.
+    /// The name of this run, for longwire ctl and longwire lab; the scenario's without it.
+    #[arg(long, conflicts_with = "virtual")]
+    name: Option<String>,
+
+    /// Write everything that comes in to a pcapng file, from which a run in virtual time can repeat this one.
+    #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
+    record: Option<PathBuf>,
+
+    /// Fail (exit status 1) if the run was not faithful.
+    #[arg(long)]
+    require_faithful: bool,
+
+    /// Show nothing while it runs.
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Print the report as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -50,24 +76,66 @@ impl Args {
     /// Runs it and prints the report.
     ///
     /// # Errors
-    /// A mistake in the scenario, files that can't be used, a full packet pool.
+    /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let plan = longwire_scenario::load(&self.scenario)?;
         outcome::print_notes(&plan);
-        self.run_virtual(&plan)
+        if self.r#virtual { self.run_virtual(&plan) } else { self.run_real(plan) }
     }
 
     fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let run = simulate(plan, &files, self.time)?;
-        let settings = |place: usize| settings_of(plan, place);
+        let links = LiveLinks::new(plan, Vec::new());
+        let settings = Box::new(move |place| links.settings_json(place));
         let (counted, watches, elapsed) = (run.counted, run.watches, run.elapsed);
-        let ran = Ran { plan, counted, watches, mode: "virtual", elapsed, settings: &settings };
+        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings })
+    }
+
+    fn run_real(self, plan: Plan) -> anyhow::Result<Outcome> {
+        gain_privileges(&plan)?;
+        // From here on, so that a signal while the hosts are made leaves nothing behind.
+        let signals = StopSignals::catch().context("catching signals")?;
+        let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
+        let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
+        check_files(&plan, &files)?;
+        let hosts = TestHosts::make(&name, &plan)?;
+        let options = RealOptions { name, files: Some(files), record: self.record.clone() };
+        let run = RealRun::start(plan, hosts, options)?;
+        if !self.quiet {
+            announce(&run);
+        }
+        self.watch(&run, &signals);
+        let progress = Progress::start("ending the run", None);
+        let ended = run.stop();
+        drop(progress);
+        let ran = ended.instance.ran(ended.counted, ended.elapsed);
         self.finish(&ran)
     }
 
+    /// Shows the run until it is to end.
+    fn watch(&self, run: &RealRun, signals: &StopSignals) {
+        let mut view = LiveView::start(Style::fitting(self.json, self.quiet));
+        let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
+        while signals.came().is_none() && !run.has_ended() {
+            let now = Instant::now();
+            if end.is_some_and(|end| now >= end) {
+                return;
+            }
+            let next = [Some(view.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
+            if run.stopped().recv_timeout(next.saturating_duration_since(now)).is_ok() {
+                return;
+            }
+            view.refresh(run.instance());
+        }
+    }
+
     fn finish(&self, ran: &Ran<'_>) -> anyhow::Result<Outcome> {
-        let report = ran.report();
+        let mut report = ran.report();
+        let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
+        if self.require_faithful && !faithful {
+            report.fail("the run was not faithful");
+        }
         if self.json {
             return outcome::print_report(&report, true);
         }
@@ -76,13 +144,39 @@ impl Args {
     }
 }
 
-/// What a link's scenario says it is.
-fn settings_of(plan: &Plan, place: usize) -> Map<String, Value> {
-    let blocks = plan.profile(place).blocks.iter().flat_map(|(spec, values)| {
-        spec.params.iter().zip(values.as_slice()).enumerate().map(|(index, (param, value))| {
-            let key = if index == 0 { spec.key.to_owned() } else { format!("{}.{}", spec.key, param.name) };
-            (key, value.print(param.kind).into())
-        })
-    });
-    blocks.collect()
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Captures stand for the interface of a port in virtual time only.
+fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
+    for (port, captures) in plan.ports.iter().zip(&files.captures) {
+        let has_files = captures.input.is_some() || captures.output.is_some();
+        let is_real = matches!(
+            port.attachment,
+            Attachment::Host(_) | Attachment::Interface { .. } | Attachment::Tap { .. }
+        );
+        anyhow::ensure!(
+            !(is_real && has_files),
+            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record FILE to \
+             make one",
+            port.name
+        );
+    }
+    Ok(())
+}
+
+/// Says what runs and how to reach it.
+fn announce(run: &RealRun) {
+    let instance = run.instance();
+    outcome::note(&format!("running as \"{}\"; longwire ctl stats shows it", instance.name()));
+    for host in run.hosts().into_iter().flat_map(|hosts| hosts.lab().hosts()) {
+        let addresses: Vec<_> = host.spec().addresses.iter().map(ToString::to_string).collect();
+        outcome::note(&format!(
+            "  host {} ({}): longwire lab exec {} {} -- COMMAND",
+            host.name(),
+            addresses.join(", "),
+            instance.name(),
+            host.name()
+        ));
+    }
 }

@@ -5,8 +5,6 @@ mod send;
 
 use crate::Outcome;
 use clap::Subcommand;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Measure a path, between hosts of a lab or between real machines
 ///
@@ -42,14 +40,4 @@ impl Args {
             Side::Send(args) => args.run(),
         }
     }
-}
-
-/// A flag that is set when the user asks this process to end; asked a second time, it ends at once.
-fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

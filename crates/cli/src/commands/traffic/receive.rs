@@ -1,6 +1,6 @@
 //! `longwire traffic receive`
 
-use super::stop_flag;
+use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
 use longwire_report::{Report, Row};

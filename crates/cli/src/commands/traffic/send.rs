@@ -1,8 +1,8 @@
 //! `longwire traffic send`
 
-use super::stop_flag;
 use crate::outcome::print_report;
 use crate::progress::Progress;
+use crate::stop_flag::{stop_flag, until};
 use crate::Outcome;
 use anyhow::{Context, ensure};
 use clap::{Subcommand, ValueEnum};
@@ -10,12 +10,10 @@ use longwire_lab::traffic::bulk::{self, Bulk};
 use longwire_lab::traffic::ping::{self, Ping};
 use longwire_lab::traffic::request::{self, Requests, Transport};
 use longwire_lab::traffic::udp::{self, Pace, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Progress as Step, Receiver, Until};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, Until};
 use longwire_report::{Report, Row};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Send to a receiver and print what both sides saw
@@ -306,20 +304,17 @@ impl To {
     fn measure(
         &self,
         what: &str,
-        until: Until,
+        how_long: Until,
         send: impl FnOnce(&Receiver, OnProgress<'_>) -> anyhow::Result<Vec<Row>>,
     ) -> anyhow::Result<Outcome> {
         let receiver = Receiver::at(self.address()?);
         let stop = stop_flag()?;
-        let expected = match until {
+        let expected = match how_long {
             Until::DurationNs(time) => Some(Duration::from_nanos(time)),
             Until::Count(_) => None,
         };
         let progress = Progress::start(format!("{what} to {}", receiver.address.ip()), expected);
-        let mut step = |_: Step| {
-            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let rows = send(&receiver, &mut step);
+        let rows = send(&receiver, &mut until(&stop));
         drop(progress);
         let mut report = Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
         report.extend(rows?);

@@ -1,0 +1,155 @@
+//! `longwire demo`
+
+mod criteria;
+mod measured;
+mod simulated;
+
+use crate::real_run::{RealOptions, RealRun};
+use crate::stop_flag::stop_flag;
+use crate::test_hosts::TestHosts;
+use crate::{Outcome, outcome};
+use anyhow::Context;
+use criteria::Configured;
+use longwire_engine::Fidelity;
+use longwire_lab::{abilities, enter_user_namespace};
+use longwire_report::{Report, Row};
+use longwire_scenario::{HostDriver, Plan};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the demo runs.
+const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
+/// How errors in it are named.
+const FILE: &str = "demo.toml";
+const LINK: &str = "link between hosts a and b, the same each way: 10 Mbit/s, 20 ms, 2 % loss, a queue of 100 packets";
+const HINT: &str = "The scenario behind this: `longwire demo --scenario > demo.toml`. Run it with `longwire run demo.toml`, \
+                    or a program of yours behind such a link: `longwire exec --rate 10mbit --delay 20ms --loss 2% -- COMMAND`.";
+
+/// See an emulated link work, within fifteen seconds
+///
+/// Makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them, sends ping, UDP and
+/// TCP through it, and prints what was configured beside what was measured. Nothing remains on the machine. It needs root
+/// or a system that allows user namespaces; elsewhere the same link runs in virtual time.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire demo
+  longwire demo --json
+  longwire demo --scenario > demo.toml; longwire run demo.toml --virtual")]
+pub struct Args {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// Run in virtual time even where real packets could be sent.
+    #[arg(long)]
+    r#virtual: bool,
+
+    /// Only print the scenario that it runs.
+    #[arg(long, conflicts_with_all = ["json", "virtual"])]
+    scenario: bool,
+}
+
+/// What came of it.
+struct Measured {
+    mode: &'static str,
+    rows: Vec<Row>,
+    fidelity: Option<Fidelity>,
+    errors: Vec<String>,
+}
+
+impl Args {
+    /// Runs it and prints the result.
+    ///
+    /// # Errors
+    /// If the hosts can't be made, or something between them fails.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        if self.scenario {
+            return outcome::print(SCENARIO.trim_end()).map(|()| Outcome::Well);
+        }
+        let plan = longwire_scenario::parse(FILE, SCENARIO).context("the demo's own scenario")?;
+        say(LINK);
+        let way = if self.r#virtual { Way::Virtual("as asked".into()) } else { find_way()? };
+        let stop = stop_flag()?;
+        let measured = match way {
+            Way::Real(driver) => real(plan, driver, &stop),
+            Way::Virtual(reason) => {
+                say(&format!("in virtual time, with traffic sources instead of programs: {reason}"));
+                simulated(&plan)
+            }
+        };
+        if stop.load(Ordering::Relaxed) {
+            say("stopped; nothing is left behind");
+            return Ok(Outcome::Status(130));
+        }
+        let measured = measured?;
+        let report = measured.report();
+        let outcome = outcome::print_report(&report, self.json)?;
+        if !self.json {
+            outcome::print(&measured.verdict())?;
+            outcome::print(&format!("\n{HINT}"))?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// How this system lets the demo run.
+enum Way {
+    /// On test hosts that are wired so.
+    Real(HostDriver),
+    /// Without any, for this reason.
+    Virtual(String),
+}
+
+/// Enters a user namespace if only that allows test hosts. It has to come before any second thread.
+fn find_way() -> anyhow::Result<Way> {
+    let mut can = abilities();
+    if !can.namespaces.available {
+        if !can.user_namespaces.available {
+            let reasons = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
+            return Ok(Way::Virtual(reasons));
+        }
+        enter_user_namespace()?;
+        can = abilities();
+    }
+    Ok(Way::Real(if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
+}
+
+fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Measured> {
+    for host in &mut plan.hosts {
+        host.driver = driver;
+    }
+    let link = Configured::of(&plan);
+    let name = format!("demo-{}", std::process::id());
+    let hosts = TestHosts::make(&name, &plan)?;
+    let run = RealRun::start(plan, hosts, RealOptions { name, ..RealOptions::default() })?;
+    let lab = run.hosts().context("the demo's hosts")?.lab();
+    let rows = measured::measure(lab.host("a")?, lab.host("b")?, &link, stop, &say);
+    let counted = run.stop().counted;
+    Ok(Measured { mode: "real", rows: rows?, fidelity: counted.fidelity, errors: counted.errors })
+}
+
+fn simulated(plan: &Plan) -> anyhow::Result<Measured> {
+    let (rows, fidelity) = simulated::run(plan)?;
+    Ok(Measured { mode: "virtual", rows, fidelity, errors: Vec::new() })
+}
+
+/// A line of progress.
+fn say(what: &str) {
+    outcome::note(&format!("· {what}"));
+}
+
+impl Measured {
+    fn report(&self) -> Report {
+        let mut report = Report::new("demo")
+            .with("mode", self.mode)
+            .with("fidelity", serde_json::to_value(&self.fidelity).unwrap_or_default());
+        report.extend(self.rows.iter().cloned());
+        for error in &self.errors {
+            report.fail(error.as_str());
+        }
+        if let Some(fidelity) = self.fidelity.as_ref().filter(|fidelity| !fidelity.faithful) {
+            report.fail(format!("not faithful: {}", fidelity.causes.join("; ")));
+        }
+        report
+    }
+}

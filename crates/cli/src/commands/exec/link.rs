@@ -1,0 +1,168 @@
+//! What the options say of the two links, as the scenario that is run.
+
+use anyhow::{anyhow, ensure};
+use longwire_scenario::{Plan, ScenarioError, parse};
+use longwire_units::{Nanos, Probability, Rate};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::str::FromStr;
+
+/// What both directions do, unless one of them says otherwise.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LinkArgs {
+    /// Bandwidth each way: 4mbit, "10 Mbit/s", unlimited. Default: unlimited.
+    #[arg(long)]
+    rate: Option<Rate>,
+
+    /// Delay each way: 60ms. Default: none.
+    #[arg(long, value_name = "TIME")]
+    delay: Option<Nanos>,
+
+    /// Share of packets lost each way: 1%, 0.01. Default: none.
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<Probability>,
+
+    /// Limit of the queue each way: "100 packets", "64 KiB", 50ms. Default: 1000 packets.
+    #[arg(long, value_name = "LIMIT")]
+    queue: Option<String>,
+
+    /// What differs on the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks` lists.
+    #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
+    up: Settings,
+
+    /// What differs on the way in, to the command.
+    #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
+    down: Settings,
+}
+
+/// Settings of a link, each key once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Settings(BTreeMap<String, String>);
+
+impl FromStr for Settings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut settings = BTreeMap::new();
+        for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+            let Some((key, value)) = pair.split_once('=') else {
+                return Err(format!("\"{pair}\" is no KEY=VALUE; write rate=1mbit,delay=80ms"));
+            };
+            let key = key.trim();
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if key.is_empty() || !key.chars().all(plain) {
+                return Err(format!("\"{key}\" is no key; `longwire blocks` lists them"));
+            }
+            if settings.insert(key.to_owned(), value.trim().to_owned()).is_some() {
+                return Err(format!("\"{key}\" is given twice"));
+            }
+        }
+        Ok(Self(settings))
+    }
+}
+
+impl LinkArgs {
+    /// The plan: two TAP ports and a link each way, of which `seed` draws the losses.
+    pub fn plan(&self, seed: u64) -> anyhow::Result<Plan> {
+        // Writing to a String can't fail.
+        let mut text = format!("seed = {seed}\n");
+        for port in ["near", "far"] {
+            let _ = writeln!(text, "[[port]]\nname = \"{port}\"\ndriver = \"tap\"\n");
+        }
+        for (name, from, to, own) in [("up", "near", "far", &self.up), ("down", "far", "near", &self.down)] {
+            let _ = writeln!(text, "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"");
+            for (key, value) in self.merged(own) {
+                let _ = writeln!(text, "{key} = {}", quoted(&value)?);
+            }
+        }
+        parse("exec", &text).map_err(|error| explained(&error))
+    }
+
+    /// The common settings with those of one direction in their place.
+    fn merged(&self, own: &Settings) -> BTreeMap<String, String> {
+        let common = [
+            ("rate", self.rate.map(|rate| rate.to_string())),
+            ("delay", self.delay.map(|delay| delay.to_string())),
+            ("loss", self.loss.map(|loss| loss.to_string())),
+            ("queue", self.queue.clone()),
+        ];
+        let mut all: BTreeMap<_, _> =
+            common.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        all.extend(own.0.clone());
+        all
+    }
+}
+
+/// A value as a TOML string.
+fn quoted(value: &str) -> anyhow::Result<String> {
+    ensure!(!value.contains(char::is_control), "\"{}\" has characters that no value has", value.escape_debug());
+    Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+/// The errors without places in a file that nobody wrote.
+fn explained(error: &ScenarioError) -> anyhow::Error {
+    let lines = error.findings.iter().map(|finding| {
+        let mut line = format!("{}: {}", finding.field, finding.what);
+        if !finding.mend.is_empty() {
+            line = format!("{line}; {}", finding.mend);
+        }
+        line
+    });
+    anyhow!(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// An MTU that hosts can have.
+pub fn mtu(text: &str) -> Result<u32, String> {
+    const RANGE: std::ops::RangeInclusive<u32> = 576..=65_521;
+    let bytes: u32 = text.parse().map_err(|_| format!("\"{text}\" is no number of bytes, such as 1400"))?;
+    if RANGE.contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("{bytes} is outside {} to {} bytes", RANGE.start(), RANGE.end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(rate: &str, up: &str) -> LinkArgs {
+        LinkArgs {
+            rate: Some(rate.parse().unwrap()),
+            delay: Some("60ms".parse().unwrap()),
+            loss: None,
+            queue: Some("50ms".into()),
+            up: up.parse().unwrap(),
+            down: Settings::default(),
+        }
+    }
+
+    fn settings(plan: &Plan, place: usize) -> Vec<String> {
+        let blocks = plan.profile(place).blocks.iter();
+        let mut all: Vec<_> = blocks.map(|(spec, values)| {
+            format!("{}={}", spec.key, values.as_slice()[0].print(spec.params[0].kind))
+        }).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn one_direction_can_differ() {
+        let plan = args("4mbit", "rate=1mbit, loss=2%").plan(1).unwrap();
+        assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
+        assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
+        assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
+    }
+
+    #[test]
+    fn mistakes_name_direction_key_and_mend() {
+        let error = args("4mbit", "rate=10Mbitt").plan(1).unwrap_err().to_string();
+        assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
+        let error = args("4mbit", "dealy=1ms").plan(1).unwrap_err().to_string();
+        assert!(error.contains("dealy") && error.contains("delay"), "{error}");
+        for (text, part) in [("rate", "no KEY=VALUE"), ("a b=1", "no key"), ("rate=1mbit,rate=2mbit", "twice")] {
+            assert!(text.parse::<Settings>().unwrap_err().contains(part), "{text}");
+        }
+        assert!(args("4mbit", "queue=\"]\\").plan(1).is_err());
+        assert_eq!((mtu("1400"), mtu("100").is_err(), mtu("x").is_err()), (Ok(1400), true, true));
+    }
+}

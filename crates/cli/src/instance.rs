@@ -1,0 +1,158 @@
+//! A run in real time as its control socket shows it.
+
+use crate::live::LiveLinks;
+use crate::replay_port::Watch;
+use crate::run_report::Ran;
+use longwire_control::{Instance, Link, SetError};
+use longwire_engine::{LinkReport, Remote, RemoteError, Report};
+use longwire_scenario::{Plan, tolerance};
+use longwire_units::Nanos;
+use serde_json::{Value, json};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How old counters may be that are shown: asking a run with a million links takes its workers a moment.
+const FRESH: Duration = Duration::from_millis(200);
+
+/// Why a run is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopCause {
+    /// A signal, by number.
+    Signal(i32),
+    /// Asked over the control socket.
+    Asked,
+}
+
+/// A run that goes on.
+#[derive(Debug)]
+pub struct RunningInstance {
+    name: String,
+    plan: Arc<Plan>,
+    links: LiveLinks,
+    remote: RemoteLine,
+    watches: Vec<Option<Watch>>,
+    started: Nanos,
+    stop: Sender<StopCause>,
+}
+
+/// The line to the workers and what they last said.
+struct RemoteLine {
+    remote: Remote,
+    last: Mutex<Option<(Instant, Arc<Report>)>>,
+}
+
+impl std::fmt::Debug for RemoteLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RemoteLine")
+    }
+}
+
+impl RunningInstance {
+    /// The run of `plan` called `name`, which ends when `stop` is told a cause.
+    pub fn new(
+        name: String,
+        plan: Arc<Plan>,
+        links: LiveLinks,
+        remote: Remote,
+        watches: Vec<Option<Watch>>,
+        stop: Sender<StopCause>,
+    ) -> Self {
+        let started = longwire_engine::clock::monotonic();
+        let remote = RemoteLine { remote, last: Mutex::default() };
+        Self { name, plan, links, remote, watches, started, stop }
+    }
+
+    /// The plan that runs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Its links.
+    pub const fn links(&self) -> &LiveLinks {
+        &self.links
+    }
+
+    /// How long it has been running.
+    pub fn elapsed(&self) -> Nanos {
+        longwire_engine::clock::monotonic().since(self.started)
+    }
+
+    /// What the workers have counted, as of now.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn count(&self) -> Result<Arc<Report>, RemoteError> {
+        let report = Arc::new(self.remote.remote.report(tolerance(&self.plan))?);
+        *self.last() = Some((Instant::now(), Arc::clone(&report)));
+        Ok(report)
+    }
+
+    /// The report on what was `counted` until now.
+    pub fn ran(&self, counted: Report, elapsed: Nanos) -> Ran<'_> {
+        let settings = Box::new(|place| self.links.settings_json(place));
+        Ran { plan: &self.plan, counted, watches: self.watches.clone(), mode: "real", elapsed, settings }
+    }
+
+    /// The same, at most a moment old.
+    fn recent(&self) -> Result<Arc<Report>, RemoteError> {
+        let last = self.last().clone();
+        match last {
+            Some((at, report)) if at.elapsed() < FRESH => Ok(report),
+            _ => self.count(),
+        }
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<Report>)>> {
+        self.remote.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, place: u32, counted: Option<&Report>) -> Link {
+        let stats = counted.and_then(|report| find(&report.links, place));
+        Link {
+            name: self.links.names()[place as usize].clone(),
+            settings: self.links.settings(place),
+            stats: stats.map_or(Value::Null, |link| serde_json::to_value(&link.stats).unwrap_or_default()),
+        }
+    }
+}
+
+/// Links are in the plan's order, all of them.
+fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
+    links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])
+}
+
+impl Instance for RunningInstance {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn stats(&self) -> Value {
+        match self.recent() {
+            Ok(counted) => {
+                let report = self.ran((*counted).clone(), self.elapsed()).report();
+                serde_json::to_value(report).unwrap_or_default()
+            }
+            Err(error) => json!({ "error": error.to_string() }),
+        }
+    }
+
+    fn link_names(&self) -> Arc<[String]> {
+        self.links.names()
+    }
+
+    fn link(&self, name: &str) -> Option<Link> {
+        let place = self.links.place(name)?;
+        Some(self.show(place, self.recent().ok().as_deref()))
+    }
+
+    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError> {
+        let place = self.links.set(&self.remote.remote, link, changes)?;
+        Ok(self.show(place, self.recent().ok().as_deref()))
+    }
+
+    fn stop(&self) {
+        // If nobody listens any more the run is ending.
+        let _ = self.stop.send(StopCause::Asked);
+    }
+}

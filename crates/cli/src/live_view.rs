@@ -1,0 +1,239 @@
+//! What a run in real time looks like while it goes on: one screen on a terminal, else a line a second.
+
+use crate::cells;
+use crate::instance::RunningInstance;
+use crate::run_report::busiest;
+use crate::shown::{self, columns};
+use longwire_engine::{LinkReport, Report};
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// One screen, redrawn twice a second.
+    Screen,
+    /// A line a second.
+    Lines,
+    /// Not at all.
+    Quiet,
+}
+
+impl Style {
+    /// A screen if standard output is a terminal and not wanted for JSON, else lines.
+    pub fn fitting(json: bool, quiet: bool) -> Self {
+        match (quiet, json, io::stdout().is_terminal()) {
+            (true, ..) => Self::Quiet,
+            (_, false, true) => Self::Screen,
+            _ => Self::Lines,
+        }
+    }
+
+    /// How often it is refreshed.
+    const fn period(self) -> Duration {
+        if matches!(self, Self::Screen) { Duration::from_millis(500) } else { Duration::from_secs(1) }
+    }
+}
+
+/// Asking may take this share of the time: with a million links an answer takes a worker long.
+const ASKING_SHARE: u32 = 50;
+/// Lines of a screen that are not links.
+const OTHER_LINES: usize = 8;
+
+/// A run that is shown. The terminal is as it was once this is dropped.
+#[derive(Debug)]
+pub struct LiveView {
+    style: Style,
+    next: Instant,
+    previous: Option<(Instant, Arc<Report>)>,
+}
+
+impl LiveView {
+    /// Begins to show a run.
+    pub fn start(style: Style) -> Self {
+        if style == Style::Screen {
+            // The other screen, without a cursor. A terminal that can't be written to shows nothing.
+            let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l").and_then(|()| io::stdout().flush());
+        }
+        Self { style, next: Instant::now() + style.period(), previous: None }
+    }
+
+    /// When it wants to be refreshed next.
+    pub const fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Shows the run as it is, if it is time to.
+    pub fn refresh(&mut self, instance: &RunningInstance) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + self.style.period();
+        if self.style == Style::Quiet {
+            return;
+        }
+        // A run that doesn't answer is about to end, and says why then.
+        let Ok(report) = instance.count() else { return };
+        self.next = self.next.max(now + now.elapsed() * ASKING_SHARE);
+        let frame = Frame::new(instance, &report, self.previous.as_ref(), now);
+        // Nobody may be looking; the run goes on all the same.
+        let _ = match self.style {
+            Style::Screen => draw(&mut io::stdout().lock(), &frame.screen(size())),
+            _ => writeln!(io::stderr(), "{}", frame.line()),
+        };
+        self.previous = Some((now, report));
+    }
+}
+
+impl Drop for LiveView {
+    fn drop(&mut self) {
+        if self.style == Style::Screen {
+            // As at the start.
+            let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l").and_then(|()| io::stdout().flush());
+        }
+    }
+}
+
+/// Columns and lines of the terminal.
+fn size() -> (usize, usize) {
+    let size = terminal_size::terminal_size();
+    size.map_or((100, 24), |(width, height)| (width.0.into(), height.0.into()))
+}
+
+fn draw(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {
+    write!(out, "\x1b[H")?;
+    lines.iter().try_for_each(|line| write!(out, "{line}\x1b[K\r\n"))?;
+    write!(out, "\x1b[J")?;
+    out.flush()
+}
+
+/// A moment of a run, with what changed since the one before.
+struct Frame<'a> {
+    instance: &'a RunningInstance,
+    plan: &'a Plan,
+    report: &'a Report,
+    before: Option<&'a Report>,
+    /// Seconds since the moment before.
+    seconds: f64,
+    elapsed: Nanos,
+}
+
+impl<'a> Frame<'a> {
+    fn new(
+        instance: &'a RunningInstance,
+        report: &'a Report,
+        previous: Option<&'a (Instant, Arc<Report>)>,
+        now: Instant,
+    ) -> Self {
+        let elapsed = instance.elapsed();
+        let seconds = previous.map_or(elapsed.0 as f64 / 1e9, |(at, _)| (now - *at).as_secs_f64());
+        let before = previous.map(|(_, report)| &**report);
+        Self { instance, plan: instance.plan(), report, before, seconds: seconds.max(1e-3), elapsed }
+    }
+
+    /// Bit/s that a link let out since the moment before.
+    fn link_rate(&self, link: &LinkReport, index: usize) -> f64 {
+        let before =
+            self.before.and_then(|before| before.links.get(index)).map_or(0, |old| old.stats.out_bytes);
+        link.stats.out_bytes.saturating_sub(before) as f64 * 8.0 / self.seconds
+    }
+
+    /// Packets and bits a second that ports sent since the moment before.
+    fn totals(&self) -> (f64, f64) {
+        let sums = |report: &Report| {
+            let stats = report.ports.iter().map(|port| &port.stats);
+            stats.fold((0, 0), |(frames, bytes), s| (frames + s.out_frames, bytes + s.out_bytes))
+        };
+        let (frames, bytes) = sums(self.report);
+        let (old_frames, old_bytes) = self.before.map_or((0, 0), sums);
+        let per_second = |new: u64, old: u64| new.saturating_sub(old) as f64 / self.seconds;
+        (per_second(frames, old_frames), per_second(bytes, old_bytes) * 8.0)
+    }
+
+    fn dropped(&self) -> u64 {
+        let outside: u64 = self.report.flow.drops.iter().map(|(_, packets)| packets).sum();
+        outside + self.report.links.iter().map(|link| link.stats.dropped()).sum::<u64>()
+    }
+
+    fn held(&self) -> u64 {
+        let stats = self.report.links.iter().map(|link| &link.stats);
+        stats.map(|stats| stats.queued_packets + stats.travelling_packets).sum()
+    }
+
+    fn line(&self) -> String {
+        let (packets, bits) = self.totals();
+        let faithful = self.report.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
+        format!(
+            "{:>5.0} s  {packets:>9.0} packets/s  {:>12}  {} held, {} dropped  {}{}",
+            self.elapsed.0 as f64 / 1e9,
+            shown::rate(bits),
+            shown::count(self.held()),
+            shown::count(self.dropped()),
+            if faithful { "faithful" } else { "NOT faithful" },
+            self.faults().map(|fault| format!("  {fault}")).collect::<String>(),
+        )
+    }
+
+    fn faults(&self) -> impl Iterator<Item = &str> {
+        self.report.ports.iter().filter_map(|port| port.fault.as_deref())
+    }
+
+    fn screen(&self, (width, height): (usize, usize)) -> Vec<String> {
+        let (packets, bits) = self.totals();
+        let mut lines = vec![
+            format!("{} for {:.0} s (Ctrl-C ends it)", self.plan.file, self.elapsed.0 as f64 / 1e9),
+            String::new(),
+        ];
+        let room = height.saturating_sub(OTHER_LINES).max(1);
+        let mut table = vec![cells!["link", "rate", "queued", "on its way", "delay", "max late", "dropped"]];
+        table.extend(busiest(&self.report.links, room).into_iter().map(|link| self.link_cells(link)));
+        lines.extend(columns(&table));
+        if self.report.links.len() > room {
+            lines.push(format!("({room} of {} links: those that carried most)", self.report.links.len()));
+        }
+        lines.push(String::new());
+        lines.push(format!(
+            "out: {packets:.0} packets/s, {}; {} held, {} dropped; memory {} of {}",
+            shown::rate(bits),
+            shown::count(self.held()),
+            shown::count(self.dropped()),
+            shown::bytes(self.report.pool_used as f64),
+            shown::bytes(self.report.pool_capacity as f64),
+        ));
+        lines.extend(self.verdict());
+        lines.extend(self.faults().map(str::to_owned));
+        lines.truncate(height.saturating_sub(1).max(1));
+        lines.iter().map(|line| line.chars().take(width).collect()).collect()
+    }
+
+    fn verdict(&self) -> Option<String> {
+        let fidelity = self.report.fidelity.as_ref()?;
+        let late = &fidelity.lateness.all;
+        let verdict = if fidelity.faithful { "faithful" } else { "NOT faithful" };
+        let causes: String = fidelity.causes.iter().map(|cause| format!("; {cause}")).collect();
+        Some(format!(
+            "{verdict}: late by {} (median), {} (99 %), {} (at most){causes}",
+            shown::time(late.p50.0 as f64),
+            shown::time(late.p99.0 as f64),
+            shown::time(late.max.0 as f64),
+        ))
+    }
+
+    fn link_cells(&self, link: &LinkReport) -> Vec<String> {
+        let stats = &link.stats;
+        let settings = self.instance.links().settings(link.place);
+        vec![
+            self.plan.links[link.place as usize].name.to_string(),
+            shown::rate(self.link_rate(link, link.place as usize)),
+            shown::count(stats.queued_packets),
+            shown::count(stats.travelling_packets),
+            settings.get("delay").cloned().unwrap_or_default(),
+            shown::time(stats.max_late.0 as f64),
+            shown::drops(&stats.drops),
+        ]
+    }
+}

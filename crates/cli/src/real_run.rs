@@ -1,0 +1,164 @@
+//! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
+
+use crate::instance::{RunningInstance, StopCause};
+use crate::live::LiveLinks;
+use crate::open_ports::open_real;
+use crate::port_files::PortFiles;
+use crate::recording::Recording;
+use crate::test_hosts::TestHosts;
+use anyhow::Context;
+use longwire_control::Server;
+use longwire_engine::{Report, Run};
+use longwire_scenario::{Plan, build};
+use longwire_units::Nanos;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What traffic sources and captures wait after the start, so that workers are ready.
+const LEAD_IN: Nanos = Nanos::from_millis(20);
+
+/// How to start a run.
+#[derive(Debug, Default)]
+pub struct RealOptions {
+    /// The name under which `longwire ctl` finds it: see [`instance_name`].
+    pub name: String,
+    /// The captures of its ports.
+    pub files: Option<PortFiles>,
+    /// A capture of everything that comes in, for virtual time.
+    pub record: Option<PathBuf>,
+}
+
+/// A run that goes on. Dropping it ends it, and takes down its hosts.
+pub struct RealRun {
+    instance: Arc<RunningInstance>,
+    /// Ends first, so that nobody asks a run that is ending.
+    server: Option<Server>,
+    run: Option<Run>,
+    hosts: Option<TestHosts>,
+    recording: Option<Recording>,
+    stop: Sender<StopCause>,
+    stopped: Receiver<StopCause>,
+}
+
+/// A run that has ended.
+pub struct Ended {
+    /// What reports are made from: names, settings, sources.
+    pub instance: Arc<RunningInstance>,
+    /// What the engine counted.
+    pub counted: Report,
+    /// How long it ran.
+    pub elapsed: Nanos,
+}
+
+impl RealRun {
+    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the plan has any
+    /// (see [`TestHosts::make`]).
+    ///
+    /// # Errors
+    /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
+    pub fn start(plan: Plan, mut hosts: Option<TestHosts>, options: RealOptions) -> anyhow::Result<Self> {
+        let files = match options.files {
+            Some(files) => files,
+            None => PortFiles::new(&plan, &[], &[])?,
+        };
+        let begin = longwire_engine::clock::monotonic() + LEAD_IN;
+        let mut open = open_real(&plan, hosts.as_mut(), &files, begin)?;
+        let mut recording = None;
+        if let Some(file) = options.record {
+            let (started, ports) = Recording::start(&file, &plan, open.ports)?;
+            (recording, open.ports) = (Some(started), ports);
+        }
+        let built = build(&plan, open.ports, |_| None)?;
+        let plan = Arc::new(plan);
+        let links = LiveLinks::new(&plan, built.links);
+        let run = built.setup.start();
+        let (stop, stopped) = channel();
+        let instance = Arc::new(RunningInstance::new(
+            options.name,
+            plan,
+            links,
+            run.remote(),
+            open.watches,
+            stop.clone(),
+        ));
+        let server = Server::start(&longwire_control::directory(), Arc::clone(&instance) as _)
+            .context("the control socket")?;
+        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, stop, stopped })
+    }
+
+    /// The run as its control socket shows it.
+    pub const fn instance(&self) -> &Arc<RunningInstance> {
+        &self.instance
+    }
+
+    /// Its hosts, if it has any.
+    pub const fn hosts(&self) -> Option<&TestHosts> {
+        self.hosts.as_ref()
+    }
+
+    /// Where to say that it is to end.
+    pub fn stop_line(&self) -> Sender<StopCause> {
+        self.stop.clone()
+    }
+
+    /// Where it is told that it is to end: over the control socket, or by whoever has the [`RealRun::stop_line`].
+    pub const fn stopped(&self) -> &Receiver<StopCause> {
+        &self.stopped
+    }
+
+    /// Whether a worker has ended by itself, which it does only if it broke.
+    pub fn has_ended(&self) -> bool {
+        self.run.as_ref().is_none_or(Run::has_ended)
+    }
+
+    /// Ends it: first the control socket, then the engine, then the hosts.
+    pub fn stop(mut self) -> Ended {
+        self.server = None;
+        let elapsed = self.instance.elapsed();
+        let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
+            counted.errors.push(error.to_string());
+        }
+        if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
+            counted.errors.push(format!("taking the hosts down: {error}"));
+        }
+        Ended { instance: Arc::clone(&self.instance), counted, elapsed }
+    }
+}
+
+impl Drop for RealRun {
+    fn drop(&mut self) {
+        self.server = None;
+        if let Some(run) = self.run.take() {
+            run.stop();
+        }
+    }
+}
+
+/// The name of a run of a scenario's file: the file's, with what a name can't have replaced.
+pub fn instance_name(file: &std::path::Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = stem.chars().take(32).map(fits).collect();
+    let name = name.trim_matches(['-', '.']).to_owned();
+    if name.is_empty() { "run".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn names_follow_the_file() {
+        for (file, name) in [
+            ("a/two-hosts.toml", "two-hosts"),
+            ("my net (1).toml", "my-net--1"),
+            ("..", "run"),
+            ("ä.toml", "run"),
+        ] {
+            assert_eq!(instance_name(Path::new(file)), name);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run, a second one this process.
+
+use crate::instance::StopCause;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Catches the signals until it is dropped.
+#[derive(Debug)]
+pub struct StopSignals {
+    caught: Receiver<StopCause>,
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StopSignals {
+    /// Begins to catch them.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn catch() -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let (sender, caught): (Sender<StopCause>, _) = channel();
+        let thread = std::thread::Builder::new().name("longwire-signals".into()).spawn(move || {
+            let mut before = false;
+            for signal in signals.forever() {
+                if before {
+                    // Whoever insists wants no more waiting; the next run removes what is left.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+                before = true;
+                // After the end of the run nobody listens.
+                let _ = sender.send(StopCause::Signal(signal));
+            }
+        })?;
+        Ok(Self { caught, handle, thread: Some(thread) })
+    }
+
+    /// The first signal, if one has come.
+    pub fn came(&self) -> Option<StopCause> {
+        self.caught.try_recv().ok()
+    }
+}
+
+impl Drop for StopSignals {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}

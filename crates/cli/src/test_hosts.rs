@@ -1,0 +1,102 @@
+//! The test hosts of a plan: a lab of its own, or the two ends of `exec`.
+
+use anyhow::Context;
+use longwire_lab::{Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
+use longwire_scenario::{Host, HostDriver, Network, Plan};
+
+/// Hosts that are up. They are taken down when this is dropped.
+#[derive(Debug)]
+pub enum TestHosts {
+    /// The hosts of a scenario.
+    Lab(Lab),
+    /// The ends of `exec`: the plan's hosts have their names.
+    Exec(ExecNet),
+}
+
+impl TestHosts {
+    /// Makes the plan's hosts as the lab `name`, or none if it has none; what killed runs left is removed first.
+    ///
+    /// # Errors
+    /// If the system doesn't allow it; nothing is left behind.
+    pub fn make(name: &str, plan: &Plan) -> anyhow::Result<Option<Self>> {
+        if plan.hosts.is_empty() {
+            return Ok(None);
+        }
+        longwire_lab::sweep().context("removing what killed runs left")?;
+        let specs = plan.hosts.iter().map(host_spec).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
+    }
+
+    /// The lab that the hosts are in.
+    pub const fn lab(&self) -> &Lab {
+        match self {
+            Self::Lab(lab) => lab,
+            Self::Exec(net) => net.lab(),
+        }
+    }
+
+    /// Hands the TAP device `interface` of the core namespace over to a host.
+    ///
+    /// # Errors
+    /// If there is no such host or interface, or the kernel refuses.
+    pub fn adopt(&mut self, host: &str, interface: &str) -> Result<(), LabError> {
+        match self {
+            Self::Lab(lab) => lab.adopt(host, interface),
+            Self::Exec(net) => net.adopt(host, interface),
+        }
+    }
+
+    /// Takes the hosts down and ends what runs in them.
+    ///
+    /// # Errors
+    /// If something can't be removed; the rest is removed all the same.
+    pub fn down(self) -> Result<(), LabError> {
+        match self {
+            Self::Lab(lab) => lab.down(),
+            Self::Exec(net) => net.down(),
+        }
+    }
+}
+
+/// Enters a user namespace if the plan has hosts and only that allows them. It has to come before any second thread.
+///
+/// # Errors
+/// If neither this user nor a user namespace may make hosts; the error says why and what would help.
+pub fn gain_privileges(plan: &Plan) -> anyhow::Result<()> {
+    if plan.hosts.is_empty() {
+        return Ok(());
+    }
+    let abilities = longwire_lab::abilities();
+    if abilities.namespaces.available {
+        return Ok(());
+    }
+    anyhow::ensure!(
+        abilities.user_namespaces.available,
+        "test hosts can't be made here: {}; {}. In virtual time no hosts are needed: add --virtual",
+        abilities.namespaces.reason,
+        abilities.user_namespaces.reason
+    );
+    Ok(longwire_lab::enter_user_namespace()?)
+}
+
+/// A plan's host as the lab makes it.
+///
+/// # Errors
+/// If an address is none.
+pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
+    let cidr = |network: &Network| Cidr::new(network.address, network.prefix);
+    let routes = host.routes.iter().map(|route| Ok(Route { to: cidr(&route.to)?, via: Some(route.via) }));
+    Ok(HostSpec {
+        name: host.name.to_string(),
+        addresses: host.addresses.iter().map(cidr).collect::<Result<_, _>>()?,
+        mac: Some(Mac(host.mac.0)),
+        mtu: host.mtu,
+        gateways: host.gateways.clone(),
+        routes: routes.collect::<Result<_, LabError>>()?,
+        wiring: match host.driver {
+            HostDriver::Tap => Wiring::Tap,
+            HostDriver::AfPacket => Wiring::Veth { offload: true },
+            HostDriver::AfXdp => Wiring::Veth { offload: false },
+        },
+    })
+}
