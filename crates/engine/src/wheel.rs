@@ -55,11 +55,27 @@ pub struct Wheel {
     len: usize,
 }
 
+impl crate::WorkerSetup {
+    /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due at once.
+    pub fn wheel_bytes(&self) -> usize {
+        let links = self.links.len();
+        let lists = size_of::<Entry>() + size_of::<Reverse<Entry>>();
+        size_of::<Wheel>()
+            + size_of::<[[u32; SLOTS]; LEVELS]>()
+            + chunks_for(links) * size_of::<Chunk>()
+            + links * lists
+    }
+}
+
+/// Chunks that `capacity` entries need however they lie: each occupied slot wastes less than one.
+fn chunks_for(capacity: usize) -> usize {
+    capacity / CHUNK + 1 + (LEVELS * SLOTS).min(capacity)
+}
+
 impl Wheel {
     /// An empty wheel for `capacity` entries, standing at `now`.
     pub fn new(capacity: usize, now: Nanos) -> Self {
-        // Each occupied slot wastes less than one chunk.
-        let count = capacity / CHUNK + 1 + (LEVELS * SLOTS).min(capacity);
+        let count = chunks_for(capacity);
         let mut chunks = vec![VACANT; count].into_boxed_slice();
         for (index, chunk) in chunks.iter_mut().enumerate() {
             chunk.next = if index + 1 < count { index as u32 + 1 } else { NONE };

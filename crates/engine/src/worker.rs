@@ -222,12 +222,33 @@ impl Worker {
                 due[count] = entry.link;
                 count += 1;
             }
+            let last = count < DUE;
             due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
-            due[..count].iter().for_each(|&link| self.turn(link, now));
-            if count < DUE {
+            while count > 0 {
+                count = self.release_one_each(&mut due[..count], now);
+            }
+            if last {
                 return;
             }
         }
+    }
+
+    /// Lets one packet leave each of the links that are `due`; those that may have more are moved to the front, and
+    /// their number is answered.
+    fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
+        let mut left = 0;
+        for at in 0..due.len() {
+            let link = due[at];
+            if let Some(handle) = self.links.expire_one(&mut self.pool, link, now) {
+                self.leave(handle);
+                due[left] = link;
+                left += 1;
+            } else {
+                *self.links.armed(link) = Nanos::NEVER;
+                self.arm(link);
+            }
+        }
+        left
     }
 
     fn prefetch(&self, handle: Handle) {

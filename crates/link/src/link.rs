@@ -175,6 +175,17 @@ impl Link {
         self.release(pool, until, out);
     }
 
+    /// Lets go of one packet that leaves by `until`, if there is one. Whoever serves several links in turns
+    /// this way gives each packet's successor, named by [`Link::first_to_leave`], time to reach the cache.
+    #[inline]
+    pub(crate) fn expire_one(&mut self, pool: &mut Pool, until: Nanos) -> Option<Handle> {
+        if self.next_leave > until && !self.sending.is_none() && self.wake_of_sending() <= until {
+            let finish = self.transmit.finish();
+            self.finish(pool, finish);
+        }
+        if self.next_leave <= until { self.take_first(pool) } else { None }
+    }
+
     /// The packet that leaves next, as far as is known.
     #[inline]
     pub(crate) fn first_to_leave(&self) -> Option<Handle> {
@@ -265,22 +276,27 @@ impl Link {
 
     #[inline]
     fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
-        while self.next_leave <= until {
-            let Some(handle) = self.line.pop(pool) else { break };
-            let meta = pool.meta(handle);
-            let segments = u32::from(meta.segments);
-            self.line_packets -= segments;
-            self.counters.out_packets += u64::from(segments);
-            self.counters.out_bytes += meta.segment_bytes();
-            self.next_leave = match self.line.first() {
-                Some(first) => {
-                    pool.prefetch(first);
-                    Nanos(pool.meta(first).leave)
-                }
-                None => Nanos::NEVER,
-            };
+        while self.next_leave <= until
+            && let Some(handle) = self.take_first(pool)
+        {
             out.push(pool, handle);
         }
+    }
+
+    /// Takes the first packet off the delay line.
+    #[inline]
+    fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
+        let handle = self.line.pop(pool)?;
+        let meta = pool.meta(handle);
+        let segments = u32::from(meta.segments);
+        self.line_packets -= segments;
+        self.counters.out_packets += u64::from(segments);
+        self.counters.out_bytes += meta.segment_bytes();
+        self.next_leave = match self.line.first() {
+            Some(first) => Nanos(pool.meta(first).leave),
+            None => Nanos::NEVER,
+        };
+        Some(handle)
     }
 
     /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the

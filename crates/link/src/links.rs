@@ -135,6 +135,17 @@ impl Links {
         self.links[link as usize].expire(pool, until, out);
     }
 
+    /// Lets one packet leave that leaves by `until`, with `Meta::leave` set, and fetches its successor into the cache.
+    #[inline]
+    pub fn expire_one(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Option<Handle> {
+        let link = &mut self.links[link as usize];
+        let handle = link.expire_one(pool, until);
+        if let Some(next) = link.first_to_leave() {
+            pool.prefetch(next);
+        }
+        handle
+    }
+
     /// When a link wants to be looked at next; never if it holds nothing.
     #[inline]
     pub fn deadline(&mut self, link: u32) -> Nanos {
