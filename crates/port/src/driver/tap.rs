@@ -2,6 +2,7 @@
 //! offload, so that the host's stack leaves trains whole and checksums open.
 #![allow(unsafe_code)]
 
+use super::af_packet::clock::monotonic_now;
 use crate::interface::{Counters, Interface, OpenError, Request};
 use crate::vnet::{self, Found};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -163,7 +164,7 @@ impl Tap {
     }
 
     /// Takes what waits in one queue, and says whether it is empty.
-    fn drain(&mut self, queue: usize, pool: &mut Pool, now: u64, batch: &mut Batch) -> io::Result<()> {
+    fn drain(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let fd = self.queues[queue].as_raw_fd();
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
         for _ in 0..batch.room() {
@@ -176,8 +177,10 @@ impl Tap {
             match self.staging[..read as usize].split_first_chunk::<{ vnet::LEN }>() {
                 None => self.stats.in_bad += 1,
                 Some((&header, bytes)) => {
+                    // Not the time of the poll: a frame that came after it was looked up must not leave early.
+                    let arrival = monotonic_now();
                     let found =
-                        Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival: now };
+                        Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
                     found.keep(pool, &mut self.stats, batch);
                 }
             }
@@ -272,7 +275,7 @@ impl Port for Tap {
         let before = batch.len();
         for step in 0..self.queues.len() {
             let queue = (self.turn + step) % self.queues.len();
-            if let Err(error) = self.drain(queue, pool, now.0, batch) {
+            if let Err(error) = self.drain(queue, pool, batch) {
                 self.state =
                     if error.raw_os_error() == Some(libc::EBADFD) { State::Gone } else { State::Down };
                 break;

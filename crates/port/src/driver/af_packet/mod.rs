@@ -5,7 +5,7 @@
 //! machine's own stack receives each frame as well, which is why an interface with addresses is refused.
 #![allow(unsafe_code)]
 
-mod clock;
+pub(super) mod clock;
 mod ring;
 mod send;
 
