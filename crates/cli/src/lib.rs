@@ -16,10 +16,12 @@ pub mod real_run;
 pub mod recording;
 pub mod replay_port;
 pub mod run_report;
+pub mod run_text;
 pub mod shown;
 pub mod stop_flag;
 pub mod stop_signals;
 pub mod test_hosts;
+pub mod verdict;
 pub mod virtual_run;
 
 pub use outcome::Outcome;

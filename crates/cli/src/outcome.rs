@@ -79,13 +79,13 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, without those whose text is in the one before.
+/// An error and its causes in one line, without those whose text is in one before.
 pub fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
             text = cause;
-        } else if !text.ends_with(&cause) {
+        } else if !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
     }
@@ -99,8 +99,9 @@ mod tests {
 
     #[test]
     fn causes_are_told_once() {
-        let error = anyhow!("no such file").context("x.toml: no such file").context("can't load");
-        assert_eq!(chain(&error), "can't load: x.toml: no such file");
+        let error =
+            anyhow!("no such file").context("x.toml: no such file; name another").context("can't load");
+        assert_eq!(chain(&error), "can't load: x.toml: no such file; name another");
     }
 
     #[test]

@@ -1,18 +1,14 @@
-//! What a run ends with: the report in the one shape, and as text.
+//! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
-use crate::cells;
 use crate::replay_port::Watch;
-use crate::shown::{self, columns};
-use longwire_engine::{LinkReport, PortReport};
+use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
 
-/// Most links whose rows stand in the JSON, and most lines of text about them: those that carried most.
+/// Most links that have rows: those that carried most.
 const MOST_ROWS: usize = 10_000;
-const MOST_LINES: usize = 24;
 
 /// A run that has ended.
 pub struct Ran<'a> {
@@ -54,12 +50,14 @@ impl Ran<'_> {
             .with("mode", self.mode)
             .with("scenario", self.plan.file.as_str())
             .with("seconds", self.seconds())
-            .with("fidelity", serde_json::to_value(&counted.fidelity).unwrap_or_default())
+            .with("fidelity", counted.fidelity.as_ref().map(fidelity_json))
             .with("flow", serde_json::to_value(&counted.flow).unwrap_or_default())
             .with("pool", json!({ "peak_bytes": counted.pool_peak, "bytes": counted.pool_capacity }))
-            .with("links", self.plan.links.len());
+            .with("links", self.plan.links.len())
+            .with("held", self.held())
+            .with("dropped", by_reason(&self.dropped()));
         report.extend(self.delivered().map(|delivered| source_row(&delivered)));
-        report.extend(self.busiest(MOST_ROWS).into_iter().map(|link| self.link_row(link)));
+        report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
         report.extend(counted.ports.iter().map(|port| self.port_row(port)));
         report.push(self.conservation_row());
         for error in &counted.errors {
@@ -68,47 +66,8 @@ impl Ran<'_> {
         report
     }
 
-    /// Writes it for people.
-    ///
-    /// # Errors
-    /// If it can't be written.
-    pub fn print(&self, report: &Report, out: &mut dyn Write) -> io::Result<()> {
-        let time = shown::time(self.elapsed.0 as f64);
-        writeln!(out, "{}: {time} of {} time", self.plan.file, self.mode)?;
-        for table in [self.link_lines(), self.port_lines(), self.source_lines()] {
-            if table.len() > 1 {
-                writeln!(out)?;
-                columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-            }
-        }
-        for (count, what) in
-            [(self.plan.links.len(), "links: those that carried most"), (self.plan.sources.len(), "sources")]
-        {
-            if count > MOST_LINES {
-                writeln!(
-                    out,
-                    "({MOST_LINES} of {} {what}; --json has them all)",
-                    shown::count(count as u64)
-                )?;
-            }
-        }
-        writeln!(out)?;
-        self.print_sums(out)?;
-        for row in &report.rows {
-            for note in &row.notes {
-                writeln!(out, "note: {}: {note}", row.name)?;
-            }
-        }
-        self.counted.errors.iter().try_for_each(|error| writeln!(out, "error: {error}"))
-    }
-
     fn seconds(&self) -> f64 {
         self.elapsed.0 as f64 / 1e9
-    }
-
-    /// Up to `most` links in the plan's order: those that carried most bytes.
-    fn busiest(&self, most: usize) -> Vec<&LinkReport> {
-        busiest(&self.counted.links, most)
     }
 
     fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
@@ -130,6 +89,7 @@ impl Ran<'_> {
         let place = link.place as usize;
         Row::new(format!("link {}", self.plan.links[place].name), "bit/s")
             .measured(self.link_rate(link).round())
+            .extra("kind", "link")
             .extra("settings", (self.settings)(place))
             .extra("in_packets", stats.in_packets)
             .extra("in_bytes", stats.in_bytes)
@@ -146,7 +106,10 @@ impl Ran<'_> {
     fn port_row(&self, port: &PortReport) -> Row {
         let stats = serde_json::to_value(port.stats).unwrap_or_default();
         let mut row = Row::new(format!("port {}", port.name), "packets").measured(port.stats.out_frames);
-        row = row.extra("driver", port.driver.as_str()).extra("fault", port.fault.clone());
+        row = row
+            .extra("kind", "port")
+            .extra("driver", port.driver.as_str())
+            .extra("fault", port.fault.clone());
         for (name, value) in stats.as_object().into_iter().flatten() {
             row = row.extra(name, value.clone());
         }
@@ -181,99 +144,6 @@ impl Ran<'_> {
             .measured(flow.sent + flow.handed_over + dropped + self.held())
             .judged(self.counted.is_conserved())
     }
-
-    fn link_lines(&self) -> Vec<Vec<String>> {
-        let mut lines =
-            vec![cells!["link", "in", "out", "queued", "on its way", "rate", "max late", "dropped"]];
-        for link in self.busiest(MOST_LINES) {
-            let stats = &link.stats;
-            lines.push(vec![
-                self.plan.links[link.place as usize].name.to_string(),
-                shown::count(stats.in_packets),
-                shown::count(stats.out_packets),
-                shown::count(stats.queued_packets),
-                shown::count(stats.travelling_packets),
-                shown::rate(self.link_rate(link)),
-                shown::time(stats.max_late.0 as f64),
-                shown::drops(&stats.drops),
-            ]);
-        }
-        lines
-    }
-
-    fn port_lines(&self) -> Vec<Vec<String>> {
-        let mut lines = vec![cells!["port", "in", "out", "lost", "driver"]];
-        for port in &self.counted.ports {
-            let stats = &port.stats;
-            let lost = stats.in_pool_full
-                + stats.in_missed
-                + stats.in_bad
-                + stats.out_full
-                + stats.out_down
-                + stats.out_oversize;
-            lines.push(vec![
-                port.name.clone(),
-                shown::count(stats.in_frames),
-                shown::count(stats.out_frames),
-                shown::count(lost),
-                port.driver.clone(),
-            ]);
-        }
-        lines
-    }
-
-    fn source_lines(&self) -> Vec<Vec<String>> {
-        let mut lines = vec![cells!["source", "sent", "received", "lost", "rate", "delay", ""]];
-        for delivered in self.delivered().take(MOST_LINES) {
-            let received = &delivered.received;
-            let mean = received.delay_mean();
-            lines.push(vec![
-                delivered.source.name.to_string(),
-                shown::count(delivered.sent),
-                shown::count(received.packets),
-                shown::count(received.lost(delivered.sent)),
-                delivered.rate().map_or("-".into(), shown::rate),
-                mean.map_or("-".into(), shown::time),
-                mean.map_or(String::new(), |_| {
-                    let [least, most] =
-                        [received.delay_min, received.delay_max].map(|t| shown::time(t.0 as f64));
-                    format!("({least} to {most})")
-                }),
-            ]);
-        }
-        lines
-    }
-
-    fn print_sums(&self, out: &mut dyn Write) -> io::Result<()> {
-        let flow = &self.counted.flow;
-        let all = if self.counted.is_conserved() { "all accounted for" } else { "NOT all accounted for" };
-        writeln!(
-            out,
-            "packets: {} in, {} copied; {} out, {} held, dropped: {}; {all}",
-            shown::count(flow.taken),
-            shown::count(flow.made),
-            shown::count(flow.sent),
-            shown::count(self.held()),
-            shown::drops(&self.dropped()),
-        )?;
-        let Some(fidelity) = &self.counted.fidelity else { return Ok(()) };
-        let late = &fidelity.lateness;
-        let verdict = if fidelity.faithful { "faithful" } else { "NOT faithful" };
-        if self.mode == "virtual" {
-            writeln!(out, "{verdict}: every packet left at its time, by definition")?;
-        } else {
-            writeln!(
-                out,
-                "{verdict}: {} packets, late by {} (median), {} (99 %), {} (at most); {} pauses of the machine",
-                shown::count(late.packets),
-                shown::time(late.all.p50.0 as f64),
-                shown::time(late.all.p99.0 as f64),
-                shown::time(late.all.max.0 as f64),
-                late.pauses
-            )?;
-        }
-        fidelity.causes.iter().try_for_each(|cause| writeln!(out, "  because {cause}"))
-    }
 }
 
 /// Up to `most` links in the plan's order: those that carried most bytes.
@@ -288,12 +158,34 @@ pub fn busiest(links: &[LinkReport], most: usize) -> Vec<&LinkReport> {
     all
 }
 
+/// The verdict and the numbers behind it, times in ns.
+pub fn fidelity_json(fidelity: &Fidelity) -> Value {
+    let late = &fidelity.lateness;
+    let quantiles =
+        |q: &Quantiles| json!({ "p50": q.p50.0, "p99": q.p99.0, "p999": q.p999.0, "max": q.max.0 });
+    json!({
+        "faithful": fidelity.faithful,
+        "causes": fidelity.causes,
+        "packets": late.packets,
+        "late": late.late,
+        "late_without_pauses": late.late_without_pauses,
+        "waited_too_long": late.waited_too_long,
+        "lateness_ns": quantiles(&late.all),
+        "lateness_without_pauses_ns": quantiles(&late.without_pauses),
+        "poll_wait_ns": quantiles(&late.poll_wait),
+        "pauses": late.pauses,
+        "paused_ns": late.paused.0,
+        "longest_pause_ns": late.longest_pause.0,
+    })
+}
+
 fn source_row(delivered: &Delivered<'_>) -> Row {
     let Delivered { source, sent, received } = delivered;
     let time = |time: Nanos| (received.packets > 0).then_some(time.0);
     Row::new(format!("source {}", source.name), "packets")
         .expected(*sent)
         .measured(received.packets)
+        .extra("kind", "source")
         .extra("lost", received.lost(*sent))
         .extra("reordered", received.reordered)
         .extra("rate_bit_per_s", delivered.rate())

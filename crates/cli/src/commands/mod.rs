@@ -31,7 +31,10 @@ macro_rules! commands {
 
 // In the order in which the help lists them.
 commands! {
+    Demo = demo,
     Run = run,
+    Check = check,
+    Ctl = ctl,
     Traffic = traffic,
     Schema = schema,
     Blocks = blocks,

@@ -9,7 +9,7 @@ use crate::run_report::Ran;
 use crate::stop_signals::StopSignals;
 use crate::test_hosts::{TestHosts, gain_privileges};
 use crate::virtual_run::simulate;
-use crate::{Outcome, outcome};
+use crate::{Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
 use longwire_scenario::{Attachment, Plan};
@@ -139,7 +139,7 @@ impl Args {
         if self.json {
             return outcome::print_report(&report, true);
         }
-        ran.print(&report, &mut std::io::stdout().lock())?;
+        run_text::print(&report, &mut std::io::stdout().lock())?;
         Ok(Outcome::of(report.pass))
     }
 }

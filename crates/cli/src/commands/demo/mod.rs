@@ -7,7 +7,7 @@ mod simulated;
 use crate::real_run::{RealOptions, RealRun};
 use crate::stop_flag::stop_flag;
 use crate::test_hosts::TestHosts;
-use crate::{Outcome, outcome};
+use crate::{Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;
 use longwire_engine::Fidelity;
@@ -151,5 +151,13 @@ impl Measured {
             report.fail(format!("not faithful: {}", fidelity.causes.join("; ")));
         }
         report
+    }
+
+    fn verdict(&self) -> String {
+        match &self.fidelity {
+            Some(fidelity) if self.mode == "real" => verdict::real(fidelity),
+            Some(fidelity) => verdict::simulated(fidelity),
+            None => "whether this was faithful is not known".to_owned(),
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! `longwire check`
+
+use crate::{Outcome, outcome};
+use longwire_report::{Report, Row};
+use longwire_scenario::{Calibration, Pricing, price};
+use longwire_units::Bytes;
+use std::path::PathBuf;
+
+/// Check a scenario and say what will not fit on this machine
+///
+/// Reads the scenario, names every mistake with its place and the mend, and works out what it needs of the machine if every
+/// link carries all it can: packets a second, memory for links, for packets on their way and for packets that wait.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire check scenarios/two-hosts.toml
+  longwire check scenarios/dsl-1000.toml --json
+
+Exit status: 0 if it fits, 1 if something does not, 2 if the scenario has mistakes.")]
+pub struct Args {
+    /// The scenario file.
+    scenario: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Checks it and prints what it needs.
+    ///
+    /// # Errors
+    /// The mistakes of the scenario.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let plan = longwire_scenario::load(&self.scenario)?;
+        outcome::print_notes(&plan);
+        let mut report = Report::new("check").with("scenario", plan.file.as_str());
+        let machine = &report.machine;
+        let calibration = Calibration {
+            memory: (machine.memory_bytes > 0).then_some(Bytes(machine.memory_bytes)),
+            processors: u32::try_from(machine.cores).ok().filter(|&cores| cores > 0),
+            ..Calibration::default()
+        };
+        let pricing = price(&plan, &calibration);
+        report.set("pricing", serde_json::to_value(&pricing)?);
+        report.set("hosts", plan.hosts.len());
+        report.set("ports", plan.ports.len());
+        report.extend(rows(&pricing));
+        for shortfall in &pricing.shortfalls {
+            report.fail(format!("{}: {}", shortfall.what, shortfall.mend));
+        }
+        outcome::print_report(&report, self.json)
+    }
+}
+
+/// What it needs, beside what there is.
+fn rows(pricing: &Pricing) -> Vec<Row> {
+    let packets = Row::new("packets a second that the links carry", "packets/s");
+    let queues = Row::new("memory for packets in queues, at most", "bytes");
+    vec![
+        Row::new("links", "").measured(pricing.links),
+        Row::new("links that a packet passes, on average", "").measured(pricing.hops),
+        match pricing.demand {
+            Some(demand) => packets.measured(demand),
+            None => packets.measured("unlimited"),
+        },
+        Row::new("packets a second that the workers carry", "packets/s").measured(pricing.capacity),
+        Row::new("memory for links and rules", "bytes").measured(pricing.link_memory.0),
+        Row::new("memory for packets (engine.pool)", "bytes").measured(pricing.pool.0),
+        Row::new("memory for packets in delay lines, at most", "bytes").measured(pricing.delay_lines.0),
+        match pricing.queues {
+            Some(bytes) => queues.measured(bytes.0),
+            None => queues.measured("unlimited"),
+        },
+    ]
+}

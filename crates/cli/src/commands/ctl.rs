@@ -1,0 +1,244 @@
+//! `longwire ctl`
+
+use crate::shown::columns;
+use crate::{Outcome, cells, outcome, run_text};
+use anyhow::ensure;
+use longwire_control::{Client, ClientError, Link, directory};
+use longwire_report::{Report, Row};
+use std::str::FromStr;
+
+/// Look at a running instance, change its links, end it
+///
+/// Instances of this user are found by their control sockets. Where only one runs it need not be named.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl list
+  longwire ctl stats
+  longwire ctl get up.forward
+  longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl stop two-hosts")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    List(List),
+    Stats(Stats),
+    Get(Get),
+    Set(Set),
+    Stop(Stop),
+}
+
+/// List what is running
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl list
+  longwire ctl list --json")]
+struct List {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show what an instance has counted: links, ports, fidelity
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl stats
+  longwire ctl stats two-hosts --json")]
+struct Stats {
+    /// The instance, by name, process number or both (name-number).
+    name: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show how a link is set and what it has counted
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl get up
+  longwire ctl get up.forward --json")]
+struct Get {
+    /// The link; a duplex one shows both of its directions.
+    link: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Change a link while it runs
+///
+/// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
+/// duplex link's name stands for both of its directions, one after the other.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl set up loss=1% queue='50 ms'
+  longwire ctl set up rate=0 --instance two-hosts
+
+longwire blocks lists the settings. Values are written as in a scenario.")]
+struct Set {
+    /// The link.
+    link: String,
+
+    /// What to change: a setting and its value.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// End an instance, as Ctrl-C would
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl stop
+  longwire ctl stop two-hosts")]
+struct Stop {
+    /// The instance, by name, process number or both (name-number).
+    name: Option<String>,
+}
+
+/// A setting and its value: `rate=5mbit`.
+#[derive(Debug, Clone)]
+struct Setting(String, String);
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+                Ok(Self(key.trim().into(), value.trim().into()))
+            }
+            _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
+        }
+    }
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it refuses or does not answer.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.action {
+            Action::List(args) => list(&args),
+            Action::Stats(args) => stats(&args),
+            Action::Get(args) => get(&args),
+            Action::Set(args) => set(&args),
+            Action::Stop(Stop { name }) => {
+                connect(name.as_deref())?.stop()?;
+                Ok(Outcome::Well)
+            }
+        }
+    }
+}
+
+fn connect(name: Option<&str>) -> anyhow::Result<Client> {
+    Ok(Client::connect(&directory(), name)?)
+}
+
+fn list(args: &List) -> anyhow::Result<Outcome> {
+    let mut report = Report::new("ctl list");
+    let mut table = vec![cells!["instance", "process", "links", "version"]];
+    for found in longwire_control::list(&directory())? {
+        // It may end between being found and being asked.
+        let full_name = format!("{}-{}", found.name, found.pid);
+        let Ok(info) = connect(Some(&full_name)).and_then(|client| Ok(client.instance()?)) else { continue };
+        table.push(vec![info.name.clone(), info.pid.to_string(), info.links.to_string(), info.version.clone()]);
+        report.push(
+            Row::new(info.name, "links")
+                .measured(info.links)
+                .extra("pid", info.pid)
+                .extra("instance_version", info.version)
+                .extra("socket", found.path.display().to_string()),
+        );
+    }
+    if args.json {
+        return outcome::print_report(&report, true);
+    }
+    if report.rows.is_empty() {
+        outcome::note("nothing is running");
+    } else {
+        outcome::print(&columns(&table).join("\n"))?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn stats(args: &Stats) -> anyhow::Result<Outcome> {
+    let stats = connect(args.name.as_deref())?.stats()?;
+    if args.json {
+        outcome::print(&serde_json::to_string_pretty(&stats)?)?;
+        return Ok(Outcome::Well);
+    }
+    if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
+        anyhow::bail!("it can't say: {error}");
+    }
+    let report: Report = serde_json::from_value(stats)?;
+    run_text::print(&report, &mut std::io::stdout().lock())?;
+    Ok(Outcome::Well)
+}
+
+fn get(args: &Get) -> anyhow::Result<Outcome> {
+    let client = connect(args.instance.as_deref())?;
+    let links = each_direction(&args.link, |name| client.link(name))?;
+    show("ctl get", &links, args.json)
+}
+
+fn set(args: &Set) -> anyhow::Result<Outcome> {
+    let client = connect(args.instance.as_deref())?;
+    let changes: Vec<_> = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
+    let links = each_direction(&args.link, |name| client.set(name, &changes))?;
+    show("ctl set", &links, args.json)
+}
+
+/// Asks for the link of this name, or else for both directions of a duplex link of this name.
+fn each_direction(
+    name: &str,
+    ask: impl Fn(&str) -> Result<Link, ClientError>,
+) -> anyhow::Result<Vec<Link>> {
+    let not_found = |error: &ClientError| matches!(error, ClientError::Refused(problem) if problem.status == 404);
+    match ask(name) {
+        Ok(link) => Ok(vec![link]),
+        Err(error) if not_found(&error) => match ask(&format!("{name}.forward")) {
+            Ok(forward) => Ok(vec![forward, ask(&format!("{name}.backward"))?]),
+            Err(second) if not_found(&second) => Err(error.into()),
+            Err(second) => Err(second.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
+    ensure!(!links.is_empty(), "there is no link");
+    let mut report = Report::new(command);
+    for link in links {
+        let settings: Vec<_> = link.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
+        let row = Row::new(format!("link {}", link.name), "").extra("kind", "link");
+        report.push(row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()));
+        if !json {
+            outcome::print(&format!("{}: {}", link.name, settings.join(", ")))?;
+        }
+    }
+    if json { outcome::print_report(&report, true) } else { Ok(Outcome::Well) }
+}

@@ -1,0 +1,184 @@
+//! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
+//! run of another process just the same.
+
+use crate::shown::{self, columns};
+use longwire_report::{Report, Row};
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// Most lines about links, and about sources.
+const MOST_LINES: usize = 24;
+
+/// Writes the report.
+///
+/// # Errors
+/// If it can't be written.
+pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let field = |name: &str| report.extra.get(name).unwrap_or(&Value::Null);
+    let seconds = field("seconds").as_f64().unwrap_or(0.0);
+    let (scenario, mode) = (text(field("scenario")), text(field("mode")));
+    writeln!(out, "{scenario}: {} of {mode} time", shown::time(seconds * 1e9))?;
+    let of_kind = |kind: &str| -> Vec<&Row> {
+        report.rows.iter().filter(|row| row.extra.get("kind").is_some_and(|k| k == kind)).collect()
+    };
+    let all_links = field("links").as_u64().unwrap_or(0);
+    let sources = of_kind("source");
+    print_table(out, link_lines(of_kind("link")))?;
+    if all_links > MOST_LINES as u64 {
+        writeln!(out, "({MOST_LINES} of {} links: those that carried most)", shown::count(all_links))?;
+    }
+    print_table(out, of_kind("port").into_iter().map(port_line).collect())?;
+    let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
+    print_table(out, shown_sources)?;
+    if sources.len() > MOST_LINES {
+        writeln!(
+            out,
+            "({MOST_LINES} of {} sources; --json has them all)",
+            shown::count(sources.len() as u64)
+        )?;
+    }
+    writeln!(out)?;
+    print_sums(report, out)?;
+    print_verdict(field("fidelity"), mode, out)?;
+    for row in &report.rows {
+        for note in &row.notes {
+            writeln!(out, "note: {}: {note}", row.name)?;
+        }
+    }
+    let failures = field("failures").as_array();
+    failures.into_iter().flatten().try_for_each(|failure| writeln!(out, "failed: {}", text(failure)))
+}
+
+fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> io::Result<()> {
+    let Some(first) = lines.first() else { return Ok(()) };
+    let head = first.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let cells = lines.iter().map(|line| line.iter().map(|(_, cell)| cell.clone()).collect());
+    writeln!(out)?;
+    let table: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
+    columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A cell with the head of its column.
+type Cell = (&'static str, String);
+
+/// Those that carried most, in their own order.
+fn link_lines(links: Vec<&Row>) -> Vec<Vec<Cell>> {
+    let mut chosen: Vec<_> = links.into_iter().enumerate().collect();
+    if chosen.len() > MOST_LINES {
+        chosen.sort_by_key(|(_, row)| std::cmp::Reverse(number(row, "in_bytes")));
+        chosen.truncate(MOST_LINES);
+        chosen.sort_by_key(|(place, _)| *place);
+    }
+    chosen.into_iter().map(|(_, row)| link_line(row)).collect()
+}
+
+fn link_line(row: &Row) -> Vec<Cell> {
+    vec![
+        ("link", name(row)),
+        ("in", count(row, "in_packets")),
+        ("out", count(row, "out_packets")),
+        ("queued", count(row, "queued_packets")),
+        ("on its way", count(row, "travelling_packets")),
+        ("rate", shown::rate(measured(row))),
+        ("max late", shown::time(number(row, "max_late_ns") as f64)),
+        ("dropped", drops(row.extra.get("dropped"))),
+    ]
+}
+
+fn port_line(row: &Row) -> Vec<Cell> {
+    let losses = ["in_pool_full", "in_missed", "in_bad", "out_full", "out_down", "out_oversize"];
+    let lost: Vec<_> = losses.iter().filter(|name| number(row, name) > 0).collect();
+    let lost: Vec<_> = lost.iter().map(|name| format!("{} {name}", count(row, name))).collect();
+    vec![
+        ("port", name(row)),
+        ("in", count(row, "in_frames")),
+        ("out", count(row, "out_frames")),
+        ("lost", if lost.is_empty() { "-".into() } else { lost.join(", ") }),
+        ("driver", text(row.extra.get("driver").unwrap_or(&Value::Null)).into()),
+    ]
+}
+
+fn source_line(row: &Row) -> Vec<Cell> {
+    let value = |name: &str| row.extra.get(name).and_then(Value::as_f64);
+    let time = |name: &str| value(name).map_or("-".into(), shown::time);
+    vec![
+        ("source", name(row)),
+        ("sent", row.expected.as_ref().map_or(String::new(), ToString::to_string)),
+        ("received", row.measured.as_ref().map_or(String::new(), ToString::to_string)),
+        ("lost", count(row, "lost")),
+        ("rate", value("rate_bit_per_s").map_or("-".into(), shown::rate)),
+        ("least delay", time("delay_ns_min")),
+        ("mean", time("delay_ns_mean")),
+        ("most", time("delay_ns_max")),
+    ]
+}
+
+fn print_sums(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let flow = |name: &str| {
+        let value = report.extra.get("flow").and_then(|flow| flow.get(name)).and_then(Value::as_u64);
+        shown::count(value.unwrap_or(0))
+    };
+    let held = report.extra.get("held").and_then(Value::as_u64).unwrap_or(0);
+    let conserved = report.row("packets accounted for").and_then(|row| row.pass) == Some(true);
+    writeln!(
+        out,
+        "packets: {} in, {} copied; {} out, {} held, dropped: {}; {}",
+        flow("taken"),
+        flow("made"),
+        flow("sent"),
+        shown::count(held),
+        drops(report.extra.get("dropped")),
+        if conserved { "all accounted for" } else { "NOT all accounted for" },
+    )
+}
+
+fn print_verdict(fidelity: &Value, mode: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(faithful) = fidelity.get("faithful").and_then(Value::as_bool) else { return Ok(()) };
+    let verdict = if faithful { "faithful" } else { "NOT faithful" };
+    let time = |name: &str| shown::time(fidelity["lateness_ns"][name].as_f64().unwrap_or(0.0));
+    if mode == "virtual" {
+        writeln!(out, "{verdict}: in virtual time every packet leaves at its time")?;
+    } else {
+        writeln!(
+            out,
+            "{verdict}: {} packets, late by {} (median), {} (99 %), {} (at most); {} pauses of the machine",
+            shown::count(fidelity["packets"].as_u64().unwrap_or(0)),
+            time("p50"),
+            time("p99"),
+            time("max"),
+            fidelity["pauses"],
+        )?;
+    }
+    let causes = fidelity.get("causes").and_then(Value::as_array);
+    causes.into_iter().flatten().try_for_each(|cause| writeln!(out, "  because {}", text(cause)))
+}
+
+/// A row's name without its kind.
+fn name(row: &Row) -> String {
+    row.name.split_once(' ').map_or(row.name.as_str(), |(_, name)| name).to_owned()
+}
+
+fn number(row: &Row, name: &str) -> u64 {
+    row.extra.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn count(row: &Row, name: &str) -> String {
+    shown::count(number(row, name))
+}
+
+fn measured(row: &Row) -> f64 {
+    row.measured.as_ref().and_then(longwire_report::Scalar::as_f64).unwrap_or(0.0)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// Drops by reason: `12 loss, 3 queue-full`, or `-`.
+fn drops(by_reason: Option<&Value>) -> String {
+    let each = by_reason.and_then(Value::as_object).into_iter().flatten();
+    let each: Vec<_> = each
+        .map(|(reason, packets)| format!("{} {reason}", shown::count(packets.as_u64().unwrap_or(0))))
+        .collect();
+    if each.is_empty() { "-".into() } else { each.join(", ") }
+}
