@@ -36,6 +36,7 @@ commands! {
     Check = check,
     Ctl = ctl,
     Traffic = traffic,
+    Bench = bench,
     Schema = schema,
     Blocks = blocks,
     Completions = completions,

@@ -57,7 +57,7 @@ impl Configured {
     pub fn round_trip(&self, median_ns: f64, least_ns: f64, frame: u64) -> Row {
         let expected = 2.0 * self.one_way_ns(frame);
         delay("round trip", expected, median_ns, least_ns)
-            .note(format!("ping, median: twice the delay, and {frame} bytes sent twice"))
+            .note(format!("ping, median: the delay and {frame} bytes sent, both ways"))
     }
 
     /// `one-way delay`: the median, for frames of so many bytes.
@@ -102,14 +102,15 @@ impl Configured {
             .extra("congestion_control", congestion)
             .extra("layer", "tcp payload")
             .extra("most", most);
-        let law = format!("expected by the law of Mathis for {:.0} % loss, good to a factor of two", self.loss * 100.0);
-        let link = format!("an empty link would carry {:.2} Mbit/s", most / 1e6);
+        let law = format!("what the law of Mathis lets expect of {:.0} % loss, to a factor of two", self.loss * 100.0);
+        let link = format!("without loss it would be {:.2} Mbit/s", most / 1e6);
         let Some(measured) = measured else {
-            return row.note(format!("congestion control {congestion}; {law}; {link}"));
+            return row.note(format!("congestion control {congestion}: {law}; {link}"));
         };
         row.measured(measured.round())
             .judged((expected / 2.0..=most.min(expected * 2.0)).contains(&measured))
-            .note(format!("TCP, a to b, congestion control {congestion}: {law}; {link}"))
+            .note(format!("TCP ({congestion}), a to b: {law}"))
+            .note(link)
     }
 }
 
@@ -135,7 +136,7 @@ fn loss(name: &str, expected: f64, losses: Losses) -> Row {
         .extra("fewest", fewest)
         .extra("most", most)
         .note(format!(
-            "{} of {} lost; {fewest} to {most} are to be expected ({:.2} % to {:.2} %, binomial, {} %)",
+            "{} of {} lost; {fewest} to {most} are to be expected ({:.2} % to {:.2} %; binomial, {} %)",
             losses.lost,
             losses.sent,
             percent(fewest),
