@@ -393,19 +393,26 @@ impl Worker {
                 observer.departed(self.pool.meta(handle), self.pool.data(handle));
             }
         }
+        let before = self.now();
         let port = &mut self.ports[slot];
         let sent = port.port.transmit(&mut self.pool, &batch);
         if let Err(fault) = sent {
             port.fault = Some(fault);
         }
-        self.book_lateness(&leaves[..batch.len()]);
+        self.book_lateness(&leaves[..batch.len()], before, self.now());
     }
 
-    /// Books how late packets left, now that the port has them all.
-    fn book_lateness(&mut self, leaves: &[(u64, u32)]) {
-        let now = if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() };
-        for &(leave, path) in leaves {
-            let late = self.lateness.record(Nanos(leave), now);
+    fn now(&self) -> Nanos {
+        if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() }
+    }
+
+    /// Books how late packets left that a port took between `before` and `after`, one after the other: each when its
+    /// turn came, as far as that is known.
+    fn book_lateness(&mut self, leaves: &[(u64, u32)], before: Nanos, after: Nanos) {
+        let step = after.since(before).0 / leaves.len() as u64;
+        for (turn, &(leave, path)) in leaves.iter().enumerate() {
+            let left = before + Nanos(step * turn as u64);
+            let late = self.lateness.record(Nanos(leave), left);
             if let Some(link) = self.map.paths.link(path)
                 && link.worker() == self.index
             {
