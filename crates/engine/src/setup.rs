@@ -219,11 +219,14 @@ fn rings(count: usize) -> (Vec<Vec<Option<Sender>>>, Vec<Vec<Receiver>>) {
 fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, started: Nanos) -> Report {
     let mut lateness = Lateness::default();
     let mut all = Report::default();
-    for thread in threads {
-        let Ok(Ended { mut worker, errors }) = thread.join() else {
+    // All of them first: what is still in the rings then stays there.
+    let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+    for end in ended {
+        let Ok(Ended { mut worker, errors }) = end else {
             all.errors.push("a worker broke; its packets are not accounted for".into());
             continue;
         };
+        worker.empty_rings();
         let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
         all.elapsed = all.elapsed.max(now.since(started));
         worker.add_to(&mut all, now);

@@ -1,0 +1,144 @@
+//! Any bytes of any length through bridge and links, in simulated and in real time: nothing panics, and every frame
+//! is sent, held or dropped for a reason.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_block::Port;
+use longwire_block::Stamp;
+use longwire_engine::{Report, Tolerance};
+use longwire_packet::MAX_FRAME;
+use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort};
+use longwire_units::Nanos;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+use support::Bed;
+
+const PORTS: u16 = 3;
+
+const BED: Bed = Bed {
+    links: &[
+        &[("rate", "50 Mbit/s"), ("queue", "10 packets"), ("delay", "1 ms"), ("mtu", "1500")],
+        &[("loss", "20 %"), ("delay", "200 us"), ("rate", "1 Gbit/s"), ("queue", "20 kB")],
+        &[("rate", "300 Mbit/s"), ("queue", "2 ms"), ("delay", "500 us")],
+    ],
+    ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2, 1]), ((2, 0), &[0, 1, 2]), ((1, 2), &[1, 0])],
+    workers: 1,
+    pool_bytes: 4 << 20,
+    lead: Nanos::from_micros(200),
+};
+
+/// A frame: the port it comes in by, how long after the one before, its bytes, and how many more it once had.
+type Input = (u16, u64, Vec<u8>, u32);
+
+/// Bytes that look like a frame at first sight, so that they get further than the bridge.
+fn plausible() -> impl Strategy<Value = Vec<u8>> {
+    let mac = (0u8..5).prop_map(|station| match station {
+        4 => [0xff; 6],
+        _ => [2, 0, 0, 0, 0, station],
+    });
+    let kind = prop_oneof![
+        Just(vec![0x08, 0x00, 0x45]),
+        Just(vec![0x86, 0xdd, 0x60]),
+        Just(vec![0x81, 0x00, 0x00, 0x01, 0x08, 0x00]),
+        Just(vec![0x88, 0xa8]),
+        Just(vec![0x08, 0x06]),
+        vec(any::<u8>(), 0..4),
+    ];
+    (mac.clone(), mac, kind, vec(any::<u8>(), 0..1600))
+        .prop_map(|(to, from, kind, rest)| [&to[..], &from[..], &kind[..], &rest[..]].concat())
+}
+
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => plausible(),
+        2 => vec(any::<u8>(), 0..80),
+        1 => vec(any::<u8>(), 0..3000),
+        1 => (plausible(), 0..MAX_FRAME + 100, any::<u8>()).prop_map(|(mut frame, len, fill)| {
+            frame.resize(len, fill);
+            frame
+        }),
+    ]
+}
+
+fn inputs() -> impl Strategy<Value = Vec<Input>> {
+    let wait = prop_oneof![Just(0), 0..2000u64, 0..3_000_000u64];
+    let cut = prop_oneof![3 => Just(0), 1 => 0..70_000u32];
+    vec((0..PORTS, wait, frame(), cut), 1..60)
+}
+
+fn ports(stamp: Stamp, bytes: usize) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
+    let pair = |place: u16| MemoryPort::pair(&format!("p{place}"), stamp, 256, bytes);
+    let (ports, ends): (Vec<_>, Vec<_>) = (0..PORTS).map(pair).unzip();
+    (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
+}
+
+/// Frames that a report says came to the ports, kept or not.
+fn seen(report: &Report) -> u64 {
+    let stats = report.ports.iter().map(|port| &port.stats);
+    stats.map(|stats| stats.in_frames + stats.in_bad + stats.in_pool_full).sum()
+}
+
+/// That nothing is missing, and that what the ports gave to the far ends is there.
+fn check(report: &Report, inputs: &[Input], ends: &mut [FarEnd]) -> Result<(), TestCaseError> {
+    prop_assert!(report.errors.is_empty(), "{:?}", report.errors);
+    prop_assert!(report.is_conserved(), "{report:?}");
+    prop_assert_eq!(seen(report), inputs.len() as u64);
+    let mut taken = 0;
+    for end in ends {
+        while end.take().is_some() {
+            taken += 1;
+        }
+    }
+    let stats = report.ports.iter().map(|port| &port.stats);
+    let given: u64 = stats.clone().map(|stats| stats.out_frames).sum();
+    let refused: u64 = stats.map(|stats| stats.out_full + stats.out_down + stats.out_oversize).sum();
+    prop_assert_eq!((taken, report.flow.sent), (given, given + refused));
+    let reasons = report.flow.drops.iter().chain(report.links.iter().flat_map(|link| &link.stats.drops));
+    let dropped: u64 = reasons.map(|(_, packets)| packets).sum();
+    prop_assert_eq!(report.flow.taken + report.flow.made, report.flow.sent + dropped);
+    Ok(())
+}
+
+fn facts(time: Nanos, bytes: &[u8], cut: u32) -> Facts {
+    Facts { time, wire_len: bytes.len() as u32 + cut, ..Facts::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn simulated(inputs in inputs(), workers in 1..3u32) {
+        let (ports, mut ends) = ports(Stamp::Source, 8 << 20);
+        let mut at = Nanos(1);
+        for (port, wait, bytes, cut) in &inputs {
+            at += Nanos(*wait);
+            prop_assert!(ends[usize::from(*port)].push_with(bytes, facts(at, bytes, *cut)));
+        }
+        let bed = Bed { workers, pool_bytes: 32 << 20, ..BED };
+        let report = bed.setup(ports).simulate(Nanos(u64::MAX - 1));
+        check(&report, &inputs, &mut ends)?;
+        let held: u64 = report.flow.dropped(longwire_block::DropReason::Stopped);
+        prop_assert_eq!(held, 0, "a simulated run ends when nothing is left");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn real(inputs in inputs(), workers in 1..3u32) {
+        let (ports, mut ends) = ports(Stamp::Poll, 8 << 20);
+        let run = Bed { workers, ..BED }.setup(ports).start();
+        for (port, _, bytes, cut) in &inputs {
+            prop_assert!(ends[usize::from(*port)].push_with(bytes, facts(Nanos::NEVER, bytes, *cut)));
+        }
+        let remote = run.remote();
+        let begun = Instant::now();
+        while seen(&remote.report(Tolerance::default()).unwrap()) < inputs.len() as u64 {
+            prop_assert!(begun.elapsed() < Duration::from_secs(20), "the ports do not see all frames");
+        }
+        check(&run.stop(), &inputs, &mut ends)?;
+    }
+}

@@ -1,0 +1,76 @@
+//! Engines for tests: ports on one bridge, and between any two of them a way through links.
+#![allow(unreachable_pub)]
+
+use longwire_block::path::{LinkRef, Paths};
+use longwire_block::{Node, Port};
+use longwire_engine::{Home, Map, Seat, Setup, Tolerance, Wait, WorkerSetup};
+use longwire_link::classify::Classifier;
+use longwire_link::{LinkConfig, Links};
+use longwire_packet::Pool;
+use longwire_router::Bridge;
+use longwire_units::Nanos;
+
+/// What a link is, in the words of a scenario.
+pub type Words = &'static [(&'static str, &'static str)];
+
+/// The way from a port to another: the links in order, by their place.
+pub type Way = ((u16, u16), &'static [u32]);
+
+/// What an engine is made of. All ports hang on the first worker; links are dealt out to the workers in turn.
+pub struct Bed {
+    pub links: &'static [Words],
+    pub ways: &'static [Way],
+    pub workers: u32,
+    pub pool_bytes: u64,
+    /// The least delay of the links, for simulated runs with several workers.
+    pub lead: Nanos,
+}
+
+impl Bed {
+    /// The engine, with these ports.
+    pub fn setup(&self, ports: Vec<Box<dyn Port>>) -> Setup {
+        let places: Vec<u16> = (0..ports.len() as u16).collect();
+        let link_ref = |&link: &u32| LinkRef::new(link % self.workers, link / self.workers);
+        let mut paths = Paths::default();
+        let path = |&(pair, links): &Way| (pair, paths.add(&links.iter().map(link_ref).collect::<Vec<_>>()));
+        let rules: Vec<_> = self.ways.iter().map(path).collect();
+        let homes = places.iter().map(|&slot| Home { worker: 0, slot: slot.into() }).collect();
+        let mut ports = Some(ports);
+        let worker = |index| {
+            let (links, crossing) = self.links_of(index);
+            let ports = ports.take().unwrap_or_default();
+            let bridge = Bridge::new(places.clone(), Nanos::from_secs(300), 64);
+            let seat = |(place, port)| Seat { place: place as u16, node: 0, port };
+            WorkerSetup {
+                cpu: None,
+                pool: Pool::new(self.pool_bytes).unwrap(),
+                nodes: if index == 0 { vec![Box::new(bridge) as Box<dyn Node>] } else { Vec::new() },
+                ports: ports.into_iter().enumerate().map(seat).collect(),
+                links,
+                flat: self.ways.iter().all(|(_, links)| links.len() < 2),
+                crossing,
+                observer: None,
+            }
+        };
+        Setup {
+            workers: (0..self.workers).map(worker).collect(),
+            map: Map { classifier: Classifier::new(&[], &[], &rules), paths, homes },
+            tolerance: Tolerance::default(),
+            wait: Wait::Spin,
+            lead: self.lead,
+        }
+    }
+
+    /// The links of a worker, and which of them lead to another worker's.
+    fn links_of(&self, worker: u32) -> (Links, Vec<bool>) {
+        let mut links = Links::with_capacity(self.links.len(), 1, Nanos::from_micros(10));
+        let mut crossing = Vec::new();
+        for (place, words) in (0u32..).zip(self.links).filter(|(place, _)| place % self.workers == worker) {
+            let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
+            links.add(place, &place.to_string(), &words.iter().fold(LinkConfig::default(), with));
+            let leads = |hop: &[u32]| hop[0] == place && hop[1] % self.workers != worker;
+            crossing.push(self.ways.iter().any(|(_, links)| links.windows(2).any(leads)));
+        }
+        (links, crossing)
+    }
+}
