@@ -22,6 +22,7 @@ mod umem;
 pub use error::AfXdpError;
 pub use far_end::FarEnd;
 
+use super::af_packet::clock::monotonic_now;
 use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};
 use far_end::Lost;
@@ -157,12 +158,14 @@ impl AfXdpPort {
         }
     }
 
-    fn receive_from(&mut self, queue: usize, pool: &mut Pool, now: Nanos, batch: &mut Batch) {
+    fn receive_from(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) {
         let Some(socket) = self.sockets.get_mut(queue) else { return };
         let ready = socket.receive.filled().min(batch.room() as u32);
         if ready == 0 {
             return;
         }
+        // Not the time of the poll: a frame that came after it must not leave early.
+        let arrival = monotonic_now();
         for _ in 0..ready {
             let slot = socket.receive.take();
             // SAFETY: the kernel has given us this frame of ours, until we offer it again below.
@@ -170,7 +173,7 @@ impl AfXdpPort {
             if data.len() < MIN_FRAME {
                 self.stats.in_bad += 1;
             } else if let Some(handle) = pool.insert(data) {
-                pool.meta_mut(handle).arrival = now.0;
+                pool.meta_mut(handle).arrival = arrival;
                 self.stats.in_frames += 1;
                 self.stats.in_bytes += data.len() as u64;
                 batch.push(handle);
@@ -220,7 +223,7 @@ impl Port for AfXdpPort {
         let queues = self.sockets.len();
         let before = batch.len();
         for step in 0..queues {
-            self.receive_from((self.turn + step) % queues, pool, now, batch);
+            self.receive_from((self.turn + step) % queues, pool, batch);
         }
         self.turn = (self.turn + 1) % queues.max(1);
         if now >= self.check_at {
