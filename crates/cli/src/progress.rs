@@ -1,6 +1,7 @@
 //! Progress of what takes longer than two seconds, on standard error if that is a terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,7 +33,8 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.into());
-        if bar.is_hidden() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        if !std::io::stderr().is_terminal() {
             return Self { end: None, thread: None, bar };
         }
         let (end, ended) = channel::<()>();
@@ -41,6 +43,9 @@ impl Progress {
             let begin = Instant::now();
             let mut pause = SILENCE;
             while ended.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                if pause == SILENCE {
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                }
                 pause = REDRAW;
                 let passed = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
                 shown.set_position(shown.length().map_or(passed, |length| passed.min(length)));

@@ -174,6 +174,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
         "lateness_without_pauses_ns": quantiles(&late.without_pauses),
         "poll_wait_ns": quantiles(&late.poll_wait),
         "pauses": late.pauses,
+        "preemptions": late.preemptions,
         "paused_ns": late.paused.0,
         "longest_pause_ns": late.longest_pause.0,
     })

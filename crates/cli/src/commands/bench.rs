@@ -1,0 +1,130 @@
+//! `longwire bench`
+
+use crate::outcome::print_report;
+use crate::progress::Progress;
+use crate::{Outcome, outcome};
+use longwire_bench::Settings;
+use longwire_report::Report;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Measure what Longwire can do on this machine
+///
+/// Each row shows the target, the best run, and whether it reached the target; a note has the median and how far the runs
+/// lie apart. Let the machine do nothing else meanwhile. Benches on real ports make test hosts of their own, which
+/// needs root; without it their rows say that they were not run.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire bench
+  longwire bench engine lateness
+  longwire bench delay --runs 5 --json
+  longwire bench --quick
+
+  engine    packets a second, memory to memory; memory of a link
+  memory    memory of waiting packets, 10 million of them
+  ports     packets a second between real ports, against a bare loop on the same driver
+  tcp       bulk TCP through an unlimited link
+  delay     error of one-way delays on real ports
+  lateness  lateness inside the engine
+  rate      error of bandwidths on real ports
+  exact     packets' times in virtual time against the formula
+  alloc     allocations on the packet path
+
+All of them take about twelve minutes.")]
+pub struct Args {
+    /// What to measure. Default: all of it.
+    #[arg(value_name = "NAME", value_parser = known_names())]
+    names: Vec<String>,
+
+    /// How often to repeat each measurement, 1 to 100. Default: what suits it, 1 to 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: Option<u32>,
+
+    /// Measure shorter and once: shows that it works, not what the machine can do.
+    #[arg(long)]
+    quick: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn known_names() -> clap::builder::PossibleValuesParser {
+    let value = |(name, what)| clap::builder::PossibleValue::new(name).help(what);
+    let all = ("all", "every one of them");
+    clap::builder::PossibleValuesParser::new(longwire_bench::names().chain([all]).map(value))
+}
+
+impl Args {
+    /// Runs the benches and prints the report.
+    ///
+    /// # Errors
+    /// If standard output can't be written to.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let stop = stop_flag()?;
+        if cfg!(debug_assertions) {
+            outcome::note("note: this is a debug build; measure with cargo build --release");
+        }
+        let progress = Progress::start("bench", None);
+        let say = |what: &str| progress.say(what);
+        let settings = Settings { runs: self.runs, quick: self.quick, say: &say, stop: &stop };
+        let chosen = self.chosen();
+        let mut report = Report::new(format!("bench {}", self.title())).with("quick", self.quick);
+        for name in chosen.into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+            report.extend(longwire_bench::run(name, &settings).unwrap_or_default());
+        }
+        if stop.load(Ordering::Relaxed) {
+            report.fail("stopped before the end");
+        }
+        drop(progress);
+        print_report(&report, self.json)
+    }
+
+    /// The benches asked for, each once, in their own order.
+    fn chosen(&self) -> Vec<&'static str> {
+        let all = self.names.is_empty() || self.names.iter().any(|name| name == "all");
+        let names = longwire_bench::names().map(|(name, _)| name);
+        names.filter(|name| all || self.names.iter().any(|chosen| chosen == name)).collect()
+    }
+
+    fn title(&self) -> String {
+        if self.names.is_empty() { "all".into() } else { self.names.join(" ") }
+    }
+}
+
+/// Is set by SIGINT or SIGTERM, so that test hosts are taken down; a second one ends the program at once.
+fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn chosen(line: &[&str]) -> Vec<&'static str> {
+        let line =
+            Line::try_parse_from([&["bench"], line].concat()).unwrap_or_else(|error| panic!("{error}"));
+        line.args.chosen()
+    }
+
+    #[test]
+    fn benches_run_once_each_in_their_own_order() {
+        assert_eq!(chosen(&["lateness", "engine", "lateness"]), ["engine", "lateness"]);
+        assert_eq!(chosen(&[]), chosen(&["memory", "all"]));
+        assert!(Line::try_parse_from(["bench", "nonsense"]).is_err());
+        assert!(Line::try_parse_from(["bench", "--runs", "0"]).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Help, examples, the book, and the commands that describe.
+
+mod support;
+
+use clap::{Command, CommandFactory, Parser};
+use longwire_cli::Cli;
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+use support::{Folder, json, longwire, repository, stderr, stdout};
+
+/// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark some way to the right; none
+/// if it is no longwire command.
+fn words(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in line.split("   ").next()?.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '|' | '>' | '#' | '&') => break,
+            (None, c) if c.is_whitespace() => words.push(String::new()),
+            (_, c) => words.last_mut()?.push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    (words.first().is_some_and(|word| word == "longwire")).then_some(words)
+}
+
+fn assert_parses(line: &str, whence: &str) {
+    let words = words(line).unwrap_or_else(|| panic!("{whence}: {line}"));
+    if let Err(error) = Cli::try_parse_from(&words) {
+        let shown = matches!(
+            error.kind(),
+            clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion
+        );
+        assert!(shown, "{whence}: {line}: {error}");
+    }
+}
+
+/// Every command below `command`, with its full name.
+fn all(command: &Command, name: &str) -> Vec<(String, Command)> {
+    let mut found = vec![(name.to_owned(), command.clone())];
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        found.extend(all(sub, &format!("{name} {}", sub.get_name())));
+    }
+    found
+}
+
+#[test]
+fn every_command_has_an_example_and_every_example_parses() {
+    let commands = all(&Cli::command(), "longwire");
+    let examples = |command: &Command| -> Vec<String> {
+        let text = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("  longwire ")).map(str::to_owned).collect()
+    };
+    let every: Vec<_> = commands.iter().flat_map(|(_, command)| examples(command)).collect();
+    for (name, command) in &commands {
+        let own = examples(command);
+        // The parts of a command may be shown together in its help.
+        let shown = own.len() + every.iter().filter(|line| line.trim().starts_with(name.as_str())).count();
+        assert!(shown > 0, "{name} has no example");
+        own.iter().for_each(|line| assert_parses(line, name));
+        assert!(command.get_about().is_some(), "{name} says what it does");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{name}: {} is explained", argument.get_id());
+        }
+    }
+}
+
+#[test]
+fn every_command_in_the_book_parses() {
+    let mut seen = 0;
+    for page in std::fs::read_dir(repository("docs/book")).unwrap() {
+        let path = page.unwrap().path();
+        let whence = path.display().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
+        for line in lines.filter(|line| line.starts_with("longwire ")) {
+            assert_parses(line, &whence);
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn help_reaches_every_command() {
+    for (name, _) in all(&Cli::command(), "longwire") {
+        let args: Vec<_> = name.split(' ').skip(1).chain(["--help"]).collect();
+        let output = longwire(&args);
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        assert!(stdout(&output).contains("Usage: longwire"), "{name}");
+    }
+    assert_eq!(longwire(&["nonsense"]).status.code(), Some(2));
+    assert_eq!(longwire(&[]).status.code(), Some(2));
+}
+
+#[test]
+fn what_describes_is_complete() {
+    let schema = json(&longwire(&["schema"]), 0);
+    assert_eq!(schema["title"], "Longwire scenario");
+    let blocks = json(&longwire(&["blocks", "--json"]), 0);
+    let blocks = blocks.as_array().unwrap();
+    assert_eq!(blocks.len(), longwire_link::registry().len());
+    let text = stdout(&longwire(&["blocks"]));
+    assert!(blocks.iter().all(|block| text.contains(block["summary"].as_str().unwrap())));
+    assert!(stderr(&longwire(&["blocks", "colour"])).contains("there is no key \"colour\""));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(&longwire(&["completions", shell])).contains("longwire"), "{shell}");
+    }
+    let folder = Folder::new("man");
+    let dir = folder.text("pages");
+    assert_eq!(longwire(&["man", &dir]).status.code(), Some(0));
+    for page in ["longwire.1", "longwire-run.1", "longwire-ctl-set.1"] {
+        assert!(folder.path("pages").join(page).is_file(), "{page}");
+    }
+}
+
+#[test]
+fn a_scenario_is_checked() {
+    let folder = Folder::new("check");
+    let fits = repository("scenarios/two-hosts.toml");
+    let report = json(&longwire(&["check", fits.to_str().unwrap(), "--json"]), 0);
+    assert_eq!((&report["pricing"]["links"], &report["hosts"]), (&2.into(), &2.into()));
+    let text = std::fs::read_to_string(&fits).unwrap();
+    let tight =
+        folder.write("tight.toml", format!("{text}\n[engine]\npool = \"1 MiB\"\n").replace("20 ms", "10 s"));
+    let report = json(&longwire(&["check", &tight, "--json"]), 1);
+    assert!(report["failures"][0].as_str().unwrap().contains("delay lines"), "{}", report["failures"]);
+    let wrong = folder.write("wrong.toml", text.replace("delay =", "dealy ="));
+    let output = longwire(&["check", &wrong]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.starts_with("error: ") && said.contains("did you mean \"delay\"?") && said.contains("^^^^^"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Process::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(["schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More is written than a pipe holds, to nobody.
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn nothing_runs_in_an_empty_directory() {
+    let folder = Folder::new("ctl");
+    let run = |args: &[&str]| {
+        let mut command = Process::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(args).env("LONGWIRE_RUN_DIR", folder.path("none")).output().unwrap()
+    };
+    assert_eq!(json(&run(&["ctl", "list", "--json"]), 0)["rows"].as_array().map(Vec::len), Some(0));
+    let output = run(&["ctl", "stats"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no instance is running"), "{}", stderr(&output));
+    assert!(stderr(&run(&["ctl", "set", "up", "rate"])).contains("KEY=VALUE"));
+}

@@ -1,0 +1,266 @@
+//! `longwire run` in real time, on test hosts, and `longwire ctl` against it. Needs root; says so where it is not.
+
+mod support;
+
+use longwire_lab::Lab;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
+
+/// Whether namespaces can be made; prints why a test is skipped if not.
+fn can_run(test: &str) -> bool {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("{test}: skipped: {}", ability.reason);
+    }
+    ability.available
+}
+
+/// A run of its own name that is under way.
+struct Running {
+    child: Option<Child>,
+    name: String,
+}
+
+impl Running {
+    /// Starts it and waits until its hosts are up and it answers.
+    fn start(scenario: &str, what: &str, args: &[&str]) -> Self {
+        let name = format!("t{}-{what}", std::process::id());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
+            .args(["run", scenario, "--name", &name, "--json"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let is_up = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .inspect(|line| said += line)
+            .any(|l| l.starts_with("running as"));
+        assert!(is_up, "{said}");
+        // Nobody reads the rest, and a full pipe would stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child: Some(child), name }
+    }
+
+    fn lab(&self) -> Lab {
+        Lab::open(&self.name).unwrap()
+    }
+
+    /// `ping` from one host to an address: lost packets and the least round trip in ms.
+    fn ping(&self, from: &str, to: &str, args: &[&str]) -> (String, Option<f64>) {
+        let mut command = self.lab().host(from).unwrap().command("ping").unwrap();
+        let output = command.args(["-n", "-q"]).args(args).arg(to).output().unwrap();
+        let text = stdout(&output);
+        let least = text.split("min/avg/max/mdev = ").nth(1).and_then(|rest| rest.split('/').next());
+        (text.clone(), least.and_then(|ms| ms.parse().ok()))
+    }
+
+    fn ctl(&self, args: &[&str]) -> Output {
+        let output = longwire(&[&["ctl"], args].concat());
+        assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+        output
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end: exit status and report.
+    fn end(mut self) -> (Option<i32>, Value) {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        let report =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stdout(&output)));
+        (output.status.code(), report)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Left over by a test that failed: as it would end by itself.
+        if let Some(child) = &mut self.child {
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn assert_nothing_left(name: &str) {
+    let namespaces = std::fs::read_dir("/run/netns").map(|dir| dir.flatten().collect::<Vec<_>>());
+    let left = namespaces
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("lw-{name}-")));
+    assert_eq!(left.count(), 0, "namespaces");
+    assert!(!Lab::list().unwrap().iter().any(|lab| lab.instance == name), "the lab's state");
+    let list = json(&longwire(&["ctl", "list", "--json"]), 0);
+    assert!(!list["rows"].as_array().unwrap().iter().any(|row| row["name"] == name), "the socket");
+}
+
+/// Two hosts, 10 ms apart, without loss.
+const TWO_HOSTS: &str = r#"
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+
+[[link]]
+name = "up"
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+"#;
+
+#[test]
+fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
+    if !can_run("links_are_changed_while_it_runs_and_a_signal_ends_it") {
+        return;
+    }
+    let folder = Folder::new("change");
+    let run = Running::start(&folder.write("s.toml", TWO_HOSTS), "change", &[]);
+    let name = run.name.as_str();
+    let list = json(&run.ctl(&["list", "--json"]), 0);
+    assert_eq!(row(&list, name)["measured"], 2);
+
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
+    assert!(least.is_some_and(|ms| (20.0..40.0).contains(&ms)), "{text}");
+    // One setting that can't be: nothing of it is done.
+    let refused = run.ctl(&["set", "up.forward", "rate=5mbit", "delay=soon", "--instance", name]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("delay: \"soon\""), "{}", stderr(&refused));
+    let unknown = run.ctl(&["set", "up", "dealy=5ms", "--instance", name]);
+    assert!(stderr(&unknown).contains("did you mean \"delay\"?"), "{}", stderr(&unknown));
+    let nowhere = run.ctl(&["set", "upp", "delay=5ms", "--instance", name]);
+    assert!(stderr(&nowhere).contains("there is no link \"upp\""), "{}", stderr(&nowhere));
+    let get = json(&run.ctl(&["get", "up.forward", "--instance", name, "--json"]), 0);
+    assert_eq!(row(&get, "link up.forward")["settings"]["rate"], "10 Mbit/s");
+
+    let set = json(&run.ctl(&["set", "up", "delay=40ms", "overhead=8", "--instance", name, "--json"]), 0);
+    let settings = &row(&set, "link up.backward")["settings"];
+    assert_eq!((&settings["delay"], &settings["rate"]), (&"40 ms".into(), &"10 Mbit/s".into()));
+    assert_eq!(settings["overhead"], "8");
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
+    assert!(least.is_some_and(|ms| (80.0..100.0).contains(&ms)), "{text}");
+
+    let stats = json(&run.ctl(&["stats", name, "--json"]), 0);
+    assert!(row(&stats, "link up.forward")["in_packets"].as_u64().unwrap() >= 10);
+    assert!(stdout(&run.ctl(&["stats", name])).contains("up.backward"));
+    run.signal("INT");
+    let name = run.name.clone();
+    let (status, report) = run.end();
+    assert_eq!(status, Some(0), "{report:#}");
+    assert_eq!(report["mode"], "real");
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+    assert_eq!(row(&report, "link up.forward")["settings"]["delay"], "40 ms");
+    assert!(report["fidelity"]["faithful"].is_boolean());
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn a_run_ends_when_asked_and_when_its_time_is_over() {
+    if !can_run("a_run_ends_when_asked_and_when_its_time_is_over") {
+        return;
+    }
+    let scenario = repository("scenarios/dumbbell.toml");
+    let run = Running::start(scenario.to_str().unwrap(), "asked", &[]);
+    assert_eq!(run.ctl(&["stop", &run.name]).status.code(), Some(0));
+    let name = run.name.clone();
+    assert_eq!(run.end().0, Some(0));
+    assert_nothing_left(&name);
+    let run = Running::start(scenario.to_str().unwrap(), "timed", &["--for", "300ms"]);
+    let name = run.name.clone();
+    let (status, report) = run.end();
+    assert_eq!(status, Some(0));
+    assert!((0.3..10.0).contains(&report["seconds"].as_f64().unwrap()));
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn a_port_that_vanishes_is_named_and_the_run_goes_on() {
+    if !can_run("a_port_that_vanishes_is_named_and_the_run_goes_on") {
+        return;
+    }
+    let folder = Folder::new("vanish");
+    let third = "\n[[host]]\nname = \"c\"\naddress = \"10.0.0.3/24\"\ndriver = \"af_packet\"\n";
+    let run = Running::start(&folder.write("s.toml", format!("{TWO_HOSTS}{third}")), "vanish", &[]);
+    let (text, least) = run.ping("c", "10.0.0.2", &["-c", "2", "-i", "0.05"]);
+    assert!(least.is_some(), "{text}");
+    let lab = run.lab();
+    let port = lab.host("c").unwrap().port().unwrap().to_owned();
+    let delete = || Command::new("ip").args(["link", "del", &port]).status().unwrap();
+    assert!(lab.in_core(delete).unwrap().success());
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
+    assert!(least.is_some(), "{text}");
+    run.signal("TERM");
+    let name = run.name.clone();
+    let (status, report) = run.end();
+    assert_eq!(status, Some(1));
+    assert!(report["failures"].to_string().contains("port c: the interface is gone"), "{report:#}");
+    assert!(row(&report, "port c")["fault"].as_str().unwrap().contains("gone"));
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn what_was_recorded_meets_the_same_verdicts_in_virtual_time() {
+    if !can_run("what_was_recorded_meets_the_same_verdicts_in_virtual_time") {
+        return;
+    }
+    let folder = Folder::new("record");
+    let lossy = TWO_HOSTS.replace("delay = \"10 ms\"", "delay = \"10 ms\"\nloss = \"20 %\"");
+    let scenario = folder.write("s.toml", lossy);
+    let recorded = folder.text("arrivals.pcapng");
+    let run = Running::start(&scenario, "record", &["--record", &recorded]);
+    // Pings that get no answer are part of it.
+    run.ping("a", "10.0.0.2", &["-c", "200", "-i", "0.005", "-W", "1"]);
+    run.signal("INT");
+    let (status, real) = run.end();
+    assert_eq!(status, Some(0), "{real:#}");
+    let (a, b) = (format!("a={recorded}"), format!("b={recorded}"));
+    let ran = longwire(&["run", &scenario, "--virtual", "--input", &a, "--input", &b, "--json"]);
+    let replayed = json(&ran, 0);
+    for link in ["link up.forward", "link up.backward"] {
+        for field in ["in_packets", "in_bytes", "dropped", "out_packets"] {
+            assert_eq!(row(&real, link)[field], row(&replayed, link)[field], "{link} {field}");
+        }
+        assert!(row(&real, link)["dropped"]["loss"].as_u64().unwrap() > 10);
+    }
+}
+
+#[test]
+fn two_runs_of_one_name_are_told_apart() {
+    if !can_run("two_runs_of_one_name_are_told_apart") {
+        return;
+    }
+    let folder = Folder::new("twice");
+    let scenario = folder.write("s.toml", TWO_HOSTS);
+    let run = Running::start(&scenario, "twice", &[]);
+    let second = longwire(&["run", &scenario, "--name", &run.name, "--for", "1s"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(stderr(&second).contains(&run.name), "{}", stderr(&second));
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "1"]);
+    assert!(least.is_some(), "the first is unharmed: {text}");
+    run.signal("INT");
+    assert_eq!(run.end().0, Some(0));
+}
+
+#[test]
+fn interfaces_that_cant_be_used_are_named() {
+    let folder = Folder::new("interface");
+    let ports = "[[port]]\nname = \"a\"\ndriver = \"af_packet\"\ninterface = \"lw-none0\"\n\
+        [[port]]\nname = \"b\"\ndriver = \"source\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n";
+    let output = longwire(&["run", &folder.write("s.toml", ports), "--for", "1s"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("interface lw-none0: "), "{}", stderr(&output));
+    let hosts = folder.write("hosts.toml", TWO_HOSTS);
+    let output = longwire(&["run", &hosts, "--for", "1s", "--output", "a=x.pcap"]);
+    assert!(stderr(&output).contains("add --virtual"), "{}", stderr(&output));
+}

@@ -1,0 +1,195 @@
+//! `longwire run --virtual`: exact times, captures, sources, and what is refused.
+
+mod support;
+
+use support::{Folder, Frame, frame, json, longwire, pcap, read_pcap, repository, row, stderr, stdout};
+
+/// Two captures joined by a link without loss.
+const TWO_PORTS: &str = r#"
+[[port]]
+name = "a"
+driver = "pcap"
+
+[[port]]
+name = "b"
+driver = "pcap"
+
+[[link]]
+name = "up"
+between = ["a", "b"]
+rate = "3 Mbit/s"
+delay = "300 ms"
+mtu = 1500
+"#;
+
+const BEGIN: u64 = 1_700_000_000_123_456_789;
+
+fn frames(times: &[u64]) -> Vec<Frame> {
+    let each = times.iter().zip(1u8..);
+    each.map(|(&time, mark)| Frame { time: BEGIN + time, wire_len: 1000, bytes: frame(1, 2, 1000, mark) })
+        .collect()
+}
+
+#[test]
+fn every_example_runs() {
+    for file in std::fs::read_dir(repository("scenarios")).unwrap() {
+        let path = file.unwrap().path();
+        let scenario = path.to_str().unwrap();
+        let report = json(&longwire(&["run", scenario, "--virtual", "--for", "1s", "--json"]), 0);
+        assert_eq!(report["mode"], "virtual", "{scenario}");
+        assert_eq!(report["fidelity"]["faithful"], true);
+        assert_eq!(row(&report, "packets accounted for")["pass"], true);
+        let text = longwire(&["run", scenario, "--virtual", "--for", "1s"]);
+        assert!(stdout(&text).contains("all accounted for"), "{}", stdout(&text));
+        let check = longwire(&["check", scenario, "--json"]);
+        assert!(matches!(check.status.code(), Some(0 | 1)), "{}", stderr(&check));
+    }
+}
+
+#[test]
+fn a_capture_crosses_a_link_to_the_nanosecond() {
+    let folder = Folder::new("exact");
+    let scenario = folder.write("s.toml", TWO_PORTS);
+    // Three that queue behind each other, one by itself, two at the same time.
+    let times = [0, 1_000_000, 2_000_000, 100_000_001, 200_000_000, 200_000_000];
+    let input = folder.write("in.pcap", pcap(&frames(&times)));
+    let given = format!("a={input}");
+    let out = format!("b={}", folder.text("out.pcap"));
+    let ran = longwire(&["run", &scenario, "--virtual", "--input", &given, "--output", &out, "--json"]);
+    let report = json(&ran, 0);
+    // 1000 bytes and 4 of the check sequence at 3 Mbit/s take 2 677 333 1/3 ns; the third is kept within a busy period.
+    let sent =
+        |start: u64, nth: u64| BEGIN + start + nth * 1004 * 8 * 1_000_000_000 / 3_000_000 + 300_000_000;
+    let expected = [
+        sent(0, 1),
+        sent(0, 2),
+        sent(0, 3),
+        sent(100_000_001, 1),
+        sent(200_000_000, 1),
+        sent(200_000_000, 2),
+    ];
+    let came: Vec<_> = read_pcap(&folder.path("out.pcap")).iter().map(|f| (f.time, f.bytes[999])).collect();
+    let wanted: Vec<_> = expected.into_iter().zip(1..).collect();
+    assert_eq!(came, wanted);
+    let link = row(&report, "link up.forward");
+    assert_eq!((&link["in_packets"], &link["out_packets"]), (&6.into(), &6.into()));
+    assert_eq!(link["settings"]["rate"], "3 Mbit/s");
+}
+
+#[test]
+fn all_inputs_count_from_the_earliest_first_frame() {
+    let folder = Folder::new("epoch");
+    let scenario = folder.write("s.toml", TWO_PORTS);
+    let late = Frame { time: BEGIN + 5_000_000_000, wire_len: 100, bytes: frame(2, 1, 100, 1) };
+    let a = format!("a={}", folder.write("a.pcap", pcap(&frames(&[0]))));
+    let b = format!("b={}", folder.write("b.pcap", pcap(&[late])));
+    let out = format!("a={}", folder.text("a-out.pcap"));
+    let ran =
+        longwire(&["run", &scenario, "--virtual", "--input", &a, "--input", &b, "--output", &out, "--json"]);
+    json(&ran, 0);
+    let came = read_pcap(&folder.path("a-out.pcap"));
+    assert_eq!(came.len(), 1);
+    assert_eq!(came[0].time, BEGIN + 5_000_000_000 + 104 * 8 * 1000 / 3 + 300_000_000);
+}
+
+#[test]
+fn cut_and_oversized_frames_are_counted_and_named() {
+    let folder = Folder::new("cut");
+    let scenario = folder.write("s.toml", TWO_PORTS);
+    let mut all = frames(&[0, 10_000_000, 20_000_000]);
+    all[0].bytes.truncate(60);
+    (all[1].wire_len, all[1].bytes) = (2000, frame(1, 2, 2000, 9));
+    let input = format!("a={}", folder.write("in.pcap", pcap(&all)));
+    let out = format!("b={}", folder.text("out.pcap"));
+    let ran = longwire(&["run", &scenario, "--virtual", "--input", &input, "--output", &out, "--json"]);
+    let report = json(&ran, 0);
+    let notes = row(&report, "port a")["notes"].to_string();
+    assert!(notes.contains("1 frames were cut short") && notes.contains("up to 2000 bytes"), "{notes}");
+    let came = read_pcap(&folder.path("out.pcap"));
+    // The cut one took the time of its whole length, and is written with it.
+    assert_eq!((came[0].bytes.len(), came[0].wire_len), (60, 1000));
+    assert_eq!(came[0].time, BEGIN + 1004 * 8 * 1000 / 3 + 300_000_000);
+    assert_eq!(came.len(), 2);
+}
+
+#[test]
+fn a_damaged_capture_gives_its_good_part_and_fails() {
+    let folder = Folder::new("damaged");
+    let scenario = folder.write("s.toml", TWO_PORTS);
+    let mut bytes = pcap(&frames(&[0, 1_000_000]));
+    bytes.truncate(bytes.len() - 10);
+    let input = format!("a={}", folder.write("in.pcap", bytes));
+    let report = json(&longwire(&["run", &scenario, "--virtual", "--input", &input, "--json"]), 1);
+    assert_eq!(row(&report, "link up.forward")["out_packets"], 1);
+    assert!(report["failures"].to_string().contains("damaged after 1 good frame"), "{}", report["failures"]);
+}
+
+#[test]
+fn sources_are_measured_exactly() {
+    let scenario = repository("scenarios/two-hosts.toml");
+    let args = ["run", scenario.to_str().unwrap(), "--virtual", "--json"];
+    let report = json(&longwire(&args), 0);
+    let source = row(&report, "source a-b");
+    // 5 Mbit/s for 10 s in frames of 1000 bytes; 20 ms, and 1004 bytes at 10 Mbit/s.
+    assert_eq!(source["expected"], 6250);
+    for point in ["delay_ns_min", "delay_ns_max"] {
+        assert_eq!(source[point], 20_000_000 + 803_200, "{point}");
+    }
+    // 2 % of 6250 are 125, with a standard deviation of 11.
+    let lost = source["lost"].as_u64().unwrap();
+    assert!((70..=180).contains(&lost), "{lost}");
+    assert_eq!(row(&report, "link up.forward")["dropped"]["loss"], lost);
+    let again = json(&longwire(&args), 0);
+    assert_eq!(report["rows"], again["rows"], "the same seed gives the same run");
+}
+
+#[test]
+fn a_source_and_an_output_go_together() {
+    let folder = Folder::new("both");
+    let scenario = repository("scenarios/two-hosts.toml");
+    let out = format!("b={}", folder.text("out.pcap"));
+    let ran = longwire(&["run", scenario.to_str().unwrap(), "--virtual", "--output", &out, "--json"]);
+    let report = json(&ran, 0);
+    let written = read_pcap(&folder.path("out.pcap"));
+    assert_eq!(row(&report, "source a-b")["measured"], written.len());
+    assert!(written.windows(2).all(|pair| pair[0].time < pair[1].time));
+}
+
+#[test]
+fn a_station_that_never_speaks_is_not_flooded() {
+    let scenario = repository("scenarios/dumbbell.toml");
+    let report = json(&longwire(&["run", scenario.to_str().unwrap(), "--virtual", "--json"]), 0);
+    assert_eq!(report["flow"]["made"], 0);
+    assert_eq!(row(&report, "link access-s1.backward")["in_packets"], 0);
+}
+
+#[test]
+fn what_cant_be_run_is_refused_with_the_mend() {
+    let folder = Folder::new("refused");
+    let scenario = folder.write("s.toml", TWO_PORTS);
+    let input = format!("a={}", folder.write("in.pcap", pcap(&frames(&[0]))));
+    let text = folder.write("text.pcap", "not a capture");
+    let endless = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+        address = \"10.0.0.2/24\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"100 s\"\n\
+        queue = \"unlimited\"\n[[source]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1500 B\"\nrate = \"1 Gbit/s\"\n";
+    let small = folder.write("small.toml", format!("[engine]\npool = \"1 MiB\"\n{endless}"));
+    let endless = folder.write("endless.toml", endless);
+    let typo = folder.write("typo.toml", TWO_PORTS.replace("3 Mbit/s", "10 Mbitt"));
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&[&scenario, "--input", "c=x.pcap"], &["no port \"c\"; it has a, b"]),
+        (&[&scenario, "--input", "x.pcap"], &["PORT=FILE"]),
+        (&[&scenario, "--input", "a=/nowhere.pcap"], &["/nowhere.pcap", "No such file"]),
+        (&[&scenario, "--input", &format!("a={text}")], &["text.pcap", "no pcap or pcapng"]),
+        (&[&scenario, "--input", &input, "--output", &input.replace("a=", "b=")], &["named twice"]),
+        (&[&endless], &["never ends", "--for 10s"]),
+        (&[&small, "--for", "1s"], &["packet pool was full", "engine.pool"]),
+        (&[&typo], &["typo.toml:13:8", "\"10 Mbitt\"", "^^^^"]),
+    ];
+    for (args, wanted) in cases {
+        let output = longwire(&[&["run", "--virtual"], args].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(wanted.iter().all(|part| said.contains(part)), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
