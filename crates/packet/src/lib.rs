@@ -4,10 +4,12 @@
 //! A packet is one cache line of [`Meta`] followed by its bytes in whole lines, so that a waiting 64-byte packet
 //! costs 128 bytes. All memory is allocated and touched when the pool is made.
 
+mod allocations;
 mod batch;
 mod meta;
 mod pool;
 
-pub use batch::{BATCH, Batch};
+pub use allocations::{CountingAllocator, allocations};
+pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use meta::{Checksum, Gso, Meta};
 pub use pool::{Handle, MAX_FRAME, Pool, PoolError, huge_vec, prefetch};

@@ -6,7 +6,7 @@ use super::af_packet::clock::monotonic_now;
 use crate::interface::{Counters, Interface, OpenError, Request};
 use crate::vnet::{self, Found};
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, Handle, MAX_FRAME, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::virtio;
 use std::cell::RefCell;
@@ -167,7 +167,11 @@ impl Tap {
     fn drain(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let fd = self.queues[queue].as_raw_fd();
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        let enough = self.stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
+            if self.stats.in_bytes >= enough {
+                break;
+            }
             // SAFETY: the buffer is ours and as long as said.
             let read = unsafe { libc::read(fd, self.staging.as_mut_ptr().cast(), self.staging.len()) };
             if read < 0 {

@@ -13,7 +13,7 @@ use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenEr
 use crate::vnet::{ETHERNET, Found};
 use clock::{Mapping, monotonic_now};
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, Checksum, Handle, MAX_FRAME, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
 use ring::{Ring, Slot};
@@ -140,13 +140,19 @@ impl AfPacket {
     /// Takes what is in the ring.
     fn drain(&mut self, pool: &mut Pool, now: u64, batch: &mut Batch) {
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        let enough = self.stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
+            if self.stats.in_bytes >= enough {
+                break;
+            }
             match self.ring.peek(self.with_header) {
                 Slot::Empty => break,
                 Slot::Cut => self.stats.in_bad += 1,
                 Slot::Frame(mut found, seconds, nanoseconds) => {
                     let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
-                    found.arrival = stamp.min(now);
+                    // A frame may have come after the poll began: it must not leave early. One from the future is from
+                    // a clock that was just set.
+                    found.arrival = if stamp > now { stamp.min(monotonic_now()) } else { stamp };
                     self.unhandled += u64::from(is_unhandled(&found));
                     found.keep(pool, &mut self.stats, batch);
                 }
