@@ -59,23 +59,21 @@ impl Worker {
 struct Sleeper {
     wait: Wait,
     patience: Nanos,
+    /// One for each port (negative, and ignored, if it has none), then the bell.
     fds: Vec<libc::pollfd>,
     longest: Nanos,
 }
 
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
-        let fds: Vec<_> = worker.ports.iter().filter_map(|slot| slot.port.readable_fd()).collect();
-        let all_wake = fds.len() == worker.ports.len();
+        let ports: Vec<_> = worker.ports.iter().map(|slot| slot.port.readable_fd()).collect();
+        let all_wake = ports.iter().all(Option::is_some);
         let bell = worker.bells[worker.index as usize].fd();
+        let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
         Self {
             wait,
             patience: if wait == Wait::Spin { Nanos::NEVER } else { SPIN_ON },
-            fds: fds
-                .into_iter()
-                .chain([bell])
-                .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
-                .collect(),
+            fds: fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect(),
             longest: if all_wake { LONGEST_SLEEP } else { SHORT_SLEEP },
         }
     }
@@ -88,6 +86,11 @@ impl Sleeper {
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;
+        }
+        // The descriptor of a port that is down or gone may be ready for ever: it is asked again after the sleep.
+        for (slot, entry) in worker.ports.iter().zip(&mut self.fds) {
+            let usable = slot.fault.is_none();
+            entry.fd = if usable { slot.port.readable_fd().unwrap_or(-1) } else { -1 };
         }
         let bell = &worker.bells[worker.index as usize];
         bell.doze();
