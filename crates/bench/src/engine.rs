@@ -1,13 +1,16 @@
 //! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the source and
 //! read by the sink; classification by address, queue, delay stage, dice, counters and lateness are on.
 
+use crate::memory::resident_bytes;
+use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
-use longwire_block::{Node, Port};
+use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
 use longwire_engine::{Home, Map, Report, Seat, Setup, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
-use longwire_packet::{Pool, PoolError};
+use longwire_packet::{Batch, Pool, PoolError};
 use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_report::Row;
 use longwire_router::Bridge;
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
@@ -15,6 +18,11 @@ use std::time::Duration;
 
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// The most memory a link may take, in bytes.
+const LINK_BYTES: f64 = 300.0;
+/// What the source keeps of each pair of addresses, in bytes.
+const SOURCE_BYTES: f64 = 10.0;
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -31,6 +39,28 @@ pub struct Case {
     pub time: Duration,
     /// Time between packets; none for as fast as they go.
     pub gap: Option<Nanos>,
+    /// Length of the frames, without FCS.
+    pub frame_bytes: usize,
+    /// How many packets there are.
+    pub count: u64,
+}
+
+/// Memory of what a link needs, in bytes each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkMemory {
+    /// The link's record: state, blocks and counters.
+    pub record: f64,
+    /// Its share of the classifier.
+    pub classifier: f64,
+    /// Its share of the timing wheel.
+    pub wheel: f64,
+}
+
+impl LinkMemory {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.record + self.classifier + self.wheel
+    }
 }
 
 /// What came of it.
@@ -38,10 +68,93 @@ pub struct Case {
 pub struct Outcome {
     /// Packets sent by the sink's port, each second.
     pub packets_per_second: f64,
-    /// Memory of links, classifier and wheel, each link.
-    pub bytes_per_link: f64,
+    /// Memory of links, classifier and wheel.
+    pub memory: LinkMemory,
+    /// By how much the process grew beside packet memory and the source's list of addresses, each link.
+    pub resident_per_link: f64,
     /// Everything else.
     pub report: Report,
+}
+
+impl Case {
+    /// 8 links of `config`, as fast as they go, 60-byte frames (64 with FCS).
+    pub fn new(config: &LinkConfig, time: Duration) -> Self {
+        Self {
+            links: 8,
+            config: config.clone(),
+            shuffled: false,
+            pool_bytes: 256 << 20,
+            time,
+            gap: None,
+            frame_bytes: 60,
+            count: u64::MAX,
+        }
+    }
+}
+
+/// The rows of this bench.
+pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let plain = LinkConfig::default().with_text("loss", "0 %")?;
+    let busy = plain.clone().with_text("rate", "100 Gbit/s")?.with_text("delay", "10 ms")?;
+    let case = |config| Case::new(config, settings.time(Duration::from_secs(1)));
+    let million = Case { links: 1_000_000, shuffled: true, ..case(&busy) };
+    let cases = [
+        ("8 links, unlimited, no delay, dice on", case(&plain), 15e6),
+        ("8 links, 100 Gbit/s and 10 ms each", case(&busy), 10e6),
+        ("1 000 000 links, 100 Gbit/s and 10 ms each, random order", million, 3e6),
+    ];
+    let mut rows = Vec::new();
+    for (name, case, target) in &cases {
+        let mut outcomes = Vec::new();
+        for _ in 0..settings.runs(5) {
+            settings.next(&format!("engine: {name}"))?;
+            outcomes.push(run(case)?);
+        }
+        let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
+        let ns = 1e9 / speeds.most();
+        let row = speeds.at_least(&format!("engine: {name}"), "pps", *target);
+        rows.push(checked(row.extra("ns_per_packet", ns).note(format!("{ns:.1} ns a packet")), &outcomes));
+        if case.links > 1000 {
+            rows.extend(outcomes.last().map(memory_rows).into_iter().flatten());
+        }
+    }
+    Ok(rows)
+}
+
+fn memory_rows(outcome: &Outcome) -> [Row; 2] {
+    let memory = &outcome.memory;
+    let row = |name: &str, bytes: f64| Row::new(name, "bytes").expected(LINK_BYTES).measured(bytes).at_most();
+    [
+        row("engine: memory of one of them, resident while all are used", outcome.resident_per_link)
+            .note("growth of the process without packet memory; not counted: drop counters, made at a link's first drop")
+            .note("and histograms, made for links that ask"),
+        row("engine: memory of one of them, reserved", memory.total())
+            .extra("record_bytes", memory.record)
+            .extra("classifier_bytes", memory.classifier)
+            .extra("wheel_bytes", memory.wheel)
+            .note(format!(
+                "record {:.1}, classifier {:.1}, timing wheel {:.1}, which has room for all links being due at once",
+                memory.record, memory.classifier, memory.wheel
+            )),
+    ]
+}
+
+/// Fails the row of runs that lost count of a packet or dropped one.
+pub(crate) fn checked(row: Row, outcomes: &[Outcome]) -> Row {
+    if !outcomes.iter().all(|outcome| outcome.report.is_conserved()) {
+        return row.judged(false).note("packets are missing from the engine's books");
+    }
+    match outcomes.iter().map(|outcome| dropped(&outcome.report)).max() {
+        Some(0) | None => row,
+        Some(packets) => row.note(format!("{packets} packets were dropped in one run")),
+    }
+}
+
+/// Packets dropped while a run went on; what is held when it ends is dropped, too, and not counted here.
+fn dropped(report: &Report) -> u64 {
+    let in_links = report.links.iter().flat_map(|link| &link.stats.drops);
+    let all = in_links.chain(&report.flow.drops);
+    all.filter(|(reason, _)| *reason != DropReason::Stopped.name()).map(|(_, packets)| packets).sum()
 }
 
 /// Runs a case once.
@@ -50,48 +163,75 @@ pub struct Outcome {
 /// If there is not the memory.
 pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let before = resident_bytes();
+    let (setup, memory) = setup(case, |port| port)?;
+    let run = setup.start();
+    let remote = run.remote();
+    std::thread::sleep(case.time);
+    let counted = |(flow, at): (longwire_engine::FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
+    let (first, from) = remote.flow().map(counted).unwrap_or_default();
+    std::thread::sleep(case.time);
+    let (second, to) = remote.flow().map(counted).unwrap_or_default();
+    let resident = resident_bytes() - before;
+    let report = run.stop();
+    let links = f64::from(case.links);
+    let besides = report.pool_capacity as f64 + SOURCE_BYTES * links;
+    Ok(Outcome {
+        packets_per_second: (second - first) / (to - from),
+        memory,
+        resident_per_link: (resident - besides) / links,
+        report,
+    })
+}
+
+/// The engine of a case; `wrap` may put something around the port that is the source.
+///
+/// # Errors
+/// If there is not the memory.
+pub(crate) fn setup(
+    case: &Case,
+    wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>,
+) -> Result<(Setup, LinkMemory), PoolError> {
     let pairs: Vec<_> =
         (0..case.links).map(|n| (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n))).collect();
     let mut links = Links::with_capacity(case.links as usize, 1, Nanos::from_micros(10));
     let mut paths = Paths::default();
-    let rules: Vec<_> = pairs
-        .iter()
-        .enumerate()
-        .map(|(n, (from, to))| {
-            let local = links.add(n as u32, &n.to_string(), &case.config);
-            ((from.to_bits(), to.to_bits()), paths.add(&[LinkRef::new(0, local)]))
-        })
-        .collect();
+    let mut rules = Vec::with_capacity(pairs.len());
+    for (n, (from, to)) in pairs.iter().enumerate() {
+        let local = links.add(n as u32, &n.to_string(), &case.config);
+        rules.push(((from.to_bits(), to.to_bits()), paths.add(&[LinkRef::new(0, local)])));
+    }
     let classifier = Classifier::new(&rules, &[], &[]);
-    drop(rules);
-    let own = resident_bytes() - before - size_of_val(&*pairs) as f64;
-    let port = |name: &str, plan: BlastPlan| -> Box<dyn Port> {
-        Box::new(Blast::new(name, plan).expect("60-byte frames are in range"))
-    };
+    let blast =
+        |name: &str, plan: BlastPlan| Blast::new(name, plan).expect("60- to 64-byte frames are in range");
     let source = BlastPlan {
-        frame_bytes: 60,
+        frame_bytes: case.frame_bytes,
         pairs,
         shuffle: case.shuffled.then_some(1),
-        count: u64::MAX,
+        count: case.count,
         gap: case.gap,
         macs: (SINK, SOURCE),
     };
+    let source = wrap(Box::new(Punctual { blast: blast("source", source), start: None }));
     // The sink sends one packet, so that the bridge knows where it is.
     let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
+    let sink = Box::new(blast("sink", greeting));
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
     let worker = WorkerSetup {
         cpu: Some(0),
         pool: Pool::new(case.pool_bytes)?,
-        ports: vec![
-            Seat { place: 0, node: 0, port: port("sink", greeting) },
-            Seat { place: 1, node: 0, port: port("source", source) },
-        ],
+        ports: vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }],
         nodes: vec![Box::new(bridge) as Box<dyn Node>],
         links,
         flat: true,
         crossing: Vec::new(),
         observer: None,
+    };
+    let each = |bytes: usize| bytes as f64 / f64::from(case.links);
+    let memory = LinkMemory {
+        record: each(worker.links.memory_bytes()),
+        classifier: each(classifier.memory_bytes()),
+        wheel: each(worker.wheel_bytes()),
     };
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
     let setup = Setup {
@@ -101,24 +241,87 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
         wait: Wait::Spin,
         lead: Nanos::NEVER,
     };
-    let run = setup.start();
-    let remote = run.remote();
-    std::thread::sleep(case.time);
-    let counted = |(flow, at): (longwire_engine::FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
-    let (first, from) = remote.flow().map(counted).unwrap_or_default();
-    std::thread::sleep(case.time);
-    let (second, to) = remote.flow().map(counted).unwrap_or_default();
-    let report = run.stop();
-    Ok(Outcome {
-        packets_per_second: (second - first) / (to - from),
-        bytes_per_link: own / f64::from(case.links),
-        report,
-    })
+    Ok((setup, memory))
 }
 
-/// Memory of this process that is resident, in bytes.
-fn resident_bytes() -> f64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: f64 = pages.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0.0);
-    pages * 4096.0
+/// A source whose times count from when it is first asked, not from the clock's zero.
+struct Punctual {
+    blast: Blast,
+    start: Option<Nanos>,
+}
+
+impl Port for Punctual {
+    fn name(&self) -> &str {
+        self.blast.name()
+    }
+
+    fn describe(&self) -> String {
+        self.blast.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.blast.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if self.blast.stamp() == Stamp::Poll {
+            return self.blast.receive(pool, now, batch);
+        }
+        let start = *self.start.get_or_insert(now);
+        let before = batch.len();
+        self.blast.receive(pool, now - start, batch)?;
+        for &handle in &batch.as_slice()[before..] {
+            pool.meta_mut(handle).arrival += start.0;
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.blast.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        let next = self.blast.next_arrival()?;
+        Some(if next == Nanos::NEVER { next } else { next + self.start.unwrap_or_default() })
+    }
+
+    fn stats(&self) -> PortStats {
+        self.blast.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paced_source_counts_from_its_first_question() {
+        let plan = BlastPlan {
+            pairs: vec![(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST)],
+            count: 3,
+            gap: Some(Nanos(100)),
+            ..BlastPlan::sink()
+        };
+        let mut port = Punctual { blast: Blast::new("a", plan).unwrap(), start: None };
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut times = Vec::new();
+        for now in [5000, 5150, 9000] {
+            let mut batch = Batch::new();
+            port.receive(&mut pool, Nanos(now), &mut batch).unwrap();
+            times.extend(batch.as_slice().iter().map(|&handle| pool.meta(handle).arrival));
+        }
+        assert_eq!(times, [5000, 5100, 5200]);
+        assert_eq!(port.next_arrival(), Some(Nanos::NEVER));
+    }
+
+    #[test]
+    fn a_short_run_carries_packets_and_loses_none() {
+        let config = LinkConfig::default().with_text("delay", "1 ms").unwrap();
+        let mut case = Case::new(&config, Duration::from_millis(5));
+        case.pool_bytes = 16 << 20;
+        case.gap = Some(Nanos::from_micros(10));
+        let outcome = run(&case).unwrap();
+        assert!(outcome.report.is_conserved() && outcome.report.flow.sent > 0, "{:?}", outcome.report);
+        assert!(outcome.memory.record > 0.0 && outcome.memory.wheel > 0.0);
+    }
 }

@@ -1,7 +1,191 @@
-//! What Longwire can do on this machine, measured: each bench prints a median with its spread beside its target.
-#![deny(unsafe_code)]
+//! What Longwire can do on this machine, measured: each bench prints its best run beside its target, with median and spread.
+//!
+//! Benches are shared machines' victims: they repeat, alternate what they compare, and show how far the runs lie apart. What
+//! can't run here (no privileges, not the memory) gives a row that says so and is not judged.
+#![forbid(unsafe_code)]
 
+mod alloc;
+mod delay;
 pub mod engine;
+mod exact;
+mod flood;
+mod lateness;
+mod memory;
+mod ports;
+mod rate;
 mod sample;
+mod tcp;
+mod world;
 
 pub use sample::Sample;
+
+use longwire_report::Row;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How benches run.
+pub struct Settings<'a> {
+    /// How often each is repeated; none for what suits it.
+    pub runs: Option<u32>,
+    /// Shorter and fewer: shows that a bench works, not what the machine can do.
+    pub quick: bool,
+    /// Is told what is being measured.
+    pub say: &'a (dyn Fn(&str) + Sync),
+    /// Ends the bench soon after it is set.
+    pub stop: &'a AtomicBool,
+}
+
+/// Why a bench could not be finished.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// It can't run on this machine, which is no failure.
+    #[error("{0}")]
+    NotHere(String),
+    /// There is not the memory for the packets.
+    #[error(transparent)]
+    Pool(#[from] longwire_packet::PoolError),
+    /// A port can't be opened.
+    #[error(transparent)]
+    Port(#[from] longwire_port::OpenError),
+    /// A port can't be opened through AF_XDP.
+    #[error(transparent)]
+    AfXdp(#[from] longwire_port::driver::af_xdp::AfXdpError),
+    /// A port failed while it was used.
+    #[error(transparent)]
+    PortFailed(#[from] longwire_block::PortError),
+    /// The test hosts can't be made.
+    #[error(transparent)]
+    Lab(#[from] longwire_lab::LabError),
+    /// The traffic could not be measured.
+    #[error(transparent)]
+    Traffic(#[from] longwire_lab::traffic::Error),
+    /// The scenario of a bench is wrong.
+    #[error(transparent)]
+    Scenario(#[from] longwire_scenario::ScenarioError),
+    /// The engine can't be made.
+    #[error(transparent)]
+    Build(#[from] longwire_scenario::BuildError),
+    /// The engine does not answer.
+    #[error(transparent)]
+    Engine(#[from] longwire_engine::RemoteError),
+    /// A flow of test traffic is impossible.
+    #[error(transparent)]
+    Flow(#[from] longwire_port::driver::source::FlowError),
+    /// A link can't be as a bench wants it.
+    #[error(transparent)]
+    Link(#[from] longwire_block::SpecError),
+    /// The system did not answer.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+type Bench = fn(&Settings<'_>) -> Result<Vec<Row>, BenchError>;
+
+/// The benches with what they measure, in the order in which `all` runs them.
+const BENCHES: [(&str, &str, Bench); 9] = [
+    ("exact", "packets' times in virtual time against the formula", exact::rows),
+    ("alloc", "allocations on the packet path", alloc::rows),
+    ("engine", "packets a second, memory to memory", engine::rows),
+    ("memory", "memory of waiting packets", memory::rows),
+    ("lateness", "lateness inside the engine", lateness::rows),
+    ("ports", "packets a second between real ports, against a bare loop", ports::rows),
+    ("tcp", "bulk TCP through an unlimited link", tcp::rows),
+    ("delay", "error of one-way delays on real ports", delay::rows),
+    ("rate", "error of bandwidths on real ports", rate::rows),
+];
+
+/// The names of the benches and what each measures.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BENCHES.iter().map(|&(name, what, _)| (name, what))
+}
+
+/// Runs the bench called `name`; none if there is none of that name. A bench that fails gives a row that fails and says why.
+pub fn run(name: &str, settings: &Settings<'_>) -> Option<Vec<Row>> {
+    let (name, what, bench) = BENCHES.into_iter().find(|bench| bench.0 == name)?;
+    (settings.say)(name);
+    Some(
+        bench(settings).unwrap_or_else(|error| vec![Settings::could_not(&format!("{name}: {what}"), &error)]),
+    )
+}
+
+impl Settings<'_> {
+    /// How often to repeat what is usually repeated `usual` times.
+    fn runs(&self, usual: u32) -> u32 {
+        self.runs.unwrap_or(if self.quick { 1 } else { usual }).max(1)
+    }
+
+    /// How long to measure what is usually measured for so long.
+    fn time(&self, usual: Duration) -> Duration {
+        if self.quick { usual / 5 } else { usual }
+    }
+
+    /// Says what comes next.
+    ///
+    /// # Errors
+    /// If there is no next, because it is time to stop.
+    fn next(&self, what: &str) -> Result<(), BenchError> {
+        (self.say)(what);
+        self.go_on()
+    }
+
+    fn go_on(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for so long.
+    fn pause(&self, time: Duration) -> Result<(), BenchError> {
+        let end = std::time::Instant::now() + time;
+        loop {
+            self.go_on()?;
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+
+    /// What the lab's measurements ask whether to go on.
+    fn progress(&self) -> impl FnMut(longwire_lab::traffic::Progress) -> ControlFlow<()> {
+        |_| if self.go_on().is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// The row of something that gave no number.
+    fn could_not(name: &str, error: &BenchError) -> Row {
+        match error {
+            BenchError::NotHere(why) => Row::new(name, "").measured("not run").note(why.clone()),
+            error => Row::new(name, "").measured("failed").note(error.to_string()).judged(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_unknown_ones_are_refused() {
+        let names: Vec<_> = names().map(|(name, _)| name).collect();
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(true) };
+        assert!(run("none", &settings).is_none());
+    }
+
+    #[test]
+    fn what_cannot_run_is_not_judged_and_what_fails_is() {
+        let here = Settings::could_not("x", &BenchError::NotHere("needs root".into()));
+        assert_eq!((here.pass, here.notes.len()), (None, 1));
+        assert_eq!(Settings::could_not("x", &BenchError::Stopped).pass, Some(false));
+    }
+}

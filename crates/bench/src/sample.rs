@@ -40,8 +40,42 @@ impl Sample {
         self.spread(Row::new(name, unit).expected(target).measured(self.least()).at_most())
     }
 
+    /// A row of the median, for comparisons whose best run means nothing; it passes if the median reaches `target`.
+    pub fn median_at_least(&self, name: &str, unit: &str, target: f64) -> Row {
+        self.spread(Row::new(name, unit).expected(target).measured(self.median()).at_least())
+    }
+
+    /// A row of the median that nobody judges.
+    pub fn shown(&self, name: &str, unit: &str) -> Row {
+        self.spread(Row::new(name, unit).measured(self.median()))
+    }
+
     fn spread(&self, row: Row) -> Row {
-        row.extra("median", self.median()).extra("least", self.least()).extra("most", self.most())
+        let (best, target) = (row.measured.clone(), row.expected.clone());
+        let row = row
+            .extra("best", best.and_then(|v| v.as_f64()))
+            .extra("median", self.median())
+            .extra("least", self.least())
+            .extra("most", self.most())
+            .extra("runs", self.0.len());
+        let row = if target.is_some() { row.extra("target", target.and_then(|v| v.as_f64())) } else { row };
+        if self.0.len() < 2 {
+            return row;
+        }
+        let [median, least, most] =
+            [self.median(), self.least(), self.most()].map(|value| brief(value, &row.unit));
+        let runs = self.0.len();
+        row.note(format!("median {median}, {least} to {most} in {runs} runs"))
+    }
+}
+
+/// A number for a note.
+fn brief(value: f64, unit: &str) -> String {
+    match unit {
+        "pps" => format!("{:.3} Mpps", value / 1e6),
+        "bit/s" => format!("{:.3} Gbit/s", value / 1e9),
+        "ns" if value.abs() >= 1e3 => format!("{:.2} µs", value / 1e3),
+        _ => format!("{value:.1} {unit}"),
     }
 }
 
@@ -54,5 +88,15 @@ mod tests {
         let sample: Sample = [3.0, 1.0, 2.0].into_iter().collect();
         assert_eq!((sample.least(), sample.median(), sample.most()), (1.0, 2.0, 3.0));
         assert_eq!(Sample::default().median(), 0.0);
+    }
+
+    #[test]
+    fn the_best_run_counts_but_of_ratios_the_median() {
+        let sample: Sample = [3.0, 1.0, 2.0].into_iter().collect();
+        assert_eq!(sample.at_least("x", "", 3.0).pass, Some(true));
+        assert_eq!(sample.at_most("x", "", 1.0).pass, Some(true));
+        assert_eq!(sample.median_at_least("x", "", 3.0).pass, Some(false));
+        assert_eq!(sample.shown("x", "ns").pass, None);
+        assert_eq!(sample.shown("x", "ns").notes, ["median 2.0 ns, 1.0 ns to 3.0 ns in 3 runs"]);
     }
 }

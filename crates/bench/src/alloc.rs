@@ -1,0 +1,119 @@
+//! Allocations on the packet path, counted by the allocator of the program itself.
+
+use crate::engine::{Case, setup};
+use crate::{BenchError, Settings};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_link::LinkConfig;
+use longwire_packet::{Batch, Pool, allocations};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    if !is_counting() {
+        return Err(BenchError::NotHere("this program's allocator does not count".into()));
+    }
+    let plain = LinkConfig::default().with_text("loss", "0 %")?;
+    let busy = plain.clone().with_text("rate", "100 Gbit/s")?.with_text("delay", "10 ms")?;
+    let lossy = busy.clone().with_text("loss", "5 %")?;
+    let case = |config, links| Case { links, ..Case::new(config, settings.time(Duration::from_millis(500))) };
+    let cases = [
+        ("8 links, unlimited, no delay", case(&plain, 8)),
+        ("1000 links, 100 Gbit/s and 10 ms each", case(&busy, 1000)),
+        ("8 links with 5 % loss", case(&lossy, 8)),
+    ];
+    let mut rows = Vec::new();
+    for (name, case) in &cases {
+        settings.next(&format!("alloc: {name}"))?;
+        let (allocations, packets) = measure(settings, case)?;
+        rows.push(
+            Row::new(format!("alloc: {name}"), "allocations")
+                .expected(0)
+                .measured(allocations)
+                .judged(allocations == 0 && packets > 0)
+                .extra("packets", packets)
+                .note(format!("while {packets} packets were forwarded, after as long to warm up")),
+        );
+    }
+    Ok(rows)
+}
+
+/// Whether the program's allocator is the one that counts.
+fn is_counting() -> bool {
+    let before = allocations();
+    drop(black_box(Box::new(0u64)));
+    allocations() > before
+}
+
+/// Allocations of the worker's thread, and packets it took in meanwhile.
+fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
+    let seen = Arc::new(Seen::default());
+    let shown = Arc::clone(&seen);
+    let (setup, _) = setup(case, move |port| Box::new(Watched { port, seen: shown }))?;
+    let run = setup.start();
+    let wait = || settings.pause(case.time);
+    // Nothing is asked of the worker meanwhile: its answers would be allocations of their own.
+    let counted = wait().and_then(|()| {
+        let before = seen.load();
+        wait()?;
+        let after = seen.load();
+        Ok((after.0 - before.0, after.1 - before.1))
+    });
+    drop(run.stop());
+    counted
+}
+
+/// What a worker's thread has counted when it last polled.
+#[derive(Default)]
+struct Seen {
+    allocations: AtomicU64,
+    packets: AtomicU64,
+}
+
+impl Seen {
+    fn load(&self) -> (u64, u64) {
+        (self.allocations.load(Ordering::Relaxed), self.packets.load(Ordering::Relaxed))
+    }
+}
+
+/// A port that shows how much its worker's thread has allocated.
+struct Watched {
+    port: Box<dyn Port>,
+    seen: Arc<Seen>,
+}
+
+impl Port for Watched {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.seen.allocations.store(allocations(), Ordering::Relaxed);
+        self.seen.packets.store(self.port.stats().in_frames, Ordering::Relaxed);
+        self.port.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.port.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.port.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}

@@ -1,0 +1,102 @@
+//! How far one-way delays between two hosts on real ports are from what the link was set to.
+
+use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::{BenchError, Sample, Settings};
+use longwire_engine::Report;
+use longwire_lab::traffic::udp::{Pace, UdpResult, UdpStream, send};
+use longwire_lab::traffic::{Distribution, Layer};
+use longwire_report::Row;
+use std::time::Duration;
+
+/// What links are set to, in ms; 0 shows what the way through hosts and ports takes by itself.
+const DELAYS: [u64; 4] = [0, 5, 30, 101];
+/// Lengths of frames with FCS.
+const SIZES: [usize; 2] = [64, 1400];
+/// Ethernet header and FCS, IPv4 header, UDP header.
+const HEADERS: usize = 18 + 20 + 8;
+const PER_SECOND: u64 = 1000;
+/// The most the mean and 99 of 100 packets may be off, in ns.
+const MEAN: f64 = 12e3;
+const P99: f64 = 40e3;
+
+/// The most by which a stamp may be misplaced, in ns.
+const STAMP_ERROR_NS: i64 = 1000;
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    require_hosts("delay")?;
+    let mut rows = Vec::new();
+    for driver in Driver::ALL {
+        match of_driver(settings, driver) {
+            Ok(more) => rows.extend(more),
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(error) => rows.push(Settings::could_not(&format!("delay: {}", driver.name()), &error)),
+        }
+    }
+    Ok(rows)
+}
+
+fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
+    let world = World::new(driver, true)?;
+    let mut rows = Vec::new();
+    for delay in DELAYS {
+        for size in SIZES {
+            let name = format!("delay: {}, {delay} ms, {size} bytes", driver.name());
+            let mut errors = Vec::new();
+            let mut last = None;
+            for _ in 0..settings.runs(3) {
+                settings.next(&name)?;
+                let (result, report) = measure(settings, &world, delay, size)?;
+                let nominal = delay as i64 * 1_000_000;
+                errors.extend(result.reception.delay.map(|delay| delay.less(nominal)));
+                last = Some((result, report));
+            }
+            rows.extend(judge(&name, delay, &errors, last.as_ref()));
+        }
+    }
+    Ok(rows)
+}
+
+fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResult, Report)>) -> Vec<Row> {
+    let means: Sample = errors.iter().map(|error| error.mean_ns).collect();
+    let tails: Sample = errors.iter().map(|error| error.p99_ns as f64).collect();
+    let (mean, tail) = (format!("{name}: mean error"), format!("{name}: p99 error"));
+    if errors.is_empty() {
+        return vec![Row::new(name, "ns").judged(false).note("no one-way delays were measured")];
+    }
+    let (mean, tail) = if delay == 0 {
+        (means.shown(&mean, "ns").note("what hosts and ports take, for comparison"), tails.shown(&tail, "ns"))
+    } else {
+        (means.at_most(&mean, "ns", MEAN), tails.at_most(&tail, "ns", P99))
+    };
+    // Leaving too early is no accuracy either; placing the kernel's stamps on the sender's clock has an error of its own.
+    let earliest = errors.iter().map(|error| error.min_ns).min().unwrap_or(0);
+    let mean = mean.extra("min_ns", earliest).extra("max_ns", errors.iter().map(|error| error.max_ns).max());
+    let mean = if delay > 0 && earliest < -STAMP_ERROR_NS {
+        mean.judged(false).note(format!("a packet arrived {} ns before its time", -earliest))
+    } else {
+        mean
+    };
+    let Some((result, report)) = last else { return vec![mean, tail] };
+    let lost = result.reception.lost;
+    let mean = if lost > 0 { mean.note(format!("{lost} packets lost in the last run")) } else { mean };
+    vec![with_losses(mean.extra("packets_per_second", PER_SECOND), report), tail]
+}
+
+fn measure(
+    settings: &Settings<'_>,
+    world: &World,
+    delay: u64,
+    size: usize,
+) -> Result<(UdpResult, Report), BenchError> {
+    let run = world.start(&format!("delay = \"{delay} ms\"\nloss = \"0 %\""))?;
+    let stream = UdpStream {
+        layer: Layer::Ethernet,
+        payload: size - HEADERS,
+        quiet_ns: 300_000_000,
+        ..UdpStream::new(Pace::PacketsPerSecond(PER_SECOND), settings.time(Duration::from_secs(5)))
+    };
+    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut settings.progress()));
+    let report = run.stop();
+    Ok((result?, report))
+}

@@ -1,0 +1,182 @@
+//! Every packet's time in virtual time against the formula, to the nanosecond.
+//!
+//! The formula is written down here once more, in another way than in the links: within a busy period the n-th packet
+//! ends at the period's start plus all bits so far over the rate, rounded down, in 128 bits.
+
+use crate::{BenchError, Settings};
+use longwire_block::Port;
+use longwire_engine::Observer;
+use longwire_packet::Meta;
+use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rates in bit/s and delays in ns: round ones, odd ones, the least and the most.
+const LINKS: [(u64, u64); 8] = [
+    (300, 0),
+    (64_000, 101_000_000),
+    (999_983, 1),
+    (9_999_991, 25_000_000),
+    (100_000_000, 5_000_000),
+    (1_000_000_000, 30_000_000),
+    (9_999_999_967, 100_000_000_000),
+    (400_000_000_000, 123_456_789),
+];
+/// Lengths of frames without FCS, and how much of the rate each takes on average, in percent: together more than all of
+/// it, so that busy periods are long, and with Poisson arrivals, so that they end.
+const FLOWS: [(usize, u64); 4] = [(60, 9), (333, 20), (1001, 30), (1514, 40)];
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let packets = if settings.quick { 20_000 } else { 250_000 };
+    let mut books = Book::default();
+    for (rate, delay) in LINKS {
+        settings.next(&format!("exact: {rate} bit/s, {}", Nanos(delay)))?;
+        let book = simulate(rate, delay, packets)?;
+        books.compared += book.compared;
+        books.different += book.different;
+        books.queued += book.queued;
+    }
+    let row = Row::new("exact: leaving times that differ from the formula", "packets")
+        .expected(0)
+        .measured(books.different)
+        .judged(books.different == 0 && books.compared > 0)
+        .extra("compared", books.compared)
+        .note(format!(
+            "{} packets on {} links of 300 bit/s to 400 Gbit/s, {} of which waited for others, compared to the nanosecond",
+            books.compared,
+            LINKS.len(),
+            books.queued
+        ));
+    Ok(vec![row])
+}
+
+/// Simulates one link with a mix of flows and compares every packet.
+fn simulate(rate: u64, delay: u64, packets: u64) -> Result<Book, BenchError> {
+    let text = format!(
+        "[engine]\npool = \"512 MiB\"\n\
+         [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.1/32\"\n\
+         [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.0.2/32\"\n\
+         [[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"{rate} bit/s\"\ndelay = \"{delay} ns\"\n\
+         queue = \"unlimited\"\n\
+         [[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\n"
+    );
+    let plan = longwire_scenario::parse("bench exact", &text)?;
+    let count = FLOWS.len() as u16;
+    let flows: Vec<_> = (0..count).filter_map(|id| flow(id, rate, packets)).collect();
+    let ports: Vec<Box<dyn Port>> = vec![
+        Box::new(SourcePort::new("a", &flows, count, 1)?),
+        Box::new(SourcePort::new("b", &[], count, 1)?),
+    ];
+    let book = Arc::new(Mutex::new(Book::default()));
+    let shown = Arc::clone(&book);
+    let watch = Watch { rate, delay, ..Watch::new(shown) };
+    let mut watch = Some(Box::new(watch) as Box<dyn Observer>);
+    let built = longwire_scenario::build(&plan, ports, |_| watch.take())?;
+    let report = built.setup.simulate(longwire_scenario::TO_THE_END);
+    let mut book = *book.lock().unwrap_or_else(PoisonError::into_inner);
+    // A packet that was lost was not on time either.
+    book.different += report.flow.taken.abs_diff(book.compared);
+    Ok(book)
+}
+
+fn flow(id: u16, rate: u64, packets: u64) -> Option<Flow> {
+    let (frame_bytes, percent) = FLOWS[usize::from(id)];
+    // 100 % of the rate are 100 times as many bits in a hundredth of the time.
+    let bits = (frame_bytes as u64 + 4) * 8;
+    let nanos = u128::from(bits) * 100_000_000_000 / (u128::from(rate) * u128::from(percent));
+    let interval = Interval::of(Nanos(u64::try_from(nanos).ok()?.max(1)))?;
+    Some(Flow {
+        id,
+        destination_mac: [2, 0, 0, 0, 0, 2],
+        source_mac: [2, 0, 0, 0, 0, 1],
+        source: SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + id)),
+        destination: SocketAddr::from((Ipv4Addr::new(10, 0, 0, 2), 9)),
+        frame_bytes,
+        pacing: Pacing::Poisson(interval),
+        start: Nanos::ZERO,
+        until: Nanos::NEVER,
+        count: packets / u64::from(FLOWS.len() as u16),
+    })
+}
+
+/// What was compared.
+#[derive(Debug, Clone, Copy, Default)]
+struct Book {
+    compared: u64,
+    different: u64,
+    queued: u64,
+}
+
+/// Works out when each packet is to leave, and compares.
+struct Watch {
+    rate: u64,
+    delay: u64,
+    /// When the busy period began, the bits sent since, and when its last packet ends.
+    begin: u64,
+    bits: u128,
+    end: u64,
+    expected: VecDeque<u64>,
+    book: Arc<Mutex<Book>>,
+}
+
+impl Watch {
+    fn new(book: Arc<Mutex<Book>>) -> Self {
+        Self { rate: 1, delay: 0, begin: 0, bits: 0, end: 0, expected: VecDeque::new(), book }
+    }
+
+    /// When a packet that comes at `arrival` ends on the wire.
+    fn finish(&mut self, arrival: u64, bits: u128) -> u64 {
+        if arrival >= self.end {
+            (self.begin, self.bits) = (arrival, 0);
+        }
+        self.bits += bits;
+        let sending = self.bits * 1_000_000_000 / u128::from(self.rate);
+        self.end = self.begin + u64::try_from(sending).unwrap_or(u64::MAX);
+        self.end
+    }
+
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Watch {
+    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
+        self.book().queued += u64::from(meta.arrival < self.end);
+        // The link counts the frame with its FCS, and 64 bytes at the least.
+        let bits = (frame.len() as u128 + 4).max(64) * 8;
+        let leave = self.finish(meta.arrival, bits) + self.delay;
+        self.expected.push_back(leave);
+    }
+
+    fn departed(&mut self, meta: &Meta, _: &[u8]) {
+        let expected = self.expected.pop_front();
+        let mut book = self.book();
+        book.compared += 1;
+        book.different += u64::from(expected != Some(meta.leave));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formula_by_hand() {
+        // 3 bit/s and one bit each: thirds of a second, whose remainders carry until the link falls idle.
+        let mut watch = Watch { rate: 3, ..Watch::new(Arc::default()) };
+        let ends: Vec<_> = [0, 0, 0, 5_000_000_000].map(|arrival| watch.finish(arrival, 1)).into();
+        assert_eq!(ends, [333_333_333, 666_666_666, 1_000_000_000, 5_333_333_333]);
+    }
+
+    #[test]
+    fn a_simulated_link_agrees() {
+        let book = simulate(9_999_991, 25_000_000, 2000).unwrap();
+        assert_eq!((book.compared, book.different), (2000, 0));
+        assert!(book.queued > 500 && book.queued < 2000, "{book:?}");
+    }
+}

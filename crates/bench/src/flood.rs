@@ -1,0 +1,114 @@
+//! A generator for real ports: as many frames as a packet socket sends, a system call for each batch.
+
+use crate::BenchError;
+use crate::world::{Driver, World, settle_beside};
+use longwire_block::Port;
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_units::Nanos;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// 64 bytes with FCS.
+const FRAME: usize = 60;
+
+/// Sends frames from one host to the other until told to stop.
+pub struct Flood {
+    port: AfPacket,
+    back: AfPacket,
+    macs: ([u8; 6], [u8; 6]),
+}
+
+impl Flood {
+    /// Opens packet sockets on the hosts' own ends of the wires. The engine's ends must be open.
+    ///
+    /// # Errors
+    /// What can't be opened.
+    pub fn open(world: &World) -> Result<Self, BenchError> {
+        let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
+        let open = |name: &str| -> Result<(AfPacket, [u8; 6]), BenchError> {
+            let host = world.host(name)?;
+            let mac = host.spec().mac.map(|mac| mac.0).unwrap_or_default();
+            Ok((host.run(|| AfPacket::open("flood", host.interface(), &options))??, mac))
+        };
+        let ((port, from), (back, to)) = (open("a")?, open("b")?);
+        Ok(Self { port, back, macs: (to, from) })
+    }
+
+    /// Sends one frame the other way, by which a bridge learns where its sender is.
+    ///
+    /// # Errors
+    /// As for the port.
+    pub fn greet(&mut self) -> Result<(), BenchError> {
+        let (to, from) = self.macs;
+        send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), 1)?)
+    }
+
+    /// Sends on the processor that the engine leaves free, until `stop` is set.
+    ///
+    /// # Errors
+    /// As for the port.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BenchError> {
+        settle_beside();
+        let mut pool = Pool::new(1 << 20)?;
+        let mut frames = source(self.macs, u64::MAX)?;
+        while !stop.load(Ordering::Relaxed) {
+            send(&mut self.port, &mut pool, &mut frames)?;
+        }
+        Ok(())
+    }
+}
+
+fn source(macs: ([u8; 6], [u8; 6]), count: u64) -> Result<Blast, BenchError> {
+    let pairs = vec![(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))];
+    let plan = BlastPlan { frame_bytes: FRAME, pairs, count, macs, ..BlastPlan::sink() };
+    Ok(Blast::new("flood", plan).expect("60-byte frames are in range"))
+}
+
+/// Sends one batch.
+fn send(port: &mut AfPacket, pool: &mut Pool, frames: &mut Blast) -> Result<(), BenchError> {
+    let mut batch = Batch::new();
+    frames.receive(pool, Nanos::ZERO, &mut batch)?;
+    Ok(port.transmit(pool, &batch)?)
+}
+
+/// Frames that `world`'s host `b` has received, and when that was.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn received(world: &World) -> Result<(u64, Nanos), BenchError> {
+    let host = world.host("b")?;
+    let read = || {
+        let text = std::fs::read_to_string("/proc/thread-self/net/dev");
+        (text, longwire_engine::clock::monotonic())
+    };
+    let (text, at) = host.run(read)?;
+    let text = text.map_err(|source| BenchError::System { doing: "reading a host's counters", source })?;
+    Ok((frames_of(&text, host.interface()), at))
+}
+
+/// The second number of an interface's line is that of frames received.
+fn frames_of(text: &str, interface: &str) -> u64 {
+    let numbers = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    numbers.and_then(|numbers| numbers.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+/// What a bench says of the generator on ports of `driver`.
+pub fn description(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Tap => "generator: packet socket on the far TAP interface, on the last processor",
+        _ => "generator: packet socket on the far end of the veth pair, on the last processor",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_an_interface_in_the_kernels_table() {
+        let text = "Inter-|   Receive\n face |bytes packets\n    lo: 10 1 0\n  eth0:1234 77 0 0\n";
+        assert_eq!((frames_of(text, "eth0"), frames_of(text, "lo"), frames_of(text, "eth1")), (77, 1, 0));
+    }
+}

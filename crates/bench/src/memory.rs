@@ -1,0 +1,87 @@
+//! What packets cost while they wait.
+
+use crate::engine::{Case, setup};
+use crate::{BenchError, Settings};
+use longwire_link::LinkConfig;
+use longwire_packet::Pool;
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::time::Duration;
+
+const FRAME: usize = 64;
+/// The most bytes a waiting 64-byte packet may take.
+const TARGET: f64 = 192.0;
+
+/// The rows of this bench: so many packets travel at once.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let count: u64 = if settings.quick { 1_000_000 } else { 10_000_000 };
+    let pool_bytes = Pool::cost_of(FRAME) * count / 100 * 101 + (4 << 20);
+    let free = available_bytes();
+    if free < pool_bytes / 4 * 5 {
+        return Err(BenchError::NotHere(format!(
+            "memory: {count} packets need {} MiB and some to spare, and the machine has {} MiB free",
+            pool_bytes >> 20,
+            free >> 20
+        )));
+    }
+    settings.next(&format!("memory: {count} packets at once"))?;
+    // Long enough for all of them to come before the first one leaves.
+    let config = LinkConfig::default().with_text("delay", "100 s")?;
+    let case = Case { count, pool_bytes, frame_bytes: FRAME, ..Case::new(&config, Duration::ZERO) };
+    let before = resident_bytes();
+    let (setup, _) = setup(&case, |port| port)?;
+    let run = setup.start();
+    let remote = run.remote();
+    let started = std::time::Instant::now();
+    // The greeting of the sink is one more.
+    while remote.flow()?.0.taken <= count && started.elapsed() < Duration::from_secs(60) {
+        settings.pause(Duration::from_millis(50))?;
+    }
+    let report = remote.report(longwire_engine::Tolerance::default())?;
+    let grown = resident_bytes() - before;
+    let held: u64 = report.links.iter().map(|link| link.stats.travelling_packets).sum();
+    let lost = report.flow.drops.iter().map(|(_, packets)| packets).sum::<u64>();
+    drop(run.stop());
+    let each = |bytes: f64| bytes / held.max(1) as f64;
+    Ok(vec![
+        Row::new("memory: 64-byte packets held at once", "packets").expected(count).measured(held).at_least(),
+        Row::new("memory: resident memory of each", "bytes")
+            .expected(TARGET)
+            .measured(each(grown))
+            .at_most()
+            .note("growth of the process: pool, links, everything"),
+        Row::new("memory: the pool's own figure", "bytes")
+            .expected(TARGET)
+            .measured(each(report.pool_used as f64))
+            .at_most()
+            .note(format!("{lost} dropped; held for {}", Nanos::from_secs(100))),
+    ])
+}
+
+/// Memory of this process that is resident, in bytes.
+pub fn resident_bytes() -> f64 {
+    field("/proc/self/status", "VmRSS:") as f64
+}
+
+/// Memory that programs can have without others being pushed out.
+fn available_bytes() -> u64 {
+    field("/proc/meminfo", "MemAvailable:")
+}
+
+/// A field of a file in `/proc` that is written in KiB, in bytes; 0 if it is not there.
+fn field(file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));
+    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_what_is_used_and_free() {
+        assert!(resident_bytes() > 0.0 && available_bytes() > 0);
+        assert_eq!(field("/proc/none", "x"), 0);
+    }
+}

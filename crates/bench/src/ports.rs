@@ -1,0 +1,147 @@
+//! 64-byte packets through two real ports: the engine against a bare forwarding loop on the same drivers, in turns.
+
+use crate::flood::{Flood, description, received};
+use crate::world::{Driver, World, require_hosts};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Port;
+use longwire_packet::{Batch, Pool};
+use longwire_report::Row;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What the engine carries, of a bare loop's packets.
+const TARGET_PERCENT: f64 = 90.0;
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    require_hosts("ports")?;
+    let mut rows = Vec::new();
+    for driver in Driver::ALL {
+        let name = format!("ports: {}", driver.name());
+        match compare(settings, driver) {
+            Ok(more) => rows.extend(more),
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(error) => rows.push(Settings::could_not(&name, &error)),
+        }
+    }
+    Ok(rows)
+}
+
+fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
+    let world = World::new(driver, false)?;
+    let (mut bare, mut engine, mut ports) = (Vec::new(), Vec::new(), String::new());
+    // Frames that found the port's queue full: proof that the generator was faster.
+    let mut missed = (0, 0);
+    for round in 1..=settings.runs(5) {
+        settings.next(&format!("ports: {}, round {round}, bare loop", driver.name()))?;
+        let mut open = world.open()?;
+        ports = open.iter().map(|port| port.describe()).collect::<Vec<_>>().join("; ");
+        bare.push(forward(settings, &world, &mut open)?);
+        missed.0 += open[0].stats().in_missed;
+        drop(open);
+        settings.next(&format!("ports: {}, round {round}, engine", driver.name()))?;
+        let run = world.start("loss = \"0 %\"")?;
+        let rate = flooded(settings, &world);
+        let report = run.stop();
+        engine.push(rate?);
+        missed.1 += report.ports[0].stats.in_missed;
+        if !report.is_conserved() {
+            return Ok(vec![
+                Row::new(format!("ports: {}", driver.name()), "").judged(false).note("packets are missing"),
+            ]);
+        }
+    }
+    let ratios: Sample = engine.iter().zip(&bare).map(|(engine, bare)| engine / bare * 100.0).collect();
+    let name = driver.name();
+    let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
+    let ratios = ratios
+        .median_at_least(&format!("ports: {name}, engine of bare loop"), "%", TARGET_PERCENT)
+        .extra("bare_missed", missed.0)
+        .extra("engine_missed", missed.1)
+        .note("the bare loop is the same driver, received and sent at once; the two take turns, frames are counted at the far end")
+        .note(description(driver));
+    let ratios = if missed.0 == 0 {
+        ratios.note(
+            "the bare loop kept up with the generator: what is compared is not all that they could carry",
+        )
+    } else {
+        ratios.note(format!(
+            "frames the port had to refuse: {} with the bare loop, {} with the engine",
+            missed.0, missed.1
+        ))
+    };
+    Ok(vec![
+        sample(&bare).shown(&format!("ports: {name}, bare loop, 64 bytes"), "pps").note(ports),
+        sample(&engine).shown(&format!("ports: {name}, engine, 64 bytes"), "pps"),
+        ratios,
+    ])
+}
+
+/// Lets frames flood in by the first port, and measures how many a second come out by the second.
+fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
+    let mut flood = Flood::open(world)?;
+    flood.greet()?;
+    let stop = AtomicBool::new(false);
+    let ended = Ending(&stop);
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| flood.run(&stop));
+        let measured = measure(settings, world);
+        drop(ended);
+        let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        flooded.and(measured)
+    })
+}
+
+fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
+    settings.pause(settings.time(Duration::from_millis(500)))?;
+    let (before, from) = received(world)?;
+    settings.pause(settings.time(Duration::from_secs(2)))?;
+    let (after, to) = received(world)?;
+    Ok((after - before) as f64 / (to - from).as_secs_f64())
+}
+
+/// The bare loop: what comes in by one port goes out by the other, both ways.
+fn forward(settings: &Settings<'_>, world: &World, ports: &mut [Box<dyn Port>]) -> Result<f64, BenchError> {
+    let [a, b] = ports else { return Ok(0.0) };
+    let stop = AtomicBool::new(false);
+    let ended = Ending(&stop);
+    std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| -> Result<(), BenchError> {
+            longwire_engine::clock::settle_thread(Some(0));
+            let mut pool = Pool::new(64 << 20)?;
+            let mut batch = Batch::new();
+            while !stop.load(Ordering::Relaxed) {
+                carry(&mut **a, &mut **b, &mut pool, &mut batch)?;
+                carry(&mut **b, &mut **a, &mut pool, &mut batch)?;
+            }
+            Ok(())
+        });
+        let measured = flooded(settings, world);
+        drop(ended);
+        let forwarded = forwarding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        forwarded.and(measured)
+    })
+}
+
+fn carry(
+    from: &mut dyn Port,
+    to: &mut dyn Port,
+    pool: &mut Pool,
+    batch: &mut Batch,
+) -> Result<(), BenchError> {
+    from.receive(pool, longwire_engine::clock::monotonic(), batch)?;
+    if !batch.is_empty() {
+        to.transmit(pool, batch)?;
+        batch.clear();
+    }
+    Ok(())
+}
+
+/// Sets a flag when dropped, however that comes about.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,208 @@
+//! Two test hosts with a link between them on real ports of one driver, and the engine that runs it.
+
+use crate::BenchError;
+use longwire_block::Port;
+use longwire_engine::{Report, Run};
+use longwire_lab::traffic::{self, Receiver, Server};
+use longwire_lab::{Host, HostSpec, Lab, Wiring, abilities};
+use longwire_port::Interface;
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
+use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
+use longwire_port::driver::tap::{Tap, TapOptions};
+use longwire_report::Row;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Names of the hosts.
+pub const HOSTS: [&str; 2] = ["a", "b"];
+/// Their addresses.
+const ADDRESSES: [&str; 2] = ["10.0.0.1/24", "10.0.0.2/24"];
+/// Where the receiver of traffic is.
+const RECEIVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+/// A driver of real ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// TAP interfaces with the virtio header.
+    Tap,
+    /// Packet sockets on veth pairs, with the virtio header.
+    AfPacket,
+    /// AF_XDP on veth pairs.
+    AfXdp,
+}
+
+impl Driver {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tap, Self::AfPacket, Self::AfXdp];
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tap => "tap",
+            Self::AfPacket => "af_packet",
+            Self::AfXdp => "af_xdp",
+        }
+    }
+}
+
+/// Whether this process may make test hosts.
+///
+/// # Errors
+/// Why not, as [`BenchError::NotHere`].
+pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
+    let ability = abilities().namespaces;
+    if ability.available {
+        Ok(())
+    } else {
+        Err(BenchError::NotHere(format!("{bench} needs test hosts: {}", ability.reason)))
+    }
+}
+
+/// Two hosts, `a` and `b`, and where the engine's ends of their wires are. Taken down when dropped.
+pub struct World {
+    lab: Lab,
+    driver: Driver,
+    mtu: u32,
+}
+
+impl World {
+    /// Makes the hosts; without addresses they answer nothing.
+    ///
+    /// # Errors
+    /// What can't be made.
+    pub fn new(driver: Driver, with_addresses: bool) -> Result<Self, BenchError> {
+        static WORLDS: AtomicU32 = AtomicU32::new(0);
+        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
+        let mtu = 1500;
+        let mut specs = Vec::new();
+        for (name, address) in HOSTS.into_iter().zip(ADDRESSES) {
+            let mut spec = HostSpec::new(name, address.parse()?);
+            spec.mtu = mtu;
+            if !with_addresses {
+                spec.addresses.clear();
+            }
+            spec.wiring = match driver {
+                Driver::Tap => Wiring::Tap,
+                Driver::AfPacket => Wiring::Veth { offload: true },
+                Driver::AfXdp => Wiring::Veth { offload: false },
+            };
+            specs.push(spec);
+        }
+        let lab = Lab::create(&format!("bench-{}-{number}", std::process::id()), &specs)?;
+        Ok(Self { lab, driver, mtu })
+    }
+
+    /// One of the hosts.
+    ///
+    /// # Errors
+    /// Never for names of [`HOSTS`].
+    pub fn host(&self, name: &str) -> Result<&Host, BenchError> {
+        Ok(self.lab.host(name)?)
+    }
+
+    /// Opens the ports, in the hosts' order.
+    ///
+    /// # Errors
+    /// What can't be opened.
+    pub fn open(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
+        match self.driver {
+            Driver::Tap => self.open_taps(),
+            Driver::AfPacket => self.lab.in_core(|| {
+                let open = |host: &Host| -> Result<Box<dyn Port>, BenchError> {
+                    let interface = host.port().unwrap_or_default();
+                    Ok(Box::new(AfPacket::open(host.name(), interface, &AfPacketOptions::default())?))
+                };
+                self.lab.hosts().iter().map(open).collect()
+            })?,
+            Driver::AfXdp => self.open_xdp(),
+        }
+    }
+
+    fn open_taps(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
+        let mut ports: Vec<Box<dyn Port>> = Vec::new();
+        for (n, host) in self.lab.hosts().iter().enumerate() {
+            let interface = format!("lwbench{n}");
+            let options = TapOptions { mtu: self.mtu, ..TapOptions::default() };
+            let tap = self.lab.in_core(|| Tap::create(host.name(), &interface, &options))??;
+            self.lab.adopt(host.name(), &interface)?;
+            ports.push(Box::new(tap));
+        }
+        Ok(ports)
+    }
+
+    fn open_xdp(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
+        let mut plans = Vec::new();
+        for host in self.lab.hosts() {
+            let far_end = FarEnd::Given(host.run(|| Interface::open(host.interface()))??);
+            let plan = AfXdpPlan::on(host.port().unwrap_or_default());
+            plans.push(AfXdpPlan { name: host.name().into(), far_end, ..plan });
+        }
+        let ports = self.lab.in_core(|| AfXdpPort::open_all(plans))??;
+        Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
+    }
+
+    /// Starts the engine on new ports, with links of `forward` (keys of a scenario's link, a line each) from `a` to `b`
+    /// and nothing but a wire back. It spins, on the first processor.
+    ///
+    /// # Errors
+    /// What can't be opened or made.
+    pub fn start(&self, forward: &str) -> Result<Run, BenchError> {
+        let driver = self.driver.name();
+        let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
+        for (name, address) in HOSTS.into_iter().zip(ADDRESSES) {
+            text += &format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\ndriver = \"{driver}\"\n");
+        }
+        text += &format!("[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\n{forward}\n");
+        text += "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\nloss = \"0 %\"\n";
+        let plan = longwire_scenario::parse("bench", &text)?;
+        Ok(longwire_scenario::build(&plan, self.open()?, |_| None)?.setup.start())
+    }
+
+    /// Runs `f` in host `a` with a receiver of traffic in host `b`, both on the processor that the engine leaves them.
+    ///
+    /// # Errors
+    /// What `f` returns, or what keeps the receiver from listening.
+    pub fn with_receiver<R: Send>(
+        &self,
+        f: impl FnOnce(&Receiver) -> Result<R, traffic::Error> + Send,
+    ) -> Result<R, BenchError> {
+        let (a, b) = (self.host("a")?, self.host("b")?);
+        let address = SocketAddr::new(RECEIVER, traffic::DEFAULT_PORT);
+        let server = b.run(|| Server::bind(address))??;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // A session that fails is told to its sender, whose error is the one returned.
+            let served = scope.spawn(|| {
+                b.run(|| {
+                    settle_beside();
+                    server.serve(&stop, &mut |_| ())
+                })
+            });
+            let sent = a.run(|| {
+                settle_beside();
+                f(&Receiver::at(address))
+            });
+            stop.store(true, Ordering::Relaxed);
+            let served = served.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let result = sent??;
+            served??;
+            Ok(result)
+        })
+    }
+}
+
+/// Ties this thread to the last processor: the engine has the first.
+pub fn settle_beside() {
+    let last = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
+    longwire_engine::clock::settle_thread(Some(last));
+}
+
+/// The row with a note about what the engine itself lost in a run, if it did: then what was measured is not the link.
+pub fn with_losses(row: Row, report: &Report) -> Row {
+    let own = report.own_losses();
+    let row = report.errors.iter().fold(row, |row, error| row.note(error.clone()));
+    if own.pool + own.port + own.ring == 0 {
+        return row;
+    }
+    row.note(format!("lost by the engine's own fault: {} by the pool, {} by ports", own.pool, own.port))
+}
