@@ -45,6 +45,19 @@ impl Worker {
         self.ready.len()
     }
 
+    /// When a packet arrives, in the order of events. One that was stamped before what has been done already counts as
+    /// coming after it: else packets of several links would meet on the next one in an order that depends on when the
+    /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
+    pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
+        let meta = self.pool.meta_mut(handle);
+        let (time, place) = self.done;
+        let by_itself = !self.simulated && self.receivers.is_empty();
+        if by_itself && (meta.arrival, meta.place) < (time, place) {
+            meta.arrival = time + u64::from(meta.place < place);
+        }
+        Nanos(meta.arrival)
+    }
+
     /// Lets each packet's node say where it goes.
     fn decide(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);

@@ -137,6 +137,8 @@ impl Worker {
     /// Carries out what has been asked since the last look.
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
+            // A look at the links carries out what has happened on them by now.
+            self.done = self.done.max((now.0, 0));
             match command {
                 Command::Flow(reply) => {
                     // Whoever asked may have gone away.

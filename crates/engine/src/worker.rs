@@ -92,6 +92,8 @@ pub struct Worker {
     /// Packets with a path, in order, about to enter their first link here.
     pub(crate) ready: Vec<Handle>,
     pub(crate) seq: u64,
+    /// Time and place of the last event that was carried out, where they are carried out in their exact order.
+    pub(crate) done: (u64, u32),
 }
 
 impl Worker {
@@ -118,6 +120,7 @@ impl Worker {
             seq: 0,
         });
         let room = BATCH * (ports + 1);
+        let handed_over = BATCH * receivers.len();
         Self {
             index,
             wheel: Wheel::new(setup.links.len(), start),
@@ -138,8 +141,9 @@ impl Worker {
             windows,
             fresh: Vec::with_capacity(room),
             // A flooded packet becomes one for each port of its node.
-            ready: Vec::with_capacity(room * ports.max(1)),
+            ready: Vec::with_capacity(room * ports.max(1) + handed_over),
             seq: 0,
+            done: (0, 0),
         }
     }
 
@@ -263,10 +267,13 @@ impl Worker {
     fn serve_in_order(&mut self, ready: &[Handle], now: Nanos) {
         let mut ready = ready.iter().copied().peekable();
         loop {
-            let arrival = ready.peek().map_or(Nanos::NEVER, |&handle| Nanos(self.pool.meta(handle).arrival));
+            let arrival = ready.peek().map_or(Nanos::NEVER, |&handle| self.arrival_in_order(handle));
             if let Some(entry) = self.wheel.pop(arrival.min(now)) {
+                self.done = self.done.max((entry.time.0, 0));
                 self.turn(entry.link, entry.time);
             } else if let Some(handle) = ready.next() {
+                let meta = self.pool.meta(handle);
+                self.done = self.done.max((meta.arrival, meta.place));
                 self.enter(handle);
             } else {
                 return;
