@@ -119,15 +119,23 @@ fn wire_of(hosts: &TestHosts, host: &str) -> anyhow::Result<String> {
     port.with_context(|| format!("host \"{host}\" has no wire: it was made for another driver"))
 }
 
+/// AF_XDP ports of one worker in one namespace.
+struct XdpGroup {
+    worker: usize,
+    of_hosts: bool,
+    places: Vec<usize>,
+    plans: Vec<AfXdpPlan>,
+}
+
 /// Opens the AF_XDP ports: those of one worker in one namespace share their memory.
 fn open_xdp(
     plan: &Plan,
     hosts: Option<&TestHosts>,
     ports: &mut [Option<Box<dyn Port>>],
 ) -> anyhow::Result<()> {
-    let mut groups: Vec<((usize, bool), Vec<usize>, Vec<AfXdpPlan>)> = Vec::new();
+    let mut groups: Vec<XdpGroup> = Vec::new();
     for (place, port) in plan.ports.iter().enumerate() {
-        let (interface, of_host) = match &port.attachment {
+        let (interface, of_hosts) = match &port.attachment {
             Attachment::Host(host) if plan.hosts[*host as usize].driver == HostDriver::AfXdp => {
                 (wire_of(hosts.context("the scenario's hosts are not up")?, &port.name)?, true)
             }
@@ -135,20 +143,20 @@ fn open_xdp(
             _ => continue,
         };
         let mut wanted = AfXdpPlan { name: port.name.to_string(), ..AfXdpPlan::on(&interface) };
-        if of_host {
+        if of_hosts {
             // The lab has turned the offloads of its hosts off.
             wanted.far_end = FarEnd::Trusted;
         }
-        let key = (port.segment as usize % plan.engine.workers as usize, of_host);
-        match groups.iter_mut().find(|(other, ..)| *other == key) {
-            Some((_, places, plans)) => {
-                places.push(place);
-                plans.push(wanted);
+        let worker = port.segment as usize % plan.engine.workers as usize;
+        match groups.iter_mut().find(|group| (group.worker, group.of_hosts) == (worker, of_hosts)) {
+            Some(group) => {
+                group.places.push(place);
+                group.plans.push(wanted);
             }
-            None => groups.push((key, vec![place], vec![wanted])),
+            None => groups.push(XdpGroup { worker, of_hosts, places: vec![place], plans: vec![wanted] }),
         }
     }
-    for ((_, of_hosts), places, plans) in groups {
+    for XdpGroup { of_hosts, places, plans, .. } in groups {
         let opened = match hosts.filter(|_| of_hosts) {
             Some(hosts) => hosts.lab().in_core(|| AfXdpPort::open_all(plans))??,
             None => AfXdpPort::open_all(plans)?,
@@ -190,11 +198,12 @@ fn open_replay(
     let (reads, writes) = (input.is_some(), output.is_some());
     let capture = if reads || writes {
         let mtu = mtu_behind(plan, place);
-        Some(PcapPort::open(name, &PcapPlan { input, interface, output, epoch: origin.epoch, mtu })?)
+        let plan = PcapPlan { input, interface, output, epoch: origin.epoch, mtu };
+        Some((PcapPort::open(name, &plan)?, reads, writes))
     } else {
         None
     };
-    Ok(ReplayPort::new(source, capture, reads, writes))
+    Ok(ReplayPort::new(source, !own.is_empty(), capture))
 }
 
 /// The longest IP packet that can have come in by a port: the host's MTU, or the largest of the links that begin there,

@@ -41,6 +41,8 @@ impl Watch {
 /// measured, and written to its capture if that is an output.
 pub struct ReplayPort {
     source: SourcePort,
+    /// Whether the source has flows.
+    sends: bool,
     capture: Option<PcapPort>,
     reads: bool,
     writes: bool,
@@ -50,10 +52,13 @@ pub struct ReplayPort {
 }
 
 impl ReplayPort {
-    /// A port of these; `reads` and `writes` say whether the capture has an input and an output.
-    pub fn new(source: SourcePort, capture: Option<PcapPort>, reads: bool, writes: bool) -> Self {
+    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an input and an
+    /// output.
+    pub fn new(source: SourcePort, sends: bool, capture: Option<(PcapPort, bool, bool)>) -> Self {
+        let (reads, writes) = capture.as_ref().map_or((false, false), |&(_, reads, writes)| (reads, writes));
+        let capture = capture.map(|(port, ..)| port);
         let (report, shared) = Default::default();
-        Self { source, capture, reads, writes, report, shared, one: Batch::new() }
+        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new() }
     }
 
     /// What to look at while it is away.
@@ -85,8 +90,10 @@ impl Port for ReplayPort {
 
     fn describe(&self) -> String {
         match &self.capture {
+            Some(capture) if self.sends => format!("{}, {}", self.source.describe(), capture.describe()),
             Some(capture) => capture.describe(),
-            None => self.source.describe(),
+            None if self.sends => self.source.describe(),
+            None => "sink".into(),
         }
     }
 

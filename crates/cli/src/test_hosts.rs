@@ -58,25 +58,35 @@ impl TestHosts {
     }
 }
 
-/// Enters a user namespace if the plan has hosts and only that allows them. It has to come before any second thread.
+/// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires hosts by veth
+/// where there can be no TAP devices. It has to come before any second thread. Says what was done instead.
 ///
 /// # Errors
 /// If neither this user nor a user namespace may make hosts; the error says why and what would help.
-pub fn gain_privileges(plan: &Plan) -> anyhow::Result<()> {
+pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
+    let mut notes = Vec::new();
     if plan.hosts.is_empty() {
-        return Ok(());
+        return Ok(notes);
     }
-    let abilities = longwire_lab::abilities();
-    if abilities.namespaces.available {
-        return Ok(());
+    let mut can = longwire_lab::abilities();
+    if !can.namespaces.available {
+        anyhow::ensure!(
+            can.user_namespaces.available,
+            "test hosts can't be made here: {}; {}. In virtual time no hosts are needed: add --virtual",
+            can.namespaces.reason,
+            can.user_namespaces.reason
+        );
+        longwire_lab::enter_user_namespace()?;
+        can = longwire_lab::abilities();
     }
-    anyhow::ensure!(
-        abilities.user_namespaces.available,
-        "test hosts can't be made here: {}; {}. In virtual time no hosts are needed: add --virtual",
-        abilities.namespaces.reason,
-        abilities.user_namespaces.reason
-    );
-    Ok(longwire_lab::enter_user_namespace()?)
+    let wants_tap = plan.hosts.iter().any(|host| host.driver == HostDriver::Tap);
+    if wants_tap && !can.tap.available {
+        notes.push(format!("hosts are wired by veth pairs instead of TAP devices: {}", can.tap.reason));
+        for host in plan.hosts.iter_mut().filter(|host| host.driver == HostDriver::Tap) {
+            host.driver = HostDriver::AfPacket;
+        }
+    }
+    Ok(notes)
 }
 
 /// A plan's host as the lab makes it.

@@ -92,8 +92,8 @@ impl Args {
         self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings })
     }
 
-    fn run_real(self, plan: Plan) -> anyhow::Result<Outcome> {
-        gain_privileges(&plan)?;
+    fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
+        gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         // From here on, so that a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
