@@ -35,6 +35,7 @@ commands! {
     Run = run,
     Check = check,
     Ctl = ctl,
+    Exec = exec,
     Traffic = traffic,
     Bench = bench,
     Schema = schema,

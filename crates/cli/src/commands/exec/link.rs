@@ -1,6 +1,7 @@
 //! What the options say of the two links, as the scenario that is run.
 
 use anyhow::{anyhow, ensure};
+use longwire_lab::{FAR, NEAR};
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
@@ -62,14 +63,15 @@ impl FromStr for Settings {
 }
 
 impl LinkArgs {
-    /// The plan: two TAP ports and a link each way, of which `seed` draws the losses.
-    pub fn plan(&self, seed: u64) -> anyhow::Result<Plan> {
-        // Writing to a String can't fail.
+    /// The plan: the two ends as hosts of this MTU, and a link each way.
+    pub fn plan(&self, seed: u64, mtu: u32) -> anyhow::Result<Plan> {
         let mut text = format!("seed = {seed}\n");
-        for port in ["near", "far"] {
-            let _ = writeln!(text, "[[port]]\nname = \"{port}\"\ndriver = \"tap\"\n");
+        // The addresses that count are chosen when the ends are made.
+        for (host, address) in [(NEAR, "100.64.0.2/30"), (FAR, "100.64.0.1/30")] {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
         }
-        for (name, from, to, own) in [("up", "near", "far", &self.up), ("down", "far", "near", &self.down)] {
+        for (name, from, to, own) in [("up", NEAR, FAR, &self.up), ("down", FAR, NEAR, &self.down)] {
             let _ = writeln!(text, "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"");
             for (key, value) in self.merged(own) {
                 let _ = writeln!(text, "{key} = {}", quoted(&value)?);
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn one_direction_can_differ() {
-        let plan = args("4mbit", "rate=1mbit, loss=2%").plan(1).unwrap();
+        let plan = args("4mbit", "rate=1mbit, loss=2%").plan(1, 1500).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
         assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
@@ -155,14 +157,14 @@ mod tests {
 
     #[test]
     fn mistakes_name_direction_key_and_mend() {
-        let error = args("4mbit", "rate=10Mbitt").plan(1).unwrap_err().to_string();
+        let error = args("4mbit", "rate=10Mbitt").plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
-        let error = args("4mbit", "dealy=1ms").plan(1).unwrap_err().to_string();
+        let error = args("4mbit", "dealy=1ms").plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("dealy") && error.contains("delay"), "{error}");
         for (text, part) in [("rate", "no KEY=VALUE"), ("a b=1", "no key"), ("rate=1mbit,rate=2mbit", "twice")] {
             assert!(text.parse::<Settings>().unwrap_err().contains(part), "{text}");
         }
-        assert!(args("4mbit", "queue=\"]\\").plan(1).is_err());
+        assert!(args("4mbit", "queue=\"]\\").plan(1, 1500).is_err());
         assert_eq!((mtu("1400"), mtu("100").is_err(), mtu("x").is_err()), (Ok(1400), true, true));
     }
 }

@@ -1,0 +1,191 @@
+//! `longwire exec`
+
+mod link;
+mod serve;
+
+use crate::real_run::{Ended, RealOptions, RealRun};
+use crate::test_hosts::TestHosts;
+use crate::{Outcome, outcome, verdict};
+use anyhow::{Context, ensure};
+use link::LinkArgs;
+use longwire_lab::{
+    Attendant, ExecNet, ExecSpec, FarEnd, Wiring, abilities, enter_user_namespace, exit_code, sweep,
+};
+use longwire_scenario::HostDriver;
+use serve::Services;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+
+/// What shells exit with when a command can't be run, and when there is none of that name.
+const CANNOT_RUN: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// Run a command behind an emulated link to this machine's network
+///
+/// The command reaches everything it reached before, names included, through a link with the bandwidth, delay and loss
+/// you choose. Whatever it is, it need not know: a browser, a test suite, a shell. Its exit code, its terminal and its
+/// signals are kept.
+///
+/// As root the far end of the link is this machine, which passes packets on under its own address (IPv4). Without root it
+/// is a place of its own, with what --serve starts there. Either way it is called $LONGWIRE_FAR in the command.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire exec --rate 4mbit --delay 60ms --loss 1% -- pytest tests/
+  longwire exec --rate 10mbit --up rate=1mbit,queue=50ms -- curl -O https://example.org/big
+  longwire exec --delay 100ms                                      a shell
+  longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
+
+Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such command; 2 if
+the link could not be made.")]
+pub struct Args {
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// Largest IP packet at both ends, in bytes.
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
+    mtu: u32,
+
+    /// Start a service at the far end, by sh; repeatable. The command is started when it listens.
+    #[arg(long, value_name = "COMMAND")]
+    serve: Vec<String>,
+
+    /// Make the far end a place of its own even as root: nothing but what --serve starts can be reached.
+    #[arg(long)]
+    private: bool,
+
+    /// What losses are drawn from: the same seed loses the same packets.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the report as JSON to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Say nothing but errors.
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// The command and its arguments. Default: your shell.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    /// Runs the command behind the link and reports on the link.
+    ///
+    /// # Errors
+    /// If the options are wrong, or the link or a service can't be made.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let mut plan = self.link.plan(self.seed, self.mtu)?;
+        // From here on, so that a signal while the ends are made leaves nothing behind.
+        let attendant = Attendant::begin().context("keeping signals for the command")?;
+        let (far, driver) = self.ends()?;
+        for host in &mut plan.hosts {
+            host.driver = driver;
+        }
+        sweep().context("removing what killed runs left")?;
+        let name = format!("exec-{}", std::process::id());
+        let wiring = match driver {
+            HostDriver::Tap => Wiring::Tap,
+            HostDriver::AfPacket | HostDriver::AfXdp => Wiring::Veth { offload: true },
+        };
+        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
+        let run = RealRun::start(plan, Some(TestHosts::Exec(net)), RealOptions { name, ..RealOptions::default() })?;
+        let status = self.command_behind(&run, &attendant);
+        let ended = run.stop();
+        let code = status?;
+        self.report(ended, code)?;
+        Ok(Outcome::Status(code))
+    }
+
+    /// What the far end is and how both are wired. Enters a user namespace if only that allows it, which has to come
+    /// before any second thread.
+    fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
+        let mut can = abilities();
+        let far = if can.namespaces.available {
+            if self.private { FarEnd::Private } else { FarEnd::Machine }
+        } else {
+            ensure!(
+                can.user_namespaces.available,
+                "a link can't be made here: {}; {}",
+                can.namespaces.reason,
+                can.user_namespaces.reason
+            );
+            enter_user_namespace()?;
+            can = abilities();
+            if self.serve.is_empty() {
+                self.say("without root nothing outside can be reached; start services at the far end with --serve");
+            }
+            FarEnd::Private
+        };
+        Ok((far, if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
+    }
+
+    /// Starts the services, runs the command, and says how it ended.
+    fn command_behind(&self, run: &RealRun, attendant: &Attendant) -> anyhow::Result<u8> {
+        let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
+        let services = Services::start(&self.serve, net, &|what| self.say(what))?;
+        if let Some(signal) = attendant.early() {
+            // Signal numbers are below 65.
+            return Ok(128 + signal as u8);
+        }
+        let (program, arguments) = self.program();
+        if self.command.is_empty() && io::stdin().is_terminal() {
+            self.say(&format!("a shell behind the link; the far end is {}; leave with exit", net.far_address()));
+        }
+        let mut command: Command = net.command(&program)?;
+        let ended = attendant.run(command.args(arguments));
+        drop(services);
+        let program = program.to_string_lossy();
+        Ok(code_of(&program, ended))
+    }
+
+    /// The command, or the user's shell.
+    fn program(&self) -> (OsString, &[OsString]) {
+        match self.command.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments),
+            None => (std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()), &[]),
+        }
+    }
+
+    fn report(&self, ended: Ended, code: u8) -> anyhow::Result<()> {
+        let ran = ended.instance.ran(ended.counted, ended.elapsed);
+        if let Some(file) = &self.json {
+            let mut report = ran.report().with("exit_code", code);
+            report.command = "exec".to_owned();
+            std::fs::write(file, report.to_json() + "\n")
+                .with_context(|| format!("the report can't be written to {}", file.display()))?;
+        }
+        if let Some(fidelity) = &ran.counted.fidelity {
+            self.say(&verdict::real(fidelity).replace("\n  because ", "; because "));
+        }
+        for error in &ran.counted.errors {
+            outcome::note(&format!("longwire: {error}"));
+        }
+        Ok(())
+    }
+
+    fn say(&self, what: &str) {
+        if !self.quiet {
+            outcome::note(&format!("longwire: {what}"));
+        }
+    }
+}
+
+/// The exit code of a command that ran or could not be started, as shells have it.
+fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
+    match ended {
+        Ok(status) => exit_code(status),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            outcome::note(&format!("longwire: {program}: there is no such command"));
+            NOT_FOUND
+        }
+        Err(error) => {
+            outcome::note(&format!("longwire: {program}: {error}"));
+            CANNOT_RUN
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Services at the far end: started before the command, ended after it.
+
+use anyhow::{Context, bail};
+use longwire_lab::{ExecNet, Host, Service};
+use std::io;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// How long a service has to open a port before the command is started without it.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
+/// Where sockets are listed, and the state of those that wait for others (proc_net_tcp(5); UDP's is that of a socket that
+/// is connected to nobody).
+const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
+
+/// Services that run until dropped.
+#[derive(Debug, Default)]
+pub struct Services(Vec<Service>);
+
+impl Services {
+    /// Starts each by `sh` at the far end, and waits until it listens; `say` is told of one that does not.
+    pub fn start(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> anyhow::Result<Self> {
+        let mut services = Self::default();
+        for command in commands {
+            let before = listening(net.far())?;
+            let mut shell = net.far_command("sh")?;
+            // What a service writes must not get into the command's output.
+            shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+            let mut service =
+                Service::start(&mut shell).with_context(|| format!("the service `{command}` can't be started"))?;
+            if !wait_until_it_listens(&mut service, net.far(), before, command)? {
+                say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
+            }
+            services.0.push(service);
+        }
+        Ok(services)
+    }
+}
+
+fn wait_until_it_listens(service: &mut Service, far: &Host, before: usize, command: &str) -> anyhow::Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if listening(far)? > before {
+            return Ok(true);
+        }
+        if let Some(status) = service.ended()? {
+            bail!("the service `{command}` ended at once ({status}); what it wrote is above");
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(false)
+}
+
+/// How many sockets wait for others in a host.
+fn listening(host: &Host) -> anyhow::Result<usize> {
+    let count = || {
+        let of = |(table, state): (&str, &str)| {
+            // A system without IPv6 has no table of it.
+            let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+            text.lines().skip(1).filter(|line| line.split_whitespace().nth(3) == Some(state)).count()
+        };
+        TABLES.into_iter().map(of).sum()
+    };
+    Ok(host.run(count)?)
+}
