@@ -55,5 +55,6 @@ pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use namespace::{Namespace, NamespaceId};
+pub use processes::detach;
 pub use service::Service;
 pub use user_namespace::{enter_user_namespace, join_user_namespace, private_labs};

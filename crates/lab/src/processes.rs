@@ -1,4 +1,5 @@
-//! Ending the programs that still run inside a lab's namespaces when it is taken down.
+//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the process that
+//! holds it, and being one that holds a lab in the background.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -7,10 +8,38 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::namespace::{NamespaceId, path_of};
+use crate::LabInfo;
+use crate::namespace::{NamespaceId, check, path_of};
 
 /// How long programs have to end by themselves.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// Leaves the terminal and its signals: for a process that goes on in the background.
+///
+/// # Errors
+/// When the process leads a group of processes, as one that a shell started does.
+pub fn detach() -> io::Result<()> {
+    // SAFETY: no arguments.
+    check(unsafe { libc::setsid() })
+}
+
+impl LabInfo {
+    /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
+    pub fn ask_to_end(&self) -> bool {
+        let owner = self.held_by();
+        owner.iter().for_each(|process| send(process, libc::SIGTERM));
+        owner.is_some()
+    }
+
+    /// Waits until the process that holds this lab has ended; answers whether it has.
+    pub fn wait_for_end(&self, patience: Duration) -> bool {
+        self.held_by().is_none_or(|process| ends_before(&process, Instant::now() + patience))
+    }
+
+    fn held_by(&self) -> Option<OwnedFd> {
+        if self.dead { None } else { open(self.owner?).ok() }
+    }
+}
 
 /// Ends every process inside the named namespaces, other than this one: first asking, then not. The namespaces
 /// are the lab's own, so whatever runs in them was started through the lab.
