@@ -267,8 +267,9 @@ impl Worker {
     fn serve_in_order(&mut self, ready: &[Handle], now: Nanos) {
         let mut ready = ready.iter().copied().peekable();
         loop {
-            let arrival = ready.peek().map_or(Nanos::NEVER, |&handle| self.arrival_in_order(handle));
-            if let Some(entry) = self.wheel.pop(arrival.min(now)) {
+            // A frame may have come after `now`, while the port was polled: what is due before it is due by the clock.
+            let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
+            if let Some(entry) = self.wheel.pop(until) {
                 self.done = self.done.max((entry.time.0, 0));
                 self.turn(entry.link, entry.time);
             } else if let Some(handle) = ready.next() {
