@@ -21,17 +21,7 @@ Examples:
   longwire bench delay --runs 5 --json
   longwire bench --quick
 
-  engine    packets a second, memory to memory; memory of a link
-  memory    memory of waiting packets, 10 million of them
-  ports     packets a second between real ports, against a bare loop on the same driver
-  tcp       bulk TCP through an unlimited link
-  delay     error of one-way delays on real ports
-  lateness  lateness inside the engine
-  rate      error of bandwidths on real ports
-  exact     packets' times in virtual time against the formula
-  alloc     allocations on the packet path
-
-All of them take about twelve minutes.")]
+All of them take about a quarter of an hour.")]
 pub struct Args {
     /// What to measure. Default: all of it.
     #[arg(value_name = "NAME", value_parser = known_names())]
