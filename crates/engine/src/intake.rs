@@ -17,24 +17,27 @@ impl Worker {
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         let mut sources = 0;
         for slot in &mut self.ports {
-            let mut batch = Batch::new();
-            slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
-            if batch.is_empty() {
-                continue;
-            }
-            sources += 1;
-            let polled = slot.port.stamp() == Stamp::Poll;
-            for &handle in batch.as_slice() {
-                let meta = self.pool.meta_mut(handle);
-                meta.in_port = slot.place;
-                meta.place = PORT_PLACES + u32::from(slot.place);
-                meta.seq = slot.seq;
-                slot.seq += COPIES;
-                self.flow.taken += u64::from(meta.segments);
-                if polled {
-                    self.lateness.record_wait(gap);
+            let (polled, exact) = (slot.port.stamp() == Stamp::Poll, slot.port.stamp() == Stamp::Source);
+            loop {
+                let mut batch = Batch::new();
+                slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
+                sources += usize::from(!batch.is_empty());
+                for &handle in batch.as_slice() {
+                    let meta = self.pool.meta_mut(handle);
+                    meta.in_port = slot.place;
+                    meta.place = PORT_PLACES + u32::from(slot.place);
+                    meta.seq = slot.seq;
+                    slot.seq += COPIES;
+                    self.flow.taken += u64::from(meta.segments);
+                    if polled {
+                        self.lateness.record_wait(gap);
+                    }
+                    self.fresh.push(handle);
                 }
-                self.fresh.push(handle);
+                // In simulated time all that comes at one moment is put in order together.
+                if !(self.simulated && exact && batch.is_full()) {
+                    break;
+                }
             }
         }
         if sources > 1 {

@@ -132,6 +132,8 @@ fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -
 
 /// Puts a frame on the wire behind a port.
 type Push = Box<dyn FnMut(&[u8])>;
+/// The plan's ports, and the wires behind them.
+type Wired = (Vec<Box<dyn Port>>, Vec<Push>);
 
 fn report(remote: &Remote) -> Report {
     remote.report(Tolerance::default()).unwrap()
@@ -204,7 +206,7 @@ fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) 
 }
 
 /// A real run, its replay, and whether they agree.
-fn compare(text: &str, wait: &str, real: Option<(Vec<Box<dyn Port>>, Vec<Push>)>) {
+fn compare(text: &str, wait: &str, real: Option<Wired>) {
     let text = format!("{text}\n[engine]\nwait = \"{wait}\"\npool = \"32 MiB\"\n");
     let plan = parse("replay.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let (ports, mut wires) = real.unwrap_or_else(|| {
@@ -281,7 +283,7 @@ fn in_own_network(name: &str) -> bool {
 }
 
 /// Ports on one end of each of so many veth pairs, and wires into the other.
-fn veth_ports(count: usize) -> (Vec<Box<dyn Port>>, Vec<Push>) {
+fn veth_ports(count: usize) -> Wired {
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
     let ip = |arguments: String| {
         let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");

@@ -1,0 +1,49 @@
+//! More frames at one moment than a batch holds, by two ports onto the same links: their order is that of the ports,
+//! whatever the batches and the number of workers.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_block::{Port, Stamp};
+use longwire_port::driver::memory::MemoryPort;
+use longwire_units::Nanos;
+use support::Bed;
+
+const BED: Bed = Bed {
+    links: &[
+        &[("loss", "10 %"), ("delay", "1 ms"), ("rate", "1 Gbit/s")],
+        &[("rate", "100 Mbit/s"), ("queue", "100 packets")],
+    ],
+    ways: &[((0, 2), &[0, 1]), ((1, 2), &[0, 1])],
+    workers: 1,
+    pool_bytes: 8 << 20,
+    lead: Nanos::from_millis(1),
+};
+
+/// When each frame left, and its number: the hundreds say by which port it came.
+fn left(workers: u32) -> Vec<(Nanos, u32)> {
+    let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
+    let (ports, mut ends): (Vec<_>, Vec<_>) = ["p0", "p1", "p2"].map(pair).into_iter().unzip();
+    let frame = |to: u8, from: u8, number: u32| {
+        [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &number.to_be_bytes(), &[0; 42]].concat()
+    };
+    assert!(ends[2].push_at(Nanos(1), &frame(0, 2, 0)));
+    for from in [0, 1] {
+        for number in 0..150 {
+            let frame = frame(2, from, u32::from(from) * 1000 + number);
+            assert!(ends[usize::from(from)].push_at(Nanos(1_000_000), &frame));
+        }
+    }
+    let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+    let report = Bed { workers, ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+    let taken = std::iter::from_fn(|| ends[2].take());
+    taken.map(|f| (f.facts.time, u32::from_be_bytes(f.bytes[14..18].try_into().unwrap()))).collect()
+}
+
+#[test]
+fn come_in_the_order_of_ports() {
+    let one = left(1);
+    assert!(one.len() > 90 && one.is_sorted_by_key(|(_, number)| *number), "{one:?}");
+    assert_eq!(one, left(2));
+}
