@@ -36,6 +36,7 @@ commands! {
     Check = check,
     Ctl = ctl,
     Exec = exec,
+    Lab = lab,
     Traffic = traffic,
     Bench = bench,
     Schema = schema,

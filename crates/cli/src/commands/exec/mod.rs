@@ -176,7 +176,7 @@ impl Args {
 }
 
 /// The exit code of a command that ran or could not be started, as shells have it.
-fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
+pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
     match ended {
         Ok(status) => exit_code(status),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,0 +1,77 @@
+//! `longwire lab down`
+
+use super::{Found, find, labs, log_of};
+use crate::{Outcome, outcome};
+use anyhow::{bail, ensure};
+use longwire_control::Client;
+use longwire_lab::{Lab, sweep};
+use std::time::Duration;
+
+/// How long a lab has to come down.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Take labs down: end what runs in their hosts and remove all that was made
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire lab down two-hosts
+  longwire lab down --all")]
+pub struct Args {
+    /// The lab.
+    #[arg(required_unless_present = "all")]
+    lab: Option<String>,
+
+    /// All labs that `lab up` made, and what killed processes left.
+    #[arg(long, conflicts_with = "lab")]
+    all: bool,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        if let Some(name) = &self.lab {
+            let Some(lab) = find(name)? else {
+                bail!("no lab {name} is up; `longwire lab list` shows those that are")
+            };
+            take_down(&lab)?;
+            return Ok(Outcome::Well);
+        }
+        // Runs and commands behind a link have labs, too; those are ended by whoever started them.
+        let kept = |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
+        let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
+        if all.is_empty() {
+            outcome::print("no lab is up")?;
+        }
+        all.iter().try_for_each(take_down)?;
+        Ok(Outcome::Well)
+    }
+}
+
+fn take_down(lab: &Found) -> anyhow::Result<()> {
+    let name = &lab.info.instance;
+    let sockets = longwire_control::directory();
+    match lab.info.owner {
+        None => Lab::open(name)?.down()?,
+        Some(_) if lab.info.dead => {}
+        Some(pid) => {
+            // By its process, too: a name may be another run's.
+            let asked = Client::connect(&sockets, Some(&format!("{name}-{pid}"))).and_then(|client| client.stop());
+            // One that is still being made, or no longer answers, understands SIGTERM.
+            if asked.is_err() {
+                lab.info.ask_to_end();
+            }
+            ensure!(
+                lab.info.wait_for_end(PATIENCE),
+                "process {pid}, which keeps lab {name} up, has not ended within {PATIENCE:?}; end it with `kill -9 {pid}`, \
+                 and the rest with `longwire lab down {name}`"
+            );
+        }
+    }
+    // What a process left that did not end by itself: its lab, and its socket, which looking at it removes.
+    if !lab.private {
+        sweep()?;
+    }
+    longwire_control::list(&sockets)?;
+    // It may have no log.
+    let _ = std::fs::remove_file(log_of(name));
+    outcome::print(&format!("lab {name} is down"))
+}

@@ -1,0 +1,57 @@
+//! `longwire lab exec`
+
+use super::find;
+use crate::commands::exec::code_of;
+use crate::{Outcome, outcome};
+use anyhow::{Context, bail};
+use longwire_lab::{Attendant, Lab, join_user_namespace};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+/// Run a command in a host of a lab that is up
+///
+/// Its exit code, its terminal and its signals are kept; the lab's host names resolve.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire lab exec two-hosts a -- ping -c 3 b
+  longwire lab exec two-hosts b -- iperf3 -s
+  longwire lab exec two-hosts a                  a shell")]
+pub struct Args {
+    /// The lab.
+    lab: String,
+
+    /// The host.
+    host: String,
+
+    /// The command and its arguments. Default: your shell.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let Some(found) = find(&self.lab)? else {
+            bail!("no lab {} is up; `longwire lab list` shows those that are", self.lab)
+        };
+        if found.info.dead {
+            bail!("lab {} was left by a process that was killed; take the rest of it down with `longwire lab down {0}`", self.lab);
+        }
+        let attendant = Attendant::begin().context("keeping signals for the command")?;
+        if found.private {
+            join_user_namespace(&self.lab)?;
+        }
+        let lab = Lab::open(&self.lab)?;
+        let host = lab.host(&self.host)?;
+        let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+        let (program, arguments) = match self.command.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments),
+            None => (shell(), &[][..]),
+        };
+        if self.command.is_empty() && io::stdin().is_terminal() {
+            outcome::note(&format!("longwire: a shell in host {}; leave with exit", self.host));
+        }
+        let ended = attendant.run(host.command(&program)?.args(arguments));
+        Ok(Outcome::Status(code_of(&program.to_string_lossy(), ended)))
+    }
+}

@@ -1,0 +1,56 @@
+//! The process that keeps a lab up.
+
+use super::log_of;
+use crate::real_run::{RealOptions, RealRun};
+use crate::stop_signals::StopSignals;
+use crate::test_hosts::{TestHosts, gain_privileges};
+use crate::{Outcome, run_text};
+use anyhow::Context;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What it says when packets can flow.
+pub const READY: &str = "ready";
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Keep a lab up until told to end; `lab up` starts this in the background
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The scenario file.
+    scenario: PathBuf,
+
+    /// The lab's name.
+    #[arg(long)]
+    name: String,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        longwire_lab::detach().context("leaving the terminal")?;
+        let mut plan = longwire_scenario::load(&self.scenario)?;
+        // A working directory that is in use can't be unmounted.
+        std::env::set_current_dir("/")?;
+        gain_privileges(&mut plan)?;
+        let signals = StopSignals::catch().context("catching signals")?;
+        let hosts = TestHosts::make(&self.name, &plan)?;
+        let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
+        let run = RealRun::start(plan, hosts, options)?;
+        let mut log = File::create(log_of(&self.name)).context("making the log file")?;
+        writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;
+        // Nobody waits any more if `lab up` was ended meanwhile: then the lab is not wanted.
+        let wanted = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush()).is_ok();
+        while wanted && signals.came().is_none() && !run.has_ended() {
+            if run.stopped().recv_timeout(LOOK).is_ok() {
+                break;
+            }
+        }
+        let ended = run.stop();
+        let ran = ended.instance.ran(ended.counted, ended.elapsed);
+        run_text::print(&ran.report(), &mut log)?;
+        Ok(Outcome::Well)
+    }
+}

@@ -1,0 +1,61 @@
+//! `longwire lab list`
+
+use super::{Found, labs};
+use crate::outcome::print_report;
+use crate::shown::columns;
+use crate::{Outcome, cells, outcome};
+use longwire_report::{Report, Row};
+
+/// List the labs that are up
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire lab list
+  longwire lab list --json")]
+pub struct Args {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let labs = labs()?;
+        if self.json {
+            let mut report = Report::new("lab list");
+            report.extend(labs.iter().map(row));
+            return print_report(&report, true);
+        }
+        if labs.is_empty() {
+            outcome::print("no lab is up; `longwire lab up scenarios/two-hosts.toml` makes one")?;
+            return Ok(Outcome::Well);
+        }
+        let mut lines = vec![cells!["lab", "process", "hosts"]];
+        lines.extend(labs.iter().map(line));
+        outcome::print(&columns(&lines).join("\n"))?;
+        Ok(Outcome::Well)
+    }
+}
+
+fn hosts(lab: &Found) -> Vec<String> {
+    lab.info.hosts.iter().map(|host| host.name.clone()).collect()
+}
+
+fn line(lab: &Found) -> Vec<String> {
+    let process = lab.info.owner.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+    let state = match lab.info.owner {
+        _ if lab.info.dead => " (left by a killed process)",
+        _ if lab.private => " (made without privileges)",
+        _ => "",
+    };
+    vec![lab.info.instance.clone(), process, hosts(lab).join(", ") + state]
+}
+
+fn row(lab: &Found) -> Row {
+    Row::new(lab.info.instance.clone(), "hosts")
+        .measured(lab.info.hosts.len())
+        .extra("hosts", hosts(lab))
+        .extra("pid", lab.info.owner)
+        .extra("dead", lab.info.dead)
+        .extra("private", lab.private)
+}

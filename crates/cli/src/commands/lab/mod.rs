@@ -1,0 +1,79 @@
+//! `longwire lab`
+
+mod down;
+mod enter;
+mod hold;
+mod list;
+mod up;
+
+use crate::Outcome;
+use clap::Subcommand;
+use longwire_lab::{Lab, LabError, LabInfo, private_labs};
+use std::io;
+use std::path::PathBuf;
+
+/// Keep a scenario's test hosts and links up, and run programs in them
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire lab up scenarios/two-hosts.toml
+  longwire lab exec two-hosts a -- ping -c 3 b
+  longwire lab list
+  longwire lab down two-hosts")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Up(up::Args),
+    Exec(enter::Args),
+    List(list::Args),
+    Down(down::Args),
+    #[command(hide = true)]
+    Hold(hold::Args),
+}
+
+impl Args {
+    /// Carries the action out.
+    ///
+    /// # Errors
+    /// If there is no such lab, or the system does not allow it.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.action {
+            Action::Up(args) => args.run(),
+            Action::Exec(args) => args.run(),
+            Action::List(args) => args.run(),
+            Action::Down(args) => args.run(),
+            Action::Hold(args) => args.run(),
+        }
+    }
+}
+
+/// A lab that is up, or what a killed process left of one.
+struct Found {
+    info: LabInfo,
+    /// Whether it was made without privileges, in a world of its own.
+    private: bool,
+}
+
+/// All labs: those of this machine, and this user's made without privileges.
+fn labs() -> anyhow::Result<Vec<Found>> {
+    let open = match Lab::list() {
+        // The machine's labs are root's; others can neither see nor use them.
+        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Vec::new(),
+        other => other?,
+    };
+    let open = open.into_iter().map(|info| Found { info, private: false });
+    Ok(open.chain(private_labs().into_iter().map(|info| Found { info, private: true })).collect())
+}
+
+fn find(name: &str) -> anyhow::Result<Option<Found>> {
+    Ok(labs()?.into_iter().find(|lab| lab.info.instance == name))
+}
+
+/// Where a lab that is kept up writes what happens to it.
+fn log_of(name: &str) -> PathBuf {
+    longwire_control::directory().join(format!("{name}.log"))
+}

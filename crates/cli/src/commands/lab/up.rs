@@ -1,0 +1,110 @@
+//! `longwire lab up`
+
+use super::hold::READY;
+use super::{find, log_of};
+use crate::outcome::print_report;
+use crate::progress::Progress;
+use crate::real_run::instance_name;
+use crate::{Outcome, outcome};
+use anyhow::{Context, bail, ensure};
+use longwire_report::{Report, Row};
+use longwire_scenario::Plan;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Make a scenario's hosts and links, and keep them up in the background
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire lab up scenarios/two-hosts.toml
+  longwire lab up scenarios/dumbbell.toml --name experiment-1")]
+pub struct Args {
+    /// The scenario file.
+    scenario: PathBuf,
+
+    /// What to call the lab. Default: as the file.
+    #[arg(long)]
+    name: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let plan = longwire_scenario::load(&self.scenario)?;
+        outcome::print_notes(&plan);
+        ensure!(
+            !plan.hosts.is_empty(),
+            "{} has no hosts, so there is no lab to make; `longwire run` runs it",
+            self.scenario.display()
+        );
+        let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
+        if find(&name)?.is_some_and(|lab| !lab.info.dead) {
+            bail!("lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name");
+        }
+        let progress = Progress::start(format!("making lab {name}"), None);
+        let pid = self.start(&name)?;
+        drop(progress);
+        let report = report(&plan, &name, pid);
+        if self.json {
+            return print_report(&report, true);
+        }
+        outcome::print(&in_words(&plan, &name, pid))?;
+        Ok(Outcome::Well)
+    }
+
+    /// Starts the process that keeps the lab up, and waits until packets can flow.
+    fn start(&self, name: &str) -> anyhow::Result<u32> {
+        let program = std::env::current_exe().context("finding this program's file")?;
+        let scenario = std::fs::canonicalize(&self.scenario)?;
+        let (output, input) = io::pipe()?;
+        let mut command = Command::new(program);
+        command.args(["lab", "hold", "--name", name]).arg(&scenario);
+        command.stdin(Stdio::null()).stderr(input.try_clone()?).stdout(input);
+        let mut child = command.spawn().context("starting the process that keeps the lab up")?;
+        // This process's ends of the pipe, so that its end is seen.
+        drop(command);
+        let mut told = String::new();
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            if line == READY {
+                // It goes on by itself; what it said before that were notes, which have been told.
+                return Ok(child.id());
+            }
+            told += &line;
+            told += "\n";
+        }
+        child.wait()?;
+        let told = told.trim().trim_start_matches("error: ");
+        bail!("lab {name} could not be made: {told}")
+    }
+}
+
+fn addresses(plan: &Plan) -> impl Iterator<Item = (&str, String)> {
+    plan.hosts.iter().map(|host| {
+        let all: Vec<_> = host.addresses.iter().map(ToString::to_string).collect();
+        (&*host.name, all.join(", "))
+    })
+}
+
+fn in_words(plan: &Plan, name: &str, pid: u32) -> String {
+    let mut lines = vec![format!("lab {name} is up (process {pid})")];
+    lines.extend(addresses(plan).map(|(host, addresses)| {
+        format!("  host {host} ({addresses}): longwire lab exec {name} {host} -- COMMAND")
+    }));
+    lines.push(format!("  what it does: longwire ctl stats {name}"));
+    lines.push(format!("  its end: longwire lab down {name}"));
+    lines.join("\n")
+}
+
+fn report(plan: &Plan, name: &str, pid: u32) -> Report {
+    let log = log_of(name).display().to_string();
+    let mut report = Report::new("lab up").with("lab", name).with("pid", pid).with("log", log);
+    report.extend(
+        addresses(plan).map(|(host, addresses)| Row::new(format!("host {host}"), "").measured(addresses)),
+    );
+    report
+}
