@@ -4,7 +4,7 @@ use crate::live::LiveLinks;
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
 use longwire_control::{Instance, Link, SetError};
-use longwire_engine::{LinkReport, Remote, RemoteError, Report};
+use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -86,6 +86,14 @@ impl RunningInstance {
         let report = Arc::new(self.remote.remote.report(tolerance(&self.plan))?);
         *self.last() = Some((Instant::now(), Arc::clone(&report)));
         Ok(report)
+    }
+
+    /// Packets that were sent and dropped outside links so far: quick however many links there are.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn flow(&self) -> Result<FlowStats, RemoteError> {
+        self.remote.remote.flow().map(|(flow, _)| flow)
     }
 
     /// The report on what was `counted` until now.

@@ -38,8 +38,8 @@ impl Style {
     }
 }
 
-/// Asking may take this share of the time: with a million links an answer takes a worker long.
-const ASKING_SHARE: u32 = 50;
+/// Most links that are asked for what they count: to answer for more keeps packets waiting for a millisecond.
+const MOST_ASKED: usize = 5000;
 /// Lines of a screen that are not links.
 const OTHER_LINES: usize = 8;
 
@@ -49,6 +49,8 @@ pub struct LiveView {
     style: Style,
     next: Instant,
     previous: Option<(Instant, Arc<Report>)>,
+    /// With more links than are asked: when, and how many packets had been sent then.
+    previous_flow: (Instant, u64),
 }
 
 impl LiveView {
@@ -58,7 +60,8 @@ impl LiveView {
             // The other screen, without a cursor. A terminal that can't be written to shows nothing.
             let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l").and_then(|()| io::stdout().flush());
         }
-        Self { style, next: Instant::now() + style.period(), previous: None }
+        let now = Instant::now();
+        Self { style, next: now + style.period(), previous: None, previous_flow: (now, 0) }
     }
 
     /// When it wants to be refreshed next.
@@ -76,16 +79,43 @@ impl LiveView {
         if self.style == Style::Quiet {
             return;
         }
+        if instance.plan().links.len() > MOST_ASKED {
+            return self.refresh_sums(instance, now);
+        }
         // A run that doesn't answer is about to end, and says why then.
         let Ok(report) = instance.count() else { return };
-        self.next = self.next.max(now + now.elapsed() * ASKING_SHARE);
         let frame = Frame::new(instance, &report, self.previous.as_ref(), now);
-        // Nobody may be looking; the run goes on all the same.
-        let _ = match self.style {
-            Style::Screen => draw(&mut io::stdout().lock(), &frame.screen(size())),
-            _ => writeln!(io::stderr(), "{}", frame.line()),
-        };
+        if self.style == Style::Screen {
+            show_screen(&frame.screen(size()));
+        } else {
+            show_line(&frame.line());
+        }
         self.previous = Some((now, report));
+    }
+
+    /// Shows sums only.
+    fn refresh_sums(&mut self, instance: &RunningInstance, now: Instant) {
+        let Ok(flow) = instance.flow() else { return };
+        let (at, before) = std::mem::replace(&mut self.previous_flow, (now, flow.sent));
+        let packets = flow.sent.saturating_sub(before) as f64 / (now - at).as_secs_f64().max(1e-3);
+        let seconds = instance.elapsed().0 as f64 / 1e9;
+        let sums = format!(
+            "{packets:.0} packets/s; {} in, {} out",
+            shown::count(flow.taken),
+            shown::count(flow.sent)
+        );
+        if self.style == Style::Screen {
+            let links = shown::count(instance.plan().links.len() as u64);
+            let ask =
+                format!("{links} links: longwire ctl get LINK shows one, longwire ctl stats the busiest");
+            show_screen(&[
+                format!("{} for {seconds:.0} s (Ctrl-C ends it)", instance.plan().file),
+                sums,
+                ask,
+            ]);
+        } else {
+            show_line(&format!("{seconds:>5.0} s  {sums}"));
+        }
     }
 }
 
@@ -102,6 +132,16 @@ impl Drop for LiveView {
 fn size() -> (usize, usize) {
     let size = terminal_size::terminal_size();
     size.map_or((100, 24), |(width, height)| (width.0.into(), height.0.into()))
+}
+
+/// Nobody may be looking; the run goes on all the same.
+fn show_screen(lines: &[String]) {
+    let _ = draw(&mut io::stdout().lock(), lines);
+}
+
+/// As [`show_screen`].
+fn show_line(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn draw(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Opens the ports of a plan.
 
 use crate::port_files::{Captures, PortFiles};
-use crate::replay_port::{ReplayPort, Watch};
+use crate::replay_port::{Beginning, ReplayPort, Watch};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, ensure};
 use longwire_block::Port;
@@ -22,13 +22,12 @@ pub struct OpenPorts {
     pub watches: Vec<Option<Watch>>,
 }
 
-/// Where the times of captures and sources stand on the engine's clock.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
-    /// The absolute time (since 1970) of the engine's time 0.
-    pub epoch: Nanos,
-    /// The engine's time at which the scenario begins: a source's start counts from it.
-    pub begin: Nanos,
+/// The clock of captures and sources.
+#[derive(Debug, Clone)]
+struct Origin {
+    /// The absolute time (since 1970) of the beginning.
+    epoch: Nanos,
+    beginning: Beginning,
 }
 
 /// Where datagrams of traffic sources go: the discard service (RFC 863).
@@ -41,11 +40,11 @@ const FROM_PORT: u16 = 49_152;
 /// # Errors
 /// A file that can't be used, or a source that can't be.
 pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts> {
-    let origin = Origin { epoch: files.epoch.unwrap_or_default(), begin: Nanos::ZERO };
-    let flows = flows(plan, origin)?;
+    let origin = Origin { epoch: files.epoch.unwrap_or_default(), beginning: Beginning::at_zero() };
+    let flows = flows(plan)?;
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
     for (place, captures) in files.captures.iter().enumerate() {
-        let port = open_replay(plan, place, captures, &flows, origin)?;
+        let port = open_replay(plan, place, captures, &flows, &origin)?;
         open.watches.push(Some(port.watch()));
         open.ports.push(Box::new(port));
     }
@@ -53,7 +52,7 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
 }
 
 /// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and traffic
-/// sources, both from `begin` (the engine's time) on.
+/// sources, both from the start of the engine on.
 ///
 /// # Errors
 /// An interface or a file that can't be used, or a source that can't be; each says what to do.
@@ -61,10 +60,11 @@ pub fn open_real(
     plan: &Plan,
     mut hosts: Option<&mut TestHosts>,
     files: &PortFiles,
-    begin: Nanos,
 ) -> anyhow::Result<OpenPorts> {
-    let origin = Origin { epoch: real_epoch(files, begin)?, begin };
-    let flows = flows(plan, origin)?;
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
+    let origin = Origin { epoch: files.epoch.unwrap_or(now), beginning: Beginning::default() };
+    let flows = flows(plan)?;
     let mut ports: Vec<Option<Box<dyn Port>>> = plan.ports.iter().map(|_| None).collect();
     let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn open_real(
                 Some(Box::new(Tap::create(name, interface, &options)?))
             }
             Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
-                let port = open_replay(plan, place, &files.captures[place], &flows, origin)?;
+                let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
                 watches[place] = Some(port.watch());
                 Some(Box::new(port))
             }
@@ -168,26 +168,12 @@ fn open_xdp(
     Ok(())
 }
 
-/// The epoch by which the first frame of the inputs comes in at `begin`, or that of the machine's clock.
-fn real_epoch(files: &PortFiles, begin: Nanos) -> anyhow::Result<Nanos> {
-    if let Some(first) = files.epoch {
-        ensure!(
-            first >= begin,
-            "the captures begin in 1970, so they can't be replayed in real time; shift them with: editcap -t 1e9 IN OUT"
-        );
-        return Ok(Nanos(first.0 - begin.0));
-    }
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-    Ok(now.since(longwire_engine::clock::monotonic()))
-}
-
 fn open_replay(
     plan: &Plan,
     place: usize,
     captures: &Captures,
     flows: &[(u16, Flow)],
-    origin: Origin,
+    origin: &Origin,
 ) -> anyhow::Result<ReplayPort> {
     let name = &plan.ports[place].name;
     let begins_here = flows.iter().filter(|(port, _)| usize::from(*port) == place);
@@ -203,7 +189,7 @@ fn open_replay(
     } else {
         None
     };
-    Ok(ReplayPort::new(source, !own.is_empty(), capture))
+    Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.beginning.clone()))
 }
 
 /// The longest IP packet that can have come in by a port: the host's MTU, or the largest of the links that begin there,
@@ -227,7 +213,7 @@ fn mtu_behind(plan: &Plan, place: usize) -> Option<u32> {
 }
 
 /// The plan's sources as flows, each with the place of the port it begins at.
-fn flows(plan: &Plan, origin: Origin) -> anyhow::Result<Vec<(u16, Flow)>> {
+fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
     anyhow::ensure!(
         plan.sources.len() < usize::from(u16::MAX),
         "{} traffic sources are too many: at most {} can be told apart",
@@ -235,10 +221,10 @@ fn flows(plan: &Plan, origin: Origin) -> anyhow::Result<Vec<(u16, Flow)>> {
         u16::MAX - 1
     );
     let each = plan.sources.iter().enumerate();
-    each.map(|(id, source)| Ok((source.in_port, flow(plan, id as u16, source, origin)?))).collect()
+    each.map(|(id, source)| Ok((source.in_port, flow(plan, id as u16, source)?))).collect()
 }
 
-fn flow(plan: &Plan, id: u16, source: &Source, origin: Origin) -> anyhow::Result<Flow> {
+fn flow(plan: &Plan, id: u16, source: &Source) -> anyhow::Result<Flow> {
     let interval = match source.pace {
         Pace::Rate(rate) => Interval::at_rate(rate, source.size.into()),
         Pace::Interval(time) => Interval::of(time),
@@ -249,7 +235,7 @@ fn flow(plan: &Plan, id: u16, source: &Source, origin: Origin) -> anyhow::Result
             source.name
         )
     })?;
-    let start = origin.begin + source.start;
+    let start = source.start;
     Ok(Flow {
         id,
         destination_mac: plan.ports[usize::from(source.out_port)].mac.0,

@@ -15,9 +15,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What traffic sources and captures wait after the start, so that workers are ready.
-const LEAD_IN: Nanos = Nanos::from_millis(20);
-
 /// How to start a run.
 #[derive(Debug, Default)]
 pub struct RealOptions {
@@ -62,8 +59,7 @@ impl RealRun {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,
         };
-        let begin = longwire_engine::clock::monotonic() + LEAD_IN;
-        let mut open = open_real(&plan, hosts.as_mut(), &files, begin)?;
+        let mut open = open_real(&plan, hosts.as_mut(), &files)?;
         let mut recording = None;
         if let Some(file) = options.record {
             let (started, ports) = Recording::start(&file, &plan, open.ports)?;

@@ -5,7 +5,7 @@ use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{InputReport, PcapPort};
 use longwire_port::driver::source::{SourcePort, Tally};
 use longwire_units::Nanos;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a capture's port can tell after the run.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,29 @@ impl Watch {
     }
 }
 
-/// The port. Frames come from its capture if that is an input, else from its sources; those that are sent to it are
+/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in real time, so
+/// that however long a start takes nothing is late. All ports of a run share it.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning(Arc<OnceLock<Nanos>>);
+
+impl Beginning {
+    /// Time 0 of the engine.
+    pub fn at_zero() -> Self {
+        Self(Arc::new(OnceLock::from(Nanos::ZERO)))
+    }
+
+    /// When it was, if it has been.
+    fn get(&self) -> Option<Nanos> {
+        self.0.get().copied()
+    }
+
+    /// When it was; `now` if it had not been.
+    fn or(&self, now: Nanos) -> Nanos {
+        *self.0.get_or_init(|| now)
+    }
+}
+
+/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come from its capture if that is an input, else from its sources; those that are sent to it are
 /// measured, and written to its capture if that is an output.
 pub struct ReplayPort {
     source: SourcePort,
@@ -49,16 +71,22 @@ pub struct ReplayPort {
     report: CaptureReport,
     shared: Arc<Mutex<CaptureReport>>,
     one: Batch,
+    beginning: Beginning,
 }
 
 impl ReplayPort {
     /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an input and an
     /// output.
-    pub fn new(source: SourcePort, sends: bool, capture: Option<(PcapPort, bool, bool)>) -> Self {
+    pub fn new(
+        source: SourcePort,
+        sends: bool,
+        capture: Option<(PcapPort, bool, bool)>,
+        beginning: Beginning,
+    ) -> Self {
         let (reads, writes) = capture.as_ref().map_or((false, false), |&(_, reads, writes)| (reads, writes));
         let capture = capture.map(|(port, ..)| port);
         let (report, shared) = Default::default();
-        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new() }
+        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new(), beginning }
     }
 
     /// What to look at while it is away.
@@ -102,17 +130,26 @@ impl Port for ReplayPort {
     }
 
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.report.last = self.report.last.max(now);
-        match self.capture.as_mut().filter(|_| self.reads) {
-            Some(capture) => capture.receive(pool, now, batch),
-            None => self.source.receive(pool, now, batch),
+        let begin = self.beginning.or(now);
+        let (own_now, before) = (now.since(begin), batch.as_slice().len());
+        self.report.last = self.report.last.max(own_now);
+        let received = match self.capture.as_mut().filter(|_| self.reads) {
+            Some(capture) => capture.receive(pool, own_now, batch),
+            None => self.source.receive(pool, own_now, batch),
+        };
+        for &handle in &batch.as_slice()[before..] {
+            pool.meta_mut(handle).arrival += begin.0;
         }
+        received
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let begin = self.beginning.get().unwrap_or_default().0;
         for &handle in batch.as_slice() {
-            let meta = pool.meta(handle);
-            self.report.last = self.report.last.max(Nanos(meta.leave.max(meta.arrival)));
+            let meta = pool.meta_mut(handle);
+            meta.leave = meta.leave.max(meta.arrival).saturating_sub(begin);
+            meta.arrival = meta.arrival.saturating_sub(begin);
+            self.report.last = self.report.last.max(Nanos(meta.leave));
         }
         let written = self.write(pool, batch);
         self.source.transmit(pool, batch)?;
@@ -120,10 +157,14 @@ impl Port for ReplayPort {
     }
 
     fn next_arrival(&mut self) -> Option<Nanos> {
-        match self.capture.as_mut().filter(|_| self.reads) {
+        let next = match self.capture.as_mut().filter(|_| self.reads) {
             Some(capture) => capture.next_arrival(),
             None => self.source.next_arrival(),
-        }
+        };
+        let begin = self.beginning.get();
+        next.map(
+            |time| if time == Nanos::NEVER { time } else { begin.map_or(Nanos::ZERO, |begin| begin + time) },
+        )
     }
 
     fn stats(&self) -> PortStats {

@@ -38,10 +38,10 @@ fn assert_parses(line: &str, whence: &str) {
     }
 }
 
-/// Every command below `command`, with its full name.
+/// Every command below `command` that is shown, with its full name.
 fn all(command: &Command, name: &str) -> Vec<(String, Command)> {
     let mut found = vec![(name.to_owned(), command.clone())];
-    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
         found.extend(all(sub, &format!("{name} {}", sub.get_name())));
     }
     found
@@ -68,16 +68,35 @@ fn every_command_has_an_example_and_every_example_parses() {
     }
 }
 
+/// The commands in a page's blocks of code, without their output.
+fn commands_in(page: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut in_code = false;
+    for line in page.lines().map(str::trim) {
+        if line.starts_with("```") {
+            in_code = !in_code;
+        }
+        let command = line.trim_start_matches("$ ");
+        // A report begins with the name of the program and its version.
+        let is_report =
+            command.split(' ').nth(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        if in_code && command.starts_with("longwire ") && !is_report {
+            found.push(command);
+        }
+    }
+    found
+}
+
 #[test]
 fn every_command_in_the_book_parses() {
+    let book = std::fs::read_dir(repository("docs/book")).unwrap().map(|page| page.unwrap().path());
     let mut seen = 0;
-    for page in std::fs::read_dir(repository("docs/book")).unwrap() {
-        let path = page.unwrap().path();
-        let whence = path.display().to_string();
+    for path in
+        book.chain([repository("README.md")]).filter(|path| path.extension().is_some_and(|e| e == "md"))
+    {
         let text = std::fs::read_to_string(&path).unwrap();
-        let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
-        for line in lines.filter(|line| line.starts_with("longwire ")) {
-            assert_parses(line, &whence);
+        for command in commands_in(&text) {
+            assert_parses(command, &path.display().to_string());
             seen += 1;
         }
     }

@@ -5,8 +5,9 @@ mod support;
 use longwire_lab::Lab;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
-use support::{Folder, json, longwire, repository, row, stderr, stdout};
+use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
 /// Whether namespaces can be made; prints why a test is skipped if not.
 fn can_run(test: &str) -> bool {
@@ -250,6 +251,62 @@ fn two_runs_of_one_name_are_told_apart() {
     assert!(least.is_some(), "the first is unharmed: {text}");
     run.signal("INT");
     assert_eq!(run.end().0, Some(0));
+}
+
+#[test]
+fn sources_and_captures_on_ports_of_their_own_run_in_real_time() {
+    let folder = Folder::new("source");
+    let frames: Vec<_> = (0..5u8)
+        .map(|n| Frame { time: 1000 + u64::from(n) * 10_000_000, wire_len: 100, bytes: frame(1, 2, 100, n) })
+        .collect();
+    let capture = folder.write("in.pcap", pcap(&frames));
+    let scenario = format!(
+        "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
+         driver = \"source\"\naddresses = \"10.0.1.2\"\n[[port]]\nname = \"c\"\ndriver = \"pcap\"\n\
+         input = \"{capture}\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"30 ms\"\n\
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"1 ms\"\npackets = 200\n"
+    );
+    let out = format!("c={}", folder.text("out.pcap"));
+    let scenario = folder.write("s.toml", scenario);
+    let name = format!("t{}-source", std::process::id());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    // Needs no privileges, and so nothing in /run.
+    command.env("LONGWIRE_RUN_DIR", folder.path("run"));
+    command.args(["run", &scenario, "--name", &name, "--for", "1s", "--output", &out, "--quiet", "--json"]);
+    let report = json(&command.output().unwrap(), 0);
+    let source = row(&report, "source s");
+    assert_eq!((&source["expected"], &source["measured"]), (&200.into(), &200.into()));
+    let least = source["delay_ns_min"].as_u64().unwrap();
+    assert!((30_000_000..40_000_000).contains(&least), "{least}");
+    assert_eq!(row(&report, "port c")["in_frames"], 5);
+}
+
+#[test]
+fn without_root_hosts_are_made_in_a_user_namespace() {
+    const NOBODY: u32 = 65_534;
+    if !can_run("without_root_hosts_are_made_in_a_user_namespace") {
+        return;
+    }
+    let folder = Folder::new("rootless");
+    let scenario = folder.write("s.toml", TWO_HOSTS);
+    // Where the other user may read it.
+    let binary = folder.path("longwire");
+    std::fs::copy(env!("CARGO_BIN_EXE_longwire"), &binary).unwrap();
+    let directory = folder.path("run");
+    std::fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.args(args).env("LONGWIRE_RUN_DIR", &directory).current_dir("/").uid(NOBODY).gid(NOBODY);
+        command.output().unwrap()
+    };
+    let output = run(&["run", &scenario, "--for", "500ms", "--json"]);
+    if stderr(&output).contains("test hosts can't be made here") {
+        println!("without_root_hosts_are_made_in_a_user_namespace: skipped: {}", stderr(&output));
+        return;
+    }
+    let report = json(&output, 0);
+    assert_eq!((&report["mode"], report["rows"].as_array().unwrap().len()), (&"real".into(), 5));
 }
 
 #[test]

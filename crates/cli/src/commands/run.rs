@@ -99,9 +99,11 @@ impl Args {
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
         check_files(&plan, &files)?;
+        let progress = Progress::start(format!("starting {}", plan.file), None);
         let hosts = TestHosts::make(&name, &plan)?;
         let options = RealOptions { name, files: Some(files), record: self.record.clone() };
         let run = RealRun::start(plan, hosts, options)?;
+        drop(progress);
         if !self.quiet {
             announce(&run);
         }
