@@ -1,0 +1,101 @@
+//! `longwire demo`: what a newcomer sees first.
+
+mod support;
+
+use longwire_lab::abilities;
+use serde_json::Value;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{json, longwire, repository, row, stderr, stdout};
+
+/// Names of everything a run could leave: namespaces, interfaces, firewall tables, states, sockets.
+fn machine_state() -> Vec<String> {
+    let list = |path: &str| {
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path().display().to_string()).collect::<Vec<_>>()
+    };
+    let mut all = ["/run/netns", "/run/longwire", "/sys/class/net"].map(list).concat();
+    if let Ok(tables) = Command::new("nft").args(["list", "tables"]).output() {
+        all.extend(String::from_utf8_lossy(&tables.stdout).lines().map(str::to_owned));
+    }
+    all.sort();
+    all
+}
+
+/// What appeared and has `mark` in its name: other programs' things come and go.
+fn left_behind(before: &[String], mark: &str) -> Vec<String> {
+    machine_state().into_iter().filter(|line| !before.contains(line) && line.contains(mark)).collect()
+}
+
+fn number(row: &Value, field: &str) -> f64 {
+    row[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {row:#}"))
+}
+
+#[test]
+fn a_newcomer_sees_the_link_at_work_and_nothing_remains() {
+    let before = machine_state();
+    let begin = Instant::now();
+    let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(["demo", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mark = format!("demo-{}", child.id());
+    let output = child.wait_with_output().unwrap();
+    let took = begin.elapsed();
+    assert_eq!(left_behind(&before, &mark), [""; 0]);
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
+        panic!("{e}: {}{}", stdout(&output), stderr(&output));
+    });
+    assert!(report["fidelity"]["faithful"].is_boolean(), "{report:#}");
+    let can = abilities();
+    let real = can.namespaces.available || can.user_namespaces.available;
+    assert_eq!(report["mode"], if real { "real" } else { "virtual" });
+    // Bounds that a busy machine keeps, too; the command's own are narrower.
+    let round_trip = number(row(&report, "round trip"), "measured");
+    assert!((40e6..60e6).contains(&round_trip), "{report:#}");
+    let one_way = number(row(&report, "one-way delay"), "measured");
+    assert!((20e6..30e6).contains(&one_way), "{report:#}");
+    let bandwidth = number(row(&report, "bandwidth"), "measured");
+    assert!((9.5e6..10.5e6).contains(&bandwidth), "{report:#}");
+    for name in ["loss", "round trip loss"].iter().take(if real { 2 } else { 1 }) {
+        assert_eq!(row(&report, name)["pass"], true, "{report:#}");
+    }
+    let tcp = row(&report, "tcp goodput");
+    assert!(tcp["congestion_control"].is_string(), "{tcp:#}");
+    if real {
+        assert!((0.3e6..9.6e6).contains(&number(tcp, "measured")), "{tcp:#}");
+    }
+}
+
+#[test]
+fn in_virtual_time_every_row_is_exact() {
+    let report = json(&longwire(&["demo", "--virtual", "--json"]), 0);
+    assert_eq!((&report["mode"], &report["pass"]), (&"virtual".into(), &true.into()));
+    assert_eq!(report["fidelity"]["faithful"], true);
+    for name in ["round trip", "one-way delay", "bandwidth"] {
+        let error = number(row(&report, name), "error_percent");
+        assert!(error.abs() < 0.001, "{name}: {error} %");
+    }
+    // A frame of 146 bytes at 10 Mbit/s, and 20 ms.
+    assert_eq!(number(row(&report, "one-way delay"), "expected"), 20_116_800.0);
+    assert_eq!(row(&report, "loss")["pass"], true);
+    assert!(row(&report, "tcp goodput")["measured"].is_null());
+}
+
+#[test]
+fn says_what_it_does_and_how_to_go_on() {
+    let output = longwire(&["demo", "--virtual"]);
+    let (text, progress) = (stdout(&output), stderr(&output));
+    for part in ["configured", "measured", "error", "round trip", "faithful", "[[link]]", "longwire run"] {
+        assert!(text.contains(part), "no \"{part}\" in {text}");
+    }
+    assert!(
+        progress.contains("virtual time") && progress.contains("10 Mbit/s, 20 ms, 2 % loss"),
+        "{progress}"
+    );
+    let scenario = stdout(&longwire(&["demo", "--scenario"]));
+    assert_eq!(scenario, std::fs::read_to_string(repository("scenarios/demo.toml")).unwrap());
+}
