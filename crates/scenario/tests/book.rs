@@ -1,4 +1,4 @@
-//! The reference page is true: its examples are read, and it has every key.
+//! The book is true: the scenarios in it and in the README are read, and the reference page has every key.
 
 use longwire_scenario::{parse, schema};
 use serde_json::Value;
@@ -23,19 +23,30 @@ fn whole(example: &str) -> String {
     if peopled { example.into() } else { format!("{example}{HOSTS}") }
 }
 
+/// The README and every page of the book: name and text.
+fn pages() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let book = std::fs::read_dir(root.join("docs/book")).unwrap().map(|entry| entry.unwrap().path());
+    let files = book.filter(|file| file.extension().is_some_and(|ending| ending == "md"));
+    let files = files.chain([root.join("README.md")]);
+    files.map(|file| (file.display().to_string(), std::fs::read_to_string(&file).unwrap())).collect()
+}
+
 #[test]
 fn examples_are_scenarios() {
-    let page = page();
-    let examples: Vec<_> = blocks(&page).into_iter().filter(|(language, _)| *language == "toml").collect();
-    assert!(examples.len() > 10);
-    for (_, example) in examples {
-        let plan =
-            parse("example.toml", &whole(example)).unwrap_or_else(|error| panic!("{error}\nin:\n{example}"));
-        // An example of one section need not have links, nor traffic for all of them.
-        let usual = ["there is no link", "no packets take it"];
-        let odd = plan.notes.iter().find(|note| !usual.iter().any(|usual| note.what.contains(usual)));
-        assert!(odd.is_none(), "{}\nin:\n{example}", odd.unwrap());
+    let mut seen = 0;
+    for (name, page) in pages() {
+        for (_, example) in blocks(&page).into_iter().filter(|(language, _)| *language == "toml") {
+            let plan = parse("example.toml", &whole(example))
+                .unwrap_or_else(|error| panic!("{name}: {error}\nin:\n{example}"));
+            // An example of one section need not have links, nor traffic for all of them.
+            let usual = ["there is no link", "no packets take it"];
+            let odd = plan.notes.iter().find(|note| !usual.iter().any(|usual| note.what.contains(usual)));
+            assert!(odd.is_none(), "{name}: {}\nin:\n{example}", odd.unwrap());
+            seen += 1;
+        }
     }
+    assert!(seen > 15, "{seen}");
 }
 
 #[test]
