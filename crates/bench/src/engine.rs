@@ -123,17 +123,20 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 
 fn memory_rows(outcome: &Outcome) -> [Row; 2] {
     let memory = &outcome.memory;
-    let row = |name: &str, bytes: f64| Row::new(name, "bytes").expected(LINK_BYTES).measured(bytes).at_most();
     [
-        row("engine: memory of one of them, resident while all are used", outcome.resident_per_link)
+        Row::new("engine: memory of one of them, resident while all are used", "bytes")
+            .expected(LINK_BYTES)
+            .measured(outcome.resident_per_link)
+            .at_most()
             .note("growth of the process without packet memory; not counted: drop counters, made at a link's first drop")
             .note("and histograms, made for links that ask"),
-        row("engine: memory of one of them, reserved", memory.total())
+        Row::new("engine: memory of one of them, reserved in addresses", "bytes")
+            .measured(memory.total())
             .extra("record_bytes", memory.record)
             .extra("classifier_bytes", memory.classifier)
             .extra("wheel_bytes", memory.wheel)
             .note(format!(
-                "record {:.1}, classifier {:.1}, timing wheel {:.1}, which has room for all links being due at once",
+                "record {:.1}, classifier {:.1}, timing wheel {:.1}: it has room, untouched, for all links being due at once",
                 memory.record, memory.classifier, memory.wheel
             )),
     ]
