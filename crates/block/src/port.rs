@@ -81,8 +81,9 @@ pub trait Port: Send {
     /// Where `Meta::arrival` comes from.
     fn stamp(&self) -> Stamp;
 
-    /// Takes frames that arrived up to and including `now` into `pool` and appends them to `batch`, in order, as
-    /// long as there is room in it. Frames that can't be kept are counted.
+    /// Takes frames into `pool` and appends them to `batch`, in order, as long as there is room in it. Frames that
+    /// can't be kept are counted. Captures and sources give what arrived up to and including `now`; real ports may
+    /// also give what comes while they are asked, stamped a little later.
     ///
     /// # Errors
     /// The port is gone or down; it may be asked again later, and may then have come back.

@@ -79,7 +79,11 @@ impl Link {
             return;
         }
         match longwire_wire::segment(pool, train, first, count) {
-            Some(handle) => self.enqueue(pool, handle, now, bytes, out),
+            Some(handle) => {
+                // Pieces of a train have an order among themselves, too.
+                pool.meta_mut(handle).seq += u64::from(first);
+                self.enqueue(pool, handle, now, bytes, out);
+            }
             None => {
                 self.counters.drop(DropReason::PoolFull, u64::from(count));
                 self.unadmit(u32::from(count), bytes);
