@@ -164,7 +164,8 @@ impl<'a> Bench<'a> {
         frame[46] = 0x50;
         let handle = self.pool.insert(&frame).unwrap();
         let meta = self.pool.meta_mut(handle);
-        (meta.arrival, meta.seq) = (arrival.at, seq);
+        // As ports do it: the numbers between are for the pieces of a train.
+        (meta.arrival, meta.seq) = (arrival.at, seq << 16);
         if let Some(mss) = arrival.mss {
             meta.gso = Gso::TcpV4 as u8;
             meta.gso_size = mss as u16;
@@ -200,7 +201,7 @@ impl<'a> Bench<'a> {
             let meta = *self.pool.meta(handle);
             assert!(meta.leave >= meta.arrival + self.least_delay, "left before its time: {meta:?}");
             assert!(meta.leave <= now, "let go at {now}, before it leaves: {meta:?}");
-            self.left.push((meta.leave, meta.seq, meta.segments, meta.len));
+            self.left.push((meta.leave, meta.seq >> 16, meta.segments, meta.len));
             self.pool.free(handle);
         }
     }
