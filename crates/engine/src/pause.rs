@@ -30,6 +30,16 @@ pub(crate) struct Pause {
     pub culprit: Culprit,
 }
 
+impl Pause {
+    /// The pause, if it is one, between the time at which a thread was `meant` to wake up and the time at which it did,
+    /// having `waited` for a processor.
+    pub(crate) fn of_waking(meant: Nanos, woken: Nanos, waited: Nanos) -> Option<Self> {
+        let length = woken.since(meant).max(waited);
+        let culprit = if waited.0 * 2 >= length.0 { Culprit::Programs } else { Culprit::Machine };
+        (length > GAP).then_some(Self { length, end: woken, culprit })
+    }
+}
+
 /// Watches the thread it was made on.
 pub(crate) struct Watch {
     schedstat: Option<File>,
@@ -95,6 +105,18 @@ mod tests {
             pause,
             Some(Pause { length: Nanos(1_400_000), end: Nanos(1_400_000), culprit: Culprit::Machine })
         );
+    }
+
+    #[test]
+    fn waking_up_late_is_a_pause() {
+        let pause = |meant, woken, waited| Pause::of_waking(Nanos(meant), Nanos(woken), Nanos(waited));
+        assert_eq!(pause(100_000, 150_000, 0), None);
+        let machine = Pause { length: Nanos(400_000), end: Nanos(500_000), culprit: Culprit::Machine };
+        assert_eq!(pause(100_000, 500_000, 10_000), Some(machine));
+        let programs = Pause { culprit: Culprit::Programs, ..machine };
+        assert_eq!(pause(100_000, 500_000, 390_000), Some(programs));
+        // Woken by a frame: when it came is not known, but how long the thread waited then is.
+        assert_eq!(pause(500_000, 500_000, 400_000), Some(programs));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The loop on the machine's clock.
 
 use crate::clock::{monotonic, wait_readable};
-use crate::pause::Watch;
+use crate::pause::{Pause, Watch};
 use crate::remote::Command;
 use crate::ring::Receiver;
 use crate::setup::Wait;
@@ -10,8 +10,9 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs.
-const WAKE_EARLY: Nanos = Nanos::from_micros(100);
+/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs on a quiet machine,
+/// and more on a shared one.
+const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 /// How long nothing must have happened before a worker sleeps.
 const SPIN_ON: Nanos = Nanos::from_micros(100);
 /// The longest sleep: commands and stops ring the bell, but one that came just before the sleep did not.
@@ -43,16 +44,29 @@ impl Worker {
             }
             (before, seen) = (now, after);
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
-                if let Some(woken) = sleeper.sleep(self, after) {
+                if let Some(sleep) = sleeper.sleep(self, after) {
+                    let waited = watch.waited_since();
                     // A frame wakes the worker when it comes; what it waits then is the worker's wait for a processor.
-                    gap = watch.waited_since().unwrap_or(woken.since(after));
-                    (before, seen) = (woken, woken);
+                    gap = waited.unwrap_or(sleep.woken.since(after));
+                    if let Some(pause) =
+                        Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
+                    {
+                        self.lateness.record_pause(pause);
+                    }
+                    (before, seen) = (sleep.woken, sleep.woken);
                 }
             } else if handled == 0 {
                 std::hint::spin_loop();
             }
         }
     }
+}
+
+/// A sleep that is over.
+struct Slept {
+    /// When it was to end at the latest; when it ended, if something else ended it.
+    meant: Nanos,
+    woken: Nanos,
 }
 
 /// What a worker needs to sleep.
@@ -78,9 +92,8 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a port has something or shortly before the next deadline. Answers when the worker was ready to
-    /// run again, or none if there was no time to sleep.
-    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Nanos> {
+    /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
+    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let due = worker.wheel.bound().min(worker.next_arrival());
         let time = due.since(now).since(early).min(self.longest);
@@ -94,10 +107,9 @@ impl Sleeper {
         }
         let bell = &worker.bells[worker.index as usize];
         bell.doze();
-        if worker.receivers.iter().all(Receiver::is_empty) {
-            wait_readable(&mut self.fds, time);
-        }
+        let called = !worker.receivers.iter().all(Receiver::is_empty) || wait_readable(&mut self.fds, time);
         bell.rise();
-        Some(monotonic())
+        let woken = monotonic();
+        Some(Slept { meant: if called { woken } else { now + time }, woken })
     }
 }
