@@ -5,10 +5,12 @@ use crate::{Outcome, outcome};
 use anyhow::{bail, ensure};
 use longwire_control::Client;
 use longwire_lab::{Lab, sweep};
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// How long a lab has to come down.
 const PATIENCE: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Take labs down: end what runs in their hosts and remove all that was made
 #[derive(Debug, clap::Args)]
@@ -70,8 +72,19 @@ fn take_down(lab: &Found) -> anyhow::Result<()> {
     if !lab.private {
         sweep()?;
     }
-    longwire_control::list(&sockets)?;
+    if let Some(pid) = lab.info.owner {
+        wait_until_silent(&sockets, pid)?;
+    }
     // It may have no log.
     let _ = std::fs::remove_file(log_of(name));
     outcome::print(&format!("lab {name} is down"))
+}
+
+/// Looks at the sockets until the process has none: of a process that was killed, threads may take a moment to go.
+fn wait_until_silent(sockets: &Path, pid: u32) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while longwire_control::list(sockets)?.iter().any(|found| found.pid == pid) && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }

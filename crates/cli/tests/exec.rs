@@ -1,0 +1,212 @@
+//! `longwire exec`, on a machine of the test's own: host a of a lab, whose outside is host b.
+
+mod support;
+
+use longwire_lab::abilities;
+use std::os::unix::fs::chown;
+use std::process::{Command, Output};
+use support::{Folder, longwire, row, stderr, stdout};
+
+const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
+const NOBODY: u32 = 65_534;
+
+/// Two hosts that nothing is between.
+const SCENARIO: &str = "\
+[[host]]
+name = \"a\"
+address = \"10.77.0.1/24\"
+
+[[host]]
+name = \"b\"
+address = \"10.77.0.2/24\"
+";
+
+/// A lab that is up until dropped; its host a stands for the machine that `exec` changes and puts back.
+struct Machine {
+    name: String,
+    _folder: Folder,
+}
+
+impl Machine {
+    /// Skips the test, and says so, where there can be none.
+    fn new(test: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces, &can.nft] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let folder = Folder::new("exec");
+        let scenario = folder.write("machine.toml", SCENARIO);
+        let name = format!("t{}-{test}", std::process::id());
+        let up = longwire(&["lab", "up", &scenario, "--name", &name]);
+        assert!(up.status.success(), "{}", stderr(&up));
+        Some(Self { name, _folder: folder })
+    }
+
+    /// Runs a shell script on it.
+    fn sh(&self, script: &str) -> Output {
+        longwire(&["lab", "exec", &self.name, "a", "--", "sh", "-c", script])
+    }
+
+    /// Runs `longwire exec` on it.
+    fn exec(&self, args: &[&str]) -> Output {
+        longwire(&[&["lab", "exec", &self.name, "a", "--", LONGWIRE, "exec"], args].concat())
+    }
+
+    /// Everything that `exec` may change.
+    fn settings(&self) -> String {
+        let script = "ip -brief link; ip route; cat /proc/sys/net/ipv4/ip_forward; nft list ruleset
+            for f in /proc/sys/net/ipv4/conf/*/forwarding; do echo $f $(cat $f); done";
+        stdout(&self.sh(script))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let down = longwire(&["lab", "down", &self.name]);
+        if !std::thread::panicking() {
+            assert!(down.status.success(), "{}", stderr(&down));
+        }
+    }
+}
+
+/// The shortest round trip, in ms, of a ping's summary.
+fn least_rtt(text: &str) -> f64 {
+    let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("no round trip in {text}"));
+    times.split('/').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_command_reaches_outside_through_the_link() {
+    let Some(machine) = Machine::new("outside") else { return };
+    let before = machine.settings();
+    let report = Folder::new("report");
+    let file = report.text("exec.json");
+    // Host b knows no way back to the command's address: it is reached by address translation only.
+    let ping = "ping -q -c 3 -i 0.2 10.77.0.2; cat /proc/sys/net/ipv4/ip_forward; exit 7";
+    let output =
+        machine.exec(&["--delay", "15ms", "--down", "delay=25ms", "--json", &file, "--", "sh", "-c", ping]);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let rtt = least_rtt(&stdout(&output));
+    assert!((40.0..60.0).contains(&rtt), "{rtt}");
+    let verdict = stderr(&output);
+    assert_eq!(verdict.lines().count(), 1, "{verdict}");
+    assert!(verdict.contains("faithful"), "{verdict}");
+    assert_eq!(machine.settings(), before);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!((&report["command"], &report["exit_code"]), (&"exec".into(), &7.into()));
+    assert!(report["fidelity"]["faithful"].is_boolean());
+    assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() >= 3);
+}
+
+#[test]
+fn it_can_be_nested() {
+    let Some(machine) = Machine::new("nested") else { return };
+    let before = machine.settings();
+    let inner = [
+        "--",
+        LONGWIRE,
+        "exec",
+        "-q",
+        "--delay",
+        "10ms",
+        "--",
+        "ping",
+        "-q",
+        "-c",
+        "3",
+        "-i",
+        "0.2",
+        "10.77.0.2",
+    ];
+    let output = machine.exec(&[&["-q", "--delay", "20ms"], &inner[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let rtt = least_rtt(&stdout(&output));
+    assert!((60.0..90.0).contains(&rtt), "{rtt}");
+    assert_eq!(stderr(&output), "");
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn exit_codes_signals_and_streams_are_the_commands_own() {
+    let Some(machine) = Machine::new("codes") else { return };
+    let before = machine.settings();
+    for (command, code) in [
+        (&["sh", "-c", "exit 0"][..], 0),
+        (&["sh", "-c", "kill -KILL $$"], 137),
+        (&["longwire-no-such-program"], 127),
+        (&["/"], 126),
+    ] {
+        let output = machine.exec(&[&["-q", "--"], command].concat());
+        assert_eq!(output.status.code(), Some(code), "{command:?}: {}", stderr(&output));
+    }
+    // SIGINT sent to longwire alone goes to the command; then everything is put back as ever. Shells let their
+    // background jobs ignore it, and what is ignored stays so.
+    let script = format!(
+        "mkfifo $0; env --default-signal=INT \
+         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; done' $0 &
+         read line < $0; kill -INT $!; wait $!; echo code $?"
+    );
+    let folder = Folder::new("signal");
+    let fifo = folder.text("ready");
+    let output =
+        longwire(&["lab", "exec", &machine.name, "a", "--", "timeout", "40", "sh", "-c", &script, &fifo]);
+    assert_eq!(stdout(&output), "got it\ncode 3\n", "{}", stderr(&output));
+    // Standard input passes through.
+    let echoed = machine.sh(&format!("echo hello | {LONGWIRE} exec -q -- cat"));
+    assert_eq!(stdout(&echoed), "hello\n");
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn without_privileges_services_at_the_far_end_are_reached() {
+    let test = "without_privileges_services_at_the_far_end_are_reached";
+    let can = abilities();
+    if !can.user_namespaces.available {
+        return println!("skipped {test}: {}", can.user_namespaces.reason);
+    }
+    let folder = Folder::new("rootless");
+    let program = folder.text("longwire");
+    std::fs::copy(LONGWIRE, &program).unwrap();
+    std::fs::create_dir(folder.path("run")).unwrap();
+    let mut command = if can.root.available {
+        chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", &program]);
+        command
+    } else {
+        Command::new(&program)
+    };
+    let serve = format!("exec {program} traffic receive");
+    let script =
+        format!("ping -q -c 2 far && exec {program} traffic send tcp $LONGWIRE_FAR --bytes 100kB --json");
+    command.env("LONGWIRE_RUN_DIR", folder.path("run"));
+    command
+        .args(["exec", "--delay", "10ms", "--rate", "20mbit", "--serve", &serve, "--", "sh", "-c", &script]);
+    let output = match command.current_dir("/").output() {
+        Err(error) => return println!("skipped {test}: setpriv can't be run: {error}"),
+        Ok(output) => output,
+    };
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{text}{said}");
+    assert!((20.0..60.0).contains(&least_rtt(&text)), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    assert_eq!(row(&report, "goodput")["bytes"], 100_000);
+    assert!(said.contains("faithful"), "{said}");
+}
+
+#[test]
+fn wrong_options_are_told_before_anything_is_made() {
+    let error = |args: &[&str]| {
+        let output = longwire(&[&["exec"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        stderr(&output)
+    };
+    assert!(error(&["--rate", "10 Mbitt", "--", "true"]).contains("Mbit/s"));
+    assert!(error(&["--up", "rate=10Mbitt", "--", "true"]).contains("up"));
+    assert!(error(&["--down", "dealy=1ms", "--", "true"]).contains("delay"));
+    assert!(error(&["--queue", "many", "--", "true"]).contains("queue"));
+    assert!(error(&["--mtu", "10", "--", "true"]).contains("576"));
+}
