@@ -6,6 +6,8 @@ use longwire_scenario::Plan;
 
 /// How sure it is that a link that loses what it should passes.
 const COVERAGE: f64 = 0.9999;
+/// How far TCP may be from the law of averages in a few seconds with a few dozen losses.
+const LAW_FACTOR: f64 = 2.5;
 /// Payload of a TCP segment with time stamps on a path of 1500-byte packets, and its Ethernet frame.
 const SEGMENT: (f64, f64) = (1448.0, 1518.0);
 
@@ -102,13 +104,13 @@ impl Configured {
             .extra("congestion_control", congestion)
             .extra("layer", "tcp payload")
             .extra("most", most);
-        let law = format!("what the law of Mathis lets expect of {:.0} % loss, to a factor of two", self.loss * 100.0);
+        let law = format!("what the law of Mathis lets expect of {:.0} % loss, to a factor of {LAW_FACTOR}", self.loss * 100.0);
         let link = format!("without loss it would be {:.2} Mbit/s", most / 1e6);
         let Some(measured) = measured else {
             return row.note(format!("congestion control {congestion}: {law}; {link}"));
         };
         row.measured(measured.round())
-            .judged((expected / 2.0..=most.min(expected * 2.0)).contains(&measured))
+            .judged((expected / LAW_FACTOR..=most.min(expected * LAW_FACTOR)).contains(&measured))
             .note(format!("TCP ({congestion}), a to b: {law}"))
             .note(link)
     }
@@ -220,7 +222,7 @@ mod tests {
         // 1448 bytes · 8 / 40 ms · √75.
         let row = LINK.goodput(Some(2.4e6), "cubic");
         assert_eq!(row.expected, Some(2_508_010.0.into()));
-        assert_eq!((row.pass, LINK.goodput(Some(6e6), "cubic").pass), (Some(true), Some(false)));
+        assert_eq!((row.pass, LINK.goodput(Some(7e6), "cubic").pass), (Some(true), Some(false)));
         assert_eq!(LINK.goodput(None, "cubic").pass, None);
         let clean = Configured { loss: 1e-6, ..LINK };
         assert_eq!(clean.goodput(Some(9.4e6), "cubic").expected, Some(9_538_867.0.into()));

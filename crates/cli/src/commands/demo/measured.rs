@@ -24,7 +24,7 @@ const TIME: Duration = Duration::from_millis(2500);
 const OVERLOAD_PAYLOAD: usize = 1400;
 const OVERLOAD: u64 = 15_000_000;
 const OVERLOAD_TIME: Duration = Duration::from_secs(2);
-const TCP_TIME: Duration = Duration::from_millis(2500);
+const TCP_TIME: Duration = Duration::from_millis(3500);
 /// How long to wait for stragglers: many times what the link delays.
 const STRAGGLERS: Duration = Duration::from_millis(200);
 /// Ethernet, IPv4 and ICMP headers and check sequence of a ping.
