@@ -77,7 +77,10 @@ impl State {
     /// The same under another root, such as that of a process with a `/run` of its own.
     pub fn read_all_in(root: &Path) -> Result<Vec<Self>, LabError> {
         let entries = match fs::read_dir(root) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            // What another user keeps to itself is not ours to show or to sweep.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+                return Ok(Vec::new());
+            }
             other => other.map_err(LabError::system(format!("reading {}", root.display())))?,
         };
         let mut names: Vec<String> = entries
