@@ -46,12 +46,14 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  longwire demo
+  longwire exec --rate 4mbit --delay 60ms --loss 1% -- curl -O https://example.org/
   longwire check scenarios/two-hosts.toml
   longwire run scenarios/two-hosts.toml --virtual
   longwire run scenarios/two-hosts.toml --for 30s
   longwire ctl set up.forward rate=5mbit delay=40ms
 
-Exit status: 0 when all went well, 1 when a result failed or was not faithful, 2 when something could not be done: a
+Exit status: 0 when all went well, 1 when a result failed, 2 when something could not be done: a
 wrong option, a mistake in a scenario, a missing privilege.";
 
 /// Runs the command that the process's arguments name.
