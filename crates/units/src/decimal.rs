@@ -70,7 +70,8 @@ impl Reader {
         })?;
         let range = || UnitError::Range { text: text.into(), range: self.range };
         let numerator = mantissa.checked_mul(unit.numerator).ok_or_else(range)?;
-        let denominator = 10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
+        let denominator =
+            10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
         u64::try_from((numerator + denominator / 2) / denominator).map_err(|_| range())
     }
 
@@ -133,7 +134,9 @@ fn exponent(mantissa: u128, scale: u32, rest: &str) -> Option<(u128, u32, &str)>
 
 /// Writes `value` in the largest of `units` (name, size; ascending) that leaves at most three decimals.
 pub(crate) fn print(value: u64, units: &[(&str, u64)]) -> String {
-    let fits = |&&(_, size): &&(&str, u64)| value >= size && (u128::from(value) * 1000).is_multiple_of(u128::from(size));
+    let fits = |&&(_, size): &&(&str, u64)| {
+        value >= size && (u128::from(value) * 1000).is_multiple_of(u128::from(size))
+    };
     let (name, size) = units.iter().rev().find(fits).copied().unwrap_or(units[0]);
     let thousandths = u128::from(value) * 1000 / u128::from(size);
     let (whole, part) = (thousandths / 1000, thousandths % 1000);
