@@ -47,6 +47,16 @@ fn every_example_runs() {
 }
 
 #[test]
+fn a_capture_comes_instead_of_a_ports_traffic_source() {
+    let folder = Folder::new("instead");
+    let input = format!("a={}", folder.write("in.pcap", pcap(&frames(&[0, 1, 2, 3]))));
+    let scenario = repository("scenarios/two-hosts.toml");
+    let ran = longwire(&["run", scenario.to_str().unwrap(), "--virtual", "--input", &input, "--json"]);
+    assert_eq!(row(&json(&ran, 0), "link up.forward")["in_packets"], 4);
+    assert!(stderr(&ran).contains("is silent: port a has an input"), "{}", stderr(&ran));
+}
+
+#[test]
 fn a_capture_crosses_a_link_to_the_nanosecond() {
     let folder = Folder::new("exact");
     let scenario = folder.write("s.toml", TWO_PORTS);

@@ -78,9 +78,24 @@ impl Args {
     /// # Errors
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let plan = longwire_scenario::load(&self.scenario)?;
+        let mut plan = longwire_scenario::load(&self.scenario)?;
         outcome::print_notes(&plan);
+        self.silence_sources(&mut plan);
         if self.r#virtual { self.run_virtual(&plan) } else { self.run_real(plan) }
+    }
+
+    /// Frames that are given for a port on the command line come instead of its traffic sources.
+    fn silence_sources(&self, plan: &mut Plan) {
+        let given = |name: &str| self.inputs.iter().any(|input| input.port == name);
+        let mut silent = Vec::new();
+        plan.sources.retain(|source| {
+            let port = &plan.ports[usize::from(source.in_port)].name;
+            if given(port) {
+                silent.push(format!("note: source \"{}\" is silent: port {port} has an input", source.name));
+            }
+            !given(port)
+        });
+        silent.iter().for_each(|note| outcome::note(note));
     }
 
     fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
