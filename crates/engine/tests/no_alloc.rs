@@ -1,58 +1,18 @@
 //! Nothing is allocated on the packet path once a run is under way.
-#![allow(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod support;
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, Gso, Pool};
+use longwire_packet::{Batch, CountingAllocator, Gso, Pool, allocations};
 use longwire_units::Nanos;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// Counts what each thread allocates.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn count() {
-    // A thread that is ending has no counter left, and nobody to ask for it.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises; all memory comes from the system's allocator.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises; all memory comes from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// What a worker's thread has allocated when it was half way, and at the end; the time it must reach for each.
 #[derive(Default)]
@@ -130,7 +90,7 @@ impl Feeder {
     fn mark(&self, now: Nanos) {
         for (at, mark) in self.marks_at.iter().zip([&self.marks.half, &self.marks.end]) {
             if now >= *at && mark.load(Ordering::Relaxed) == UNSET {
-                mark.store(ALLOCATIONS.get(), Ordering::Release);
+                mark.store(allocations(), Ordering::Release);
             }
         }
     }
