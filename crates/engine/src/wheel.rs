@@ -1,7 +1,7 @@
 //! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
 //!
-//! Seven levels of 256 slots, the lowest 1024 ns wide each. When time comes to a lowest slot, its few entries are sorted into a
-//! run from which they are taken in exact order (time, then link). A slot's entries lie in chunks of an array
+//! Seven levels of 256 slots, the lowest 1024 ns wide each. When time comes to a lowest slot, its few entries go into a
+//! small heap from which they are taken in exact order (time, then link). A slot's entries lie in chunks of an array
 //! allocated at the start, so they are contiguous and nothing is allocated later. Insertion is O(1); an entry moves down
 //! a level at most six times.
 
@@ -46,11 +46,9 @@ pub struct Wheel {
     slots: Box<[[u32; SLOTS]; LEVELS]>,
     /// Which slots hold anything, a bit each.
     occupied: [[u64; SLOTS / 64]; LEVELS],
-    /// Entries before `horizon` that came out of a slot together: latest first, the next is taken off the end.
-    run: Vec<Entry>,
-    /// Entries before `horizon` that were inserted later.
+    /// Entries before `horizon`, the earliest on top.
     near: BinaryHeap<Reverse<Entry>>,
-    /// Everything before this time is in `run` or `near`; a multiple of the grain.
+    /// Everything before this time is in `near`; a multiple of the grain.
     horizon: u64,
     len: usize,
 }
@@ -59,11 +57,10 @@ impl crate::WorkerSetup {
     /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due at once.
     pub fn wheel_bytes(&self) -> usize {
         let links = self.links.len();
-        let lists = size_of::<Entry>() + size_of::<Reverse<Entry>>();
         size_of::<Wheel>()
             + size_of::<[[u32; SLOTS]; LEVELS]>()
             + chunks_for(links) * size_of::<Chunk>()
-            + links * lists
+            + links * size_of::<Reverse<Entry>>()
     }
 }
 
@@ -85,7 +82,6 @@ impl Wheel {
             free: 0,
             slots: Box::new([[NONE; SLOTS]; LEVELS]),
             occupied: [[0; SLOTS / 64]; LEVELS],
-            run: Vec::with_capacity(capacity),
             near: BinaryHeap::with_capacity(capacity),
             horizon: now.0 >> GRAIN_BITS << GRAIN_BITS,
             len: 0,
@@ -107,11 +103,7 @@ impl Wheel {
     #[inline]
     pub fn peek(&mut self, limit: Nanos) -> Option<Entry> {
         loop {
-            let next = match (self.run.last(), self.near.peek()) {
-                (Some(run), Some(Reverse(near))) => Some(*run.min(near)),
-                (run, near) => run.copied().or(near.map(|Reverse(near)| *near)),
-            };
-            if let Some(entry) = next {
+            if let Some(&Reverse(entry)) = self.near.peek() {
                 return if entry.time <= limit { Some(entry) } else { None };
             }
             if self.len == 0 || !self.open_next(limit) {
@@ -124,20 +116,15 @@ impl Wheel {
     #[inline]
     pub fn pop(&mut self, limit: Nanos) -> Option<Entry> {
         let entry = self.peek(limit)?;
-        if self.run.last() == Some(&entry) {
-            self.run.pop();
-        } else {
-            self.near.pop();
-        }
+        self.near.pop();
         self.len -= 1;
         Some(entry)
     }
 
     /// A time before which there is no entry; exact once the entry's slot is open. Never if there are none.
     pub fn bound(&self) -> Nanos {
-        let open = self.run.last().copied().into_iter().chain(self.near.peek().map(|Reverse(near)| *near));
-        if let Some(time) = open.map(|entry| entry.time).min() {
-            return time;
+        if let Some(Reverse(entry)) = self.near.peek() {
+            return entry.time;
         }
         match self.next_slot() {
             Some((level, slot)) => Nanos(self.slot_start(level, slot).max(self.horizon)),
@@ -148,10 +135,9 @@ impl Wheel {
     /// Takes out an entry that is in the wheel: its link is to be looked at earlier than thought.
     pub fn remove(&mut self, entry: Entry) {
         if entry.time.0 < self.horizon {
-            let before = self.run.len() + self.near.len();
-            self.run.retain(|held| *held != entry);
+            let before = self.near.len();
             self.near.retain(|held| held.0 != entry);
-            self.len -= before - self.run.len() - self.near.len();
+            self.len -= before - self.near.len();
             return;
         }
         let (level, slot) = self.position(entry.time.0);
@@ -200,7 +186,7 @@ impl Wheel {
         (level as usize, (time >> (GRAIN_BITS + SLOT_BITS * level)) as usize % SLOTS)
     }
 
-    /// Opens the next occupied slot if it begins by `limit`: a lowest one becomes the run, a higher one moves down.
+    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one is near, a higher one moves down.
     fn open_next(&mut self, limit: Nanos) -> bool {
         let Some((level, slot)) = self.next_slot() else { return false };
         let start = self.slot_start(level, slot).max(self.horizon);
@@ -215,10 +201,9 @@ impl Wheel {
         let mut at = self.detach(0, slot);
         while at != NONE {
             let chunk = &self.chunks[at as usize];
-            self.run.extend_from_slice(&chunk.entries[..chunk.len as usize]);
+            self.near.extend(chunk.entries[..chunk.len as usize].iter().copied().map(Reverse));
             at = self.release(at);
         }
-        self.run.sort_unstable_by(|a, b| b.cmp(a));
         self.advance(start + (1 << GRAIN_BITS));
         true
     }
