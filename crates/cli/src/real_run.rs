@@ -78,8 +78,10 @@ impl RealRun {
             open.watches,
             stop.clone(),
         ));
-        let server = Server::start(&longwire_control::directory(), Arc::clone(&instance) as _)
-            .context("the control socket")?;
+        let directory = longwire_control::directory();
+        // Looking at the sockets removes those of runs that were killed.
+        longwire_control::list(&directory).context("the control sockets")?;
+        let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
         Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, stop, stopped })
     }
 
