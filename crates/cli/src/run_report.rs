@@ -1,7 +1,7 @@
 //! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
 use crate::replay_port::Watch;
-use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles};
+use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
@@ -52,6 +52,7 @@ impl Ran<'_> {
             .with("seconds", self.seconds())
             .with("fidelity", counted.fidelity.as_ref().map(fidelity_json))
             .with("flow", serde_json::to_value(&counted.flow).unwrap_or_default())
+            .with("workers", counted.workers.iter().map(worker_json).collect::<Vec<_>>())
             .with("pool", json!({ "peak_bytes": counted.pool_peak, "bytes": counted.pool_capacity }))
             .with("links", self.plan.links.len())
             .with("held", self.held())
@@ -101,6 +102,7 @@ impl Ran<'_> {
             .extra("travelling_packets", stats.travelling_packets)
             .extra("late_packets", stats.late_packets)
             .extra("max_late_ns", stats.max_late.0)
+            .extra("lateness_ns", link.lateness.as_ref().map(quantiles))
     }
 
     fn port_row(&self, port: &PortReport) -> Row {
@@ -158,11 +160,26 @@ pub fn busiest(links: &[LinkReport], most: usize) -> Vec<&LinkReport> {
     all
 }
 
+/// Points of a distribution, in ns.
+fn quantiles(q: &Quantiles) -> Value {
+    json!({ "p50": q.p50.0, "p99": q.p99.0, "p999": q.p999.0, "max": q.max.0 })
+}
+
+/// What a worker has to say of itself, times in ns.
+fn worker_json(worker: &WorkerReport) -> Value {
+    json!({
+        "worker": worker.worker,
+        "packets": worker.lateness.packets,
+        "late": worker.lateness.late,
+        "lateness_ns": quantiles(&worker.lateness.all),
+        "pauses": worker.lateness.pauses,
+        "pool_peak_bytes": worker.pool_peak,
+    })
+}
+
 /// The verdict and the numbers behind it, times in ns.
 pub fn fidelity_json(fidelity: &Fidelity) -> Value {
     let late = &fidelity.lateness;
-    let quantiles =
-        |q: &Quantiles| json!({ "p50": q.p50.0, "p99": q.p99.0, "p999": q.p999.0, "max": q.max.0 });
     json!({
         "faithful": fidelity.faithful,
         "causes": fidelity.causes,

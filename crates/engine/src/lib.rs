@@ -22,5 +22,5 @@ pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
 pub use remote::{Changes, Remote, RemoteError};
 pub use setup::{Run, Seat, Setup, Wait, WorkerSetup};
-pub use stats::{FlowStats, LinkReport, PortReport, Report};
+pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 pub use worker::{Home, Map};

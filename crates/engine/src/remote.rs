@@ -124,6 +124,8 @@ impl Report {
         self.links.sort_by_key(|link| link.place);
         self.ports.extend(other.ports);
         self.ports.sort_by_key(|port| port.place);
+        self.workers.extend(other.workers);
+        self.workers.sort_by_key(|worker| worker.worker);
         self.flow.add(&other.flow);
         self.pool_used += other.pool_used;
         self.pool_peak += other.pool_peak;

@@ -5,7 +5,7 @@ use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
 use crate::ring::{Receiver, Sender, ring};
-use crate::stats::{FlowStats, LinkReport, PortReport, Report};
+use crate::stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 use crate::windows::{Meeting, Windows};
 use crate::worker::{Map, Worker};
 use longwire_block::{DropReason, Node, Port, PortError};
@@ -256,6 +256,12 @@ impl Worker {
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
         }
+        report.workers.push(WorkerReport {
+            worker: self.index,
+            lateness: self.lateness.summary(self.tolerance),
+            pool_used: self.pool.used_bytes(),
+            pool_peak: self.pool.peak_bytes(),
+        });
         report.flow.add(&FlowStats::of(&self.flow));
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();

@@ -1,6 +1,6 @@
 //! What a run reports.
 
-use crate::fidelity::{Fidelity, Quantiles};
+use crate::fidelity::{Fidelity, LatenessSummary, Quantiles};
 use crate::worker::Flow;
 use longwire_block::{DropReason, PortStats};
 use longwire_link::LinkStats;
@@ -86,6 +86,19 @@ impl FlowStats {
     }
 }
 
+/// What one worker has to say of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkerReport {
+    /// Which worker.
+    pub worker: u32,
+    /// How late packets left by its ports, and its pauses.
+    pub lateness: LatenessSummary,
+    /// Its packet memory in use, in bytes.
+    pub pool_used: u64,
+    /// The most that was in use, in bytes.
+    pub pool_peak: u64,
+}
+
 /// What a run has done, as far as it was asked.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
@@ -95,6 +108,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
+    /// The workers, in order.
+    pub workers: Vec<WorkerReport>,
     /// All packets.
     pub flow: FlowStats,
     /// Packet memory in use, in bytes.
