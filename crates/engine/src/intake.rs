@@ -17,7 +17,9 @@ impl Worker {
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         let mut sources = 0;
         for slot in &mut self.ports {
-            let (polled, exact) = (slot.port.stamp() == Stamp::Poll, slot.port.stamp() == Stamp::Source);
+            let stamp = slot.port.stamp();
+            let (polled, exact, stamped) =
+                (stamp == Stamp::Poll, stamp == Stamp::Source, stamp == Stamp::Kernel);
             loop {
                 let mut batch = Batch::new();
                 slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
@@ -25,6 +27,9 @@ impl Worker {
                 for &handle in batch.as_slice() {
                     let meta = self.pool.meta_mut(handle);
                     meta.in_port = slot.place;
+                    if stamped {
+                        meta.arrival = meta.arrival.max(self.begin);
+                    }
                     meta.place = PORT_PLACES + u32::from(slot.place);
                     meta.seq = slot.seq;
                     slot.seq += COPIES;

@@ -27,6 +27,7 @@ impl Worker {
         // When the ports were last polled, when the clock was last read, and when something last happened.
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
+        self.begin = before.0;
         let mut watch = Watch::new();
         // How long frames that a port stamps by polling may have waited for this poll.
         let mut gap = Nanos::ZERO;

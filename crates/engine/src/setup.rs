@@ -262,7 +262,10 @@ impl Worker {
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
-        report.flow.add(&FlowStats::of(&self.flow));
+        let mut flow = FlowStats::of(&self.flow);
+        // Frames that a port took off the wire and could not keep have come in and been dropped, too.
+        flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());
+        report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();
         report.pool_capacity += self.pool.capacity_bytes();
@@ -273,15 +276,13 @@ impl Report {
     /// Packets lost by Longwire's own fault.
     pub fn own_losses(&self) -> OwnLosses {
         let stats = self.ports.iter().map(|port| &port.stats);
-        let by_port = stats.clone().map(|stats| stats.in_missed + stats.out_full).sum::<u64>();
+        let by_port = stats.map(|stats| stats.in_missed + stats.out_full).sum::<u64>();
         let in_links = |reason: DropReason| -> u64 {
             let drops = self.links.iter().flat_map(|link| &link.stats.drops);
             drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
         };
         OwnLosses {
-            pool: self.flow.dropped(DropReason::PoolFull)
-                + in_links(DropReason::PoolFull)
-                + stats.map(|stats| stats.in_pool_full).sum::<u64>(),
+            pool: self.flow.dropped(DropReason::PoolFull) + in_links(DropReason::PoolFull),
             port: by_port,
             ring: self.flow.dropped(DropReason::RingFull),
         }

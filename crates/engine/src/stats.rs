@@ -80,6 +80,14 @@ impl FlowStats {
         }
     }
 
+    /// Counts frames that came in and found the pool full.
+    pub(crate) fn refused(&mut self, packets: u64) {
+        if packets > 0 {
+            let drops = vec![(DropReason::PoolFull.name(), packets)];
+            self.add(&Self { taken: packets, drops, ..Self::default() });
+        }
+    }
+
     /// Packets dropped outside links for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops.iter().filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()

@@ -92,6 +92,8 @@ pub struct Worker {
     /// Packets with a path, in order, about to enter their first link here.
     pub(crate) ready: Vec<Handle>,
     pub(crate) seq: u64,
+    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
+    pub(crate) begin: u64,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
 }
@@ -143,6 +145,7 @@ impl Worker {
             // A flooded packet becomes one for each port of its node.
             ready: Vec::with_capacity(room * ports.max(1) + handed_over),
             seq: 0,
+            begin: 0,
             done: (0, 0),
         }
     }

@@ -74,7 +74,9 @@ impl Namespace {
     /// When the name is taken or the kernel refuses.
     pub fn create(name: &str) -> Result<Self, LabError> {
         let path = path_of(name);
-        fs::create_dir_all(NAMES).map_err(LabError::system(format!("making {NAMES}")))?;
+        fs::create_dir_all(NAMES)
+            .and_then(|()| share(Path::new(NAMES)))
+            .map_err(LabError::system(format!("making {NAMES}")))?;
         let made = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&path);
         match made {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -159,6 +161,20 @@ pub fn path_of(name: &str) -> PathBuf {
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a mount over
+/// ours that hides them and keeps them busy.
+fn share(names: &Path) -> io::Result<()> {
+    let make_shared = || mount(None, names, libc::MS_SHARED | libc::MS_REC);
+    match make_shared() {
+        // It is no mount yet.
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            mount(Some(names), names, libc::MS_BIND | libc::MS_REC)?;
+            make_shared()
+        }
+        other => other,
+    }
 }
 
 /// `mount(2)` without a type or options.
