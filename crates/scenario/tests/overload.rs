@@ -1,7 +1,7 @@
 //! A run that can't keep its promise says so, and names the cause.
 #![forbid(unsafe_code)]
 
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
 use longwire_engine::{Fidelity, Observer, Report, clock};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
@@ -175,6 +175,30 @@ fn a_full_pool_is_named() {
     assert!(!verdict(&report).faithful && names(&report, "engine.pool"), "{:?}", verdict(&report));
     let lost: u64 = report.ports.iter().map(|port| port.stats.in_pool_full).sum();
     assert!(lost > 500, "{lost} of 2000 lost");
+    // What the port refused has come in and been dropped: the sums say so.
+    assert_eq!((report.flow.dropped(DropReason::PoolFull), report.flow.taken), (lost, 2001));
+}
+
+/// A driver's ring may hold frames from before the run, stamped then.
+#[test]
+fn frames_older_than_the_run_are_not_late() {
+    let plan = plan("", "");
+    let pair = |place: usize| MemoryPort::pair(&plan.ports[place].name, Stamp::Kernel, 64, 1 << 20);
+    let ((port, mut wire), (other, mut sink)) = (pair(0), pair(1));
+    // Minutes old at least: this clock began when the machine did.
+    let old = Nanos(1);
+    assert!((0..5).all(|_| wire.push_at(old, &frame(&plan))));
+    let ports = vec![Box::new(port) as Box<dyn Port>, Box::new(other)];
+    let run = build(&plan, ports, |_| None).unwrap().setup.start();
+    let begun = Instant::now();
+    let mut came = 0;
+    while came < 5 {
+        came += usize::from(sink.take().is_some());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{came} of 5 frames came");
+    }
+    let report = run.stop();
+    let latest = verdict(&report).lateness.all.max;
+    assert!(latest.as_duration() <= begun.elapsed() + Duration::from_secs(1), "{latest} late");
 }
 
 #[test]
