@@ -8,11 +8,13 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-packet"],
     &["longwire-wire"],
     &["longwire-block"],
+    &["longwire-random", "longwire-trace", "longwire-expression"],
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],
     &["longwire-scenario"],
     &["longwire-control", "longwire-lab"],
     &["longwire-bench"],
+    &["longwire-validate"],
     &["longwire"],
 ];
 /// Crates that no other one knows and that know none.

@@ -1,0 +1,2 @@
+//! Randomness with a shape: distributions as quantile tables, and the processes by which packets come.
+#![forbid(unsafe_code)]

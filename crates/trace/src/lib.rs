@@ -1,0 +1,2 @@
+//! Time series read from files: rates, delays, delivery opportunities.
+#![forbid(unsafe_code)]
