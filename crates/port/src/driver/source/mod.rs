@@ -2,12 +2,10 @@
 //! what became of them.
 
 mod flow;
-mod logarithm;
 mod pace;
 mod tally;
 
 pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
-pub use logarithm::{NEG_LN_SHIFT, neg_ln};
 pub use pace::{Interval, Pacing};
 pub use tally::{Received, Tally};
 

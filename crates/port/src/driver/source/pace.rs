@@ -1,8 +1,9 @@
 //! When a flow's packets are due.
 
 use super::flow::Flow;
-use super::logarithm::{NEG_LN_SHIFT, neg_ln};
+
 use longwire_block::Dice;
+use longwire_random::math::{NEG_LN_SHIFT, neg_ln};
 use longwire_units::{Nanos, Rate};
 
 /// The time from packet to packet: `nanos` for every `per` packets, so that no rate has to be rounded.
