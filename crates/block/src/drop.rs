@@ -27,6 +27,12 @@ macro_rules! reasons {
 reasons! {
     QueueFull "queue-full" "The link's queue had reached its limit.",
     Loss "loss" "The link's loss model took it.",
+    Corrupted "corrupted" "Bits of it were wrong, and a card would have dropped it.",
+    Aqm "aqm" "The link's active queue management dropped it early.",
+    Filtered "filtered" "A filter of the link took it.",
+    Policed "policed" "It exceeded a filter's rate limit.",
+    LinkDown "link-down" "The link was down.",
+    Collisions "collisions" "The shared medium gave it up after too many collisions.",
     Mtu "mtu" "It was longer than the link's MTU.",
     PoolFull "pool-full" "The packet pool had no room: the emulation is not faithful.",
     PortDown "port-down" "The port it was bound for is down or gone.",

@@ -2,6 +2,10 @@
 //! the reference pages are made from this row.
 
 use longwire_units::{Bytes, Nanos, Probability, Rate, UnitError};
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A block's row in the registry.
@@ -33,7 +37,7 @@ pub struct Param {
 }
 
 /// Kinds of parameter values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum ParamKind {
     /// A [`Rate`].
     Rate,
@@ -53,12 +57,68 @@ pub enum ParamKind {
     },
     /// A queue's limit: packets, bytes or time.
     Limit,
+    /// A size in bytes.
+    Size {
+        /// The lowest value.
+        min: Bytes,
+        /// The highest value.
+        max: Bytes,
+    },
+    /// A number with a fraction, kept in millionths.
+    Decimal {
+        /// The lowest value, in millionths.
+        min: u64,
+        /// The highest value, in millionths.
+        max: u64,
+    },
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A text with a grammar of its own, or the name of a file with one: a distribution, a trace, rules.
+    Parsed(Grammar),
 }
 
+/// How a text becomes what a block works with.
+#[derive(Clone, Copy)]
+pub struct Grammar {
+    /// What it is, with its article: `a distribution such as "normal", or a file of one`.
+    pub wanted: &'static str,
+    /// Reads a text; files are looked for in the folder given. The error says what is wrong and the mend.
+    pub read: fn(&str, &Path) -> Result<Arc<dyn Any + Send + Sync>, String>,
+    /// Texts that can be read without any file; tests try them all.
+    pub examples: &'static [&'static str],
+}
+
+impl fmt::Debug for Grammar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grammar").field("wanted", &self.wanted).finish_non_exhaustive()
+    }
+}
+
+/// A text and what was read from it. Two are equal if their texts are.
+#[derive(Clone)]
+pub struct Parsed {
+    /// As it was written.
+    pub text: Arc<str>,
+    /// What the parameter's [`Grammar`] made of it.
+    pub value: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl PartialEq for Parsed {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Parsed {}
+
 /// A value of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Bits per second.
     Rate(Rate),
@@ -74,8 +134,12 @@ pub enum Value {
     Bytes(Bytes),
     /// At most what the current rate sends in this time.
     Waiting(Nanos),
+    /// Millionths of one.
+    Decimal(u64),
     /// A word, as its index in [`ParamKind::Choice`].
     Choice(usize),
+    /// What a text says.
+    Parsed(Parsed),
 }
 
 /// A block's parameters with their values, in the order of its [`Spec`].
@@ -117,6 +181,14 @@ pub enum SpecError {
         /// Why not.
         source: UnitError,
     },
+    /// The text does not follow its grammar.
+    #[error("{name}: {what}")]
+    Text {
+        /// The parameter.
+        name: &'static str,
+        /// What is wrong, and the mend.
+        what: String,
+    },
     /// The value is outside the parameter's range or none of its words.
     #[error("{name}: \"{text}\" is not {wanted}")]
     Range {
@@ -135,6 +207,28 @@ impl Values {
     /// # Errors
     /// Names the parameter that is unknown, missing or unreadable, and the mend.
     pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        Self::read_in(spec, given, Path::new("."))
+    }
+
+    /// The same, with files looked for in the folder `base`.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn read_in(spec: &Spec, given: &[(&str, &str)], base: &Path) -> Result<Self, SpecError> {
+        Self::known(spec, given)?;
+        let value = |param: &Param| {
+            let text = text_of(given, param).or(param.default).ok_or(SpecError::Missing {
+                key: spec.key,
+                kind: spec.kind,
+                name: param.name,
+                help: param.help,
+            })?;
+            param.read_in(text, base)
+        };
+        spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn known(spec: &Spec, given: &[(&str, &str)]) -> Result<(), SpecError> {
         for (name, _) in given {
             if !spec.params.iter().any(|p| p.name == *name) {
                 return Err(SpecError::Unknown {
@@ -145,17 +239,7 @@ impl Values {
                 });
             }
         }
-        let value = |param: &Param| {
-            let text = given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text);
-            let text = text.or(param.default).ok_or(SpecError::Missing {
-                key: spec.key,
-                kind: spec.kind,
-                name: param.name,
-                help: param.help,
-            })?;
-            param.read(text)
-        };
-        spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
+        Ok(())
     }
 
     /// These values with the `given` ones in their place: everything not named is kept.
@@ -163,14 +247,22 @@ impl Values {
     /// # Errors
     /// As [`Values::read`].
     pub fn with(&self, spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
-        let kept: Vec<_> = spec
-            .params
-            .iter()
-            .zip(&self.0)
-            .map(|(param, value)| (param.name, value.print(param.kind)))
-            .collect();
-        let kept = kept.iter().map(|(name, text)| (*name, text.as_str()));
-        Self::read(spec, &kept.chain(given.iter().copied()).collect::<Vec<_>>())
+        Self::known(spec, given)?;
+        let value = |(param, kept): (&Param, &Value)| match text_of(given, param) {
+            Some(text) => param.read(text),
+            None => Ok(kept.clone()),
+        };
+        spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// These values with the one at `index` replaced: what lies between two values of a ramp.
+    ///
+    /// # Panics
+    /// If the spec has no such parameter.
+    pub fn replaced(&self, index: usize, value: Value) -> Self {
+        let mut values = self.clone();
+        values.0[index] = value;
+        values
     }
 
     /// The value of the parameter at `index` in the spec.
@@ -178,7 +270,58 @@ impl Values {
     /// # Panics
     /// If the spec has no such parameter.
     pub fn at(&self, index: usize) -> Value {
-        self.0[index]
+        self.0[index].clone()
+    }
+
+    /// The time at `index`; zero if that is none.
+    ///
+    /// # Panics
+    /// As [`Values::at`], like all that follow.
+    pub fn time(&self, index: usize) -> Nanos {
+        match self.0[index] {
+            Value::Time(time) => time,
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// The rate at `index`; zero if that is none.
+    pub fn rate(&self, index: usize) -> Rate {
+        match self.0[index] {
+            Value::Rate(rate) => rate,
+            _ => Rate::STALLED,
+        }
+    }
+
+    /// The probability at `index`; zero if that is none.
+    pub fn probability(&self, index: usize) -> Probability {
+        match self.0[index] {
+            Value::Probability(probability) => probability,
+            _ => Probability::ZERO,
+        }
+    }
+
+    /// The whole number, the bytes or the millionths at `index`; zero if that is none.
+    pub fn integer(&self, index: usize) -> u64 {
+        match self.0[index] {
+            Value::Integer(n) | Value::Decimal(n) | Value::Packets(n) | Value::Bytes(Bytes(n)) => n,
+            _ => 0,
+        }
+    }
+
+    /// Which word stands at `index`; the first if that is none.
+    pub fn choice(&self, index: usize) -> usize {
+        match self.0[index] {
+            Value::Choice(word) => word,
+            _ => 0,
+        }
+    }
+
+    /// What was read from the text at `index`, if the parameter's grammar makes a `T`.
+    pub fn parsed<T: Any + Send + Sync>(&self, index: usize) -> Option<Arc<T>> {
+        match &self.0[index] {
+            Value::Parsed(parsed) => Arc::clone(&parsed.value).downcast().ok(),
+            _ => None,
+        }
     }
 
     /// The values, in the spec's order.
@@ -193,6 +336,14 @@ impl Param {
     /// # Errors
     /// If `text` is not of its kind or out of its range.
     pub fn read(&self, text: &str) -> Result<Value, SpecError> {
+        self.read_in(text, Path::new("."))
+    }
+
+    /// The same, with files looked for in the folder `base`.
+    ///
+    /// # Errors
+    /// As [`Param::read`].
+    pub fn read_in(&self, text: &str, base: &Path) -> Result<Value, SpecError> {
         let unit = |source| SpecError::Unit { name: self.name, source };
         let range = |wanted: String| SpecError::Range { name: self.name, text: text.into(), wanted };
         match self.kind {
@@ -205,6 +356,18 @@ impl Param {
             ParamKind::Integer { min, max } => match text.trim().parse() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Integer(n)),
                 _ => Err(range(format!("a whole number from {min} to {max}"))),
+            },
+            ParamKind::Size { min, max } => match text.parse() {
+                Ok(bytes) if (min..=max).contains(&bytes) => Ok(Value::Bytes(bytes)),
+                _ => Err(range(format!("a size from {min} to {max}"))),
+            },
+            ParamKind::Decimal { min, max } => match decimal(text) {
+                Some(millionths) if (min..=max).contains(&millionths) => Ok(Value::Decimal(millionths)),
+                _ => Err(range(format!("a number from {} to {}", written(min), written(max)))),
+            },
+            ParamKind::Parsed(grammar) => match (grammar.read)(text, base) {
+                Ok(value) => Ok(Value::Parsed(Parsed { text: text.into(), value })),
+                Err(what) => Err(SpecError::Text { name: self.name, what }),
             },
             ParamKind::Limit => limit(text).ok_or_else(|| {
                 range("a limit such as \"100 packets\", \"64 KiB\" or \"50 ms\", or \"unlimited\"".into())
@@ -220,7 +383,7 @@ impl Param {
 impl Value {
     /// Writes the value so that [`Param::read`] reads it back. `kind` is the parameter's.
     pub fn print(&self, kind: ParamKind) -> String {
-        match (*self, kind) {
+        match (self, kind) {
             (Self::Rate(rate), _) => rate.to_string(),
             (Self::Time(time) | Self::Waiting(time), _) => time.to_string(),
             (Self::Probability(p), _) => p.to_string(),
@@ -228,12 +391,37 @@ impl Value {
             (Self::Packets(u64::MAX), _) => "unlimited".into(),
             (Self::Packets(n), _) => format!("{n} packets"),
             (Self::Bytes(bytes), _) => bytes.to_string(),
+            (Self::Decimal(millionths), _) => written(*millionths),
+            (Self::Parsed(parsed), _) => parsed.text.to_string(),
             (Self::Choice(index), ParamKind::Choice(words)) => {
-                words.get(index).copied().unwrap_or("?").into()
+                words.get(*index).copied().unwrap_or("?").into()
             }
             (Self::Choice(index), _) => index.to_string(),
         }
     }
+}
+
+/// The text that was given for a parameter; the last one counts.
+fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
+    given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
+}
+
+/// Reads digits with at most six behind the point as millionths.
+fn decimal(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if fraction.len() > 6 || !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
+    whole.checked_mul(1_000_000)?.checked_add(fraction)
+}
+
+/// Millionths as a number with as many digits behind the point as it needs.
+fn written(millionths: u64) -> String {
+    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
 fn limit(text: &str) -> Option<Value> {
@@ -278,6 +466,19 @@ mod tests {
         for text in ["100 packets", "64 KiB", "50 ms", "unlimited"] {
             let value = SPEC.params[0].read(text).unwrap();
             assert_eq!(value.print(ParamKind::Limit), text);
+        }
+    }
+
+    #[test]
+    fn numbers_with_a_fraction() {
+        let kind = ParamKind::Decimal { min: 2, max: 5_000_000 };
+        let param = Param { name: "weight", kind, default: None, help: "" };
+        for (text, value) in [("0.002", 2000), ("5", 5_000_000), ("1.25", 1_250_000), (".5", 500_000)] {
+            assert_eq!(param.read(text).unwrap(), Value::Decimal(value), "{text}");
+            assert_eq!(param.read(&Value::Decimal(value).print(kind)).unwrap(), Value::Decimal(value));
+        }
+        for text in ["", ".", "-1", "1e3", "0.0000001", "0.000001", "5.000001", "99999999999999999999"] {
+            assert!(param.read(text).unwrap_err().to_string().contains("from 0.000002 to 5"), "{text}");
         }
     }
 

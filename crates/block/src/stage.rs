@@ -1,15 +1,83 @@
-//! What a link's stages before the queue are shown, and what they answer.
+//! What every block of a link has in common, what those that judge packets are shown, and what they answer.
 
-use crate::DropReason;
+use crate::{Dice, DropReason, Spec, Values};
 use longwire_units::Nanos;
 
-/// A packet, or one segment of a train, as a stage sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct Offer {
-    /// When it arrived at the link.
+/// A block of a link: a filter, an impairment, a queue, a transmitter, a delay.
+pub trait Block: Sized {
+    /// Its row in the registry.
+    const SPEC: Spec;
+
+    /// The block with these parameters (read for [`Block::SPEC`]), drawing from `dice`.
+    fn build(values: &Values, dice: Dice) -> Self;
+
+    /// Takes new parameters; what the block has gathered so far stays, and its stream of draws goes on.
+    fn change(&mut self, values: &Values);
+
+    /// Told before anything else: when the run begins on the engine's clock. Schedules and traces count from there.
+    fn start(&mut self, _begin: Nanos) {}
+}
+
+/// A packet, or one segment of a train, as a judge sees it, with what the judges before have done to it.
+#[derive(Debug, Clone)]
+pub struct Offer<'a> {
+    /// When it arrived at the link; on the wire, when its last bit was sent.
     pub now: Nanos,
     /// Length of its frame without FCS, in bytes.
     pub bytes: u32,
+    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment but for
+    /// sequence numbers, lengths and checksums.
+    pub frame: &'a [u8],
+    /// What is to happen to it besides.
+    pub effects: Effects,
+}
+
+impl<'a> Offer<'a> {
+    /// A packet to which nothing has been done.
+    #[inline]
+    pub fn new(now: Nanos, bytes: u32, frame: &'a [u8]) -> Self {
+        Self { now, bytes, frame, effects: Effects::default() }
+    }
+}
+
+/// What judges do to a packet that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Mark it as having met congestion, if it is ECN-capable (RFC 3168).
+    pub mark: bool,
+    /// Flip bits of it.
+    pub flips: Option<Flips>,
+    /// Send a copy of it, which travels this much longer.
+    pub copy: Option<Nanos>,
+    /// Let it travel this much less, overtaking others.
+    pub ahead: Option<Nanos>,
+    /// The queue's band or class it belongs to.
+    pub band: Option<u8>,
+    /// Its new DSCP (RFC 2474), 0 to 63.
+    pub dscp: Option<u8>,
+    /// The link it is to take instead: an index into the scenario's list of such targets.
+    pub steer: Option<u16>,
+    /// Tell its sender that it is too big for a link of this MTU (RFC 1191, RFC 8201). Only with a drop.
+    pub too_big: Option<u32>,
+}
+
+impl Effects {
+    /// Whether there are any.
+    #[inline]
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Bits to flip in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flips {
+    /// How many, 1 to 65535; never the same twice.
+    pub count: u16,
+    /// Whether Ethernet, IP and transport headers are spared.
+    pub spare_headers: bool,
+    /// What their places derive from.
+    pub seed: u64,
 }
 
 /// What a stage decides about a packet.
@@ -17,6 +85,8 @@ pub struct Offer {
 pub enum Verdict {
     /// It goes on.
     Pass,
+    /// It goes on, marked as having met congestion; whoever says so has seen that it is ECN-capable.
+    Mark,
     /// It is dropped.
     Drop(DropReason),
 }

@@ -42,7 +42,11 @@ pub struct Meta {
     /// Place in the plan of what sent it here: breaks ties between equal times.
     pub place: u32,
     /// Lines of the pool it occupies; kept by the pool.
-    pub(crate) lines: u32,
+    pub(crate) lines: u16,
+    /// The band of the queue it belongs to. Once a filter has steered it: which of its targets it is to take.
+    pub band: u8,
+    /// What is special about it, as bits: [`Meta::PHANTOM`] and so on.
+    pub flags: u8,
     /// Number within `place`: breaks the remaining ties.
     pub seq: u64,
 }
@@ -50,6 +54,13 @@ pub struct Meta {
 const _: () = assert!(size_of::<Meta>() == 64);
 
 impl Meta {
+    /// Background traffic of a link: takes its place in the queue and its time to be sent, and ends there.
+    pub const PHANTOM: u8 = 1;
+    /// A filter sends it to another link.
+    pub const STEERED: u8 = 2;
+    /// Made by a link for the sender of a packet that it did not take.
+    pub const REPLY: u8 = 4;
+
     /// Whether this is several segments in one.
     #[inline]
     pub const fn is_train(&self) -> bool {
@@ -64,7 +75,7 @@ impl Meta {
 
     /// A packet of `len` bytes of which nothing else is known yet.
     pub(crate) fn fresh(len: u32, lines: u32) -> Self {
-        Self { next: u32::MAX, len, wire_len: len, segments: 1, lines, ..Self::zeroed() }
+        Self { next: u32::MAX, len, wire_len: len, segments: 1, lines: lines as u16, ..Self::zeroed() }
     }
 }
 

@@ -7,6 +7,7 @@
 mod addresses;
 mod arp;
 pub mod checksum;
+mod ds_field;
 mod ethernet;
 mod ipv4;
 mod ipv6;
@@ -18,6 +19,7 @@ pub mod virtio;
 pub use addresses::{Addresses, addresses};
 pub use arp::Arp;
 pub use checksum::finish_checksum;
+pub use ds_field::{Ecn, ds_field, ecn, mark_ce, set_dscp};
 pub use ethernet::{Ethernet, ethertype, l3_offset};
 pub use ipv4::Ipv4;
 pub use ipv6::{Ipv6, Transport};
