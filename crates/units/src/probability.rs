@@ -36,6 +36,16 @@ impl Probability {
         draw >> 1 < self.0
     }
 
+    /// `bits`·2⁻⁶³; more than 1 becomes 1.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(if bits > ONE { ONE } else { bits })
+    }
+
+    /// The value in steps of 2⁻⁶³.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The value as a fraction, for reports and closed forms in tests.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / ONE as f64
@@ -88,6 +98,13 @@ mod tests {
         assert!("101 %".parse::<Probability>().is_err());
         assert!("2".parse::<Probability>().is_err());
         assert!("1 percent".parse::<Probability>().is_err());
+    }
+
+    #[test]
+    fn bits_are_steps_of_two_to_the_minus_63() {
+        let quarter: Probability = "25 %".parse().unwrap();
+        assert_eq!((quarter.bits(), Probability::from_bits(1 << 61)), (1 << 61, quarter));
+        assert_eq!(Probability::from_bits(u64::MAX), Probability::ONE);
     }
 
     #[test]
