@@ -1,0 +1,235 @@
+//! From a text or a file to a trace, whatever its form.
+
+use crate::list::{self, Quantity};
+use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
+use longwire_units::{Nanos, Probability, Rate};
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
+
+/// The rates that `text` says, or the file of that name in the folder `base`: a mahimahi trace, a TheaterQ trace, or a
+/// list of times and rates.
+///
+/// # Errors
+/// Says what can't be read, in which line, and the mend.
+pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
+    load::<Rate, Rates>(text, base, |text| match form(text) {
+        Form::Opportunities => Opportunities::parse(text).map(Rates::Opportunities),
+        Form::Entries => theaterq::series(text, |entry| entry.rate).map(Steps::new).map(Rates::Steps),
+        Form::List => list::parse(text).map(Steps::new).map(Rates::Steps),
+    })
+}
+
+/// The delays that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list of times and
+/// delays.
+///
+/// # Errors
+/// As [`rates`].
+pub fn delays(text: &str, base: &Path) -> Result<Arc<Series<Nanos>>, TraceError> {
+    load::<Nanos, _>(text, base, |text| match form(text) {
+        Form::Opportunities => Err(TraceError::whole(format!("{ONLY_RATES} delays"))),
+        Form::Entries => theaterq::series(text, |entry| entry.latency),
+        Form::List => list::parse(text),
+    })
+}
+
+/// The loss probabilities that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list
+/// of times and probabilities.
+///
+/// # Errors
+/// As [`rates`].
+pub fn losses(text: &str, base: &Path) -> Result<Arc<Series<Probability>>, TraceError> {
+    load::<Probability, _>(text, base, |text| match form(text) {
+        Form::Opportunities => Err(TraceError::whole(format!("{ONLY_RATES} losses"))),
+        Form::Entries => theaterq::series(text, |entry| entry.loss),
+        Form::List => list::parse(text),
+    })
+}
+
+const ONLY_RATES: &str = "one number a line is a trace of delivery opportunities, which says rates and no";
+
+/// The forms a trace can have.
+enum Form {
+    Opportunities,
+    Entries,
+    List,
+}
+
+/// Tells the form by the first line that begins with a digit.
+fn form(text: &str) -> Form {
+    let is_data = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
+    match text.lines().map(str::trim).find(is_data) {
+        Some(line) if line.bytes().all(|byte| byte.is_ascii_digit()) => Form::Opportunities,
+        Some(line) if theaterq::is_entry(line) => Form::Entries,
+        _ => Form::List,
+    }
+}
+
+/// Reads what `text` says itself, or the file it names.
+fn load<Q: Quantity, T: Send + Sync + 'static>(
+    text: &str,
+    base: &Path,
+    parse: fn(&str) -> Result<T, TraceError>,
+) -> Result<Arc<T>, TraceError> {
+    let path = base.join(text.trim());
+    if is_inline::<Q>(text, &path) {
+        return parse(&text.replace(';', "\n")).map(Arc::new);
+    }
+    let failed = |why: &str| TraceError::File { path: path.clone(), why: why.into(), example: Q::EXAMPLE };
+    let about = fs::metadata(&path).map_err(|error| failed(&error.to_string()))?;
+    if !about.is_file() {
+        return Err(failed("it is not a file"));
+    }
+    if about.len() > MAX_FILE {
+        return Err(failed("it is larger than 512 MiB"));
+    }
+    let state = (about.modified().ok(), about.len());
+    let known = (fs::canonicalize(&path).unwrap_or_else(|_| path.clone()), TypeId::of::<T>());
+    if let Some(shared) = recall::<T>(&known, state) {
+        return Ok(shared);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(&path).map_err(|error| failed(&error.to_string()))?;
+    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| failed(&error.to_string()))?;
+    let content = String::from_utf8(bytes).map_err(|_| failed("it is not text"))?;
+    let wrong = |source| TraceError::In { path: path.clone(), source: Box::new(source) };
+    let trace = Arc::new(parse(&content).map_err(wrong)?);
+    remember(known, state, &trace);
+    Ok(trace)
+}
+
+/// Whether `text` is a trace rather than the name of one: it has several lines or parts, or is an entry of a list, or looks
+/// like one that was mistyped.
+fn is_inline<Q: Quantity>(text: &str, path: &Path) -> bool {
+    let number_and_more =
+        text.trim_start().starts_with(|first: char| first.is_ascii_digit()) && text.trim().contains(' ');
+    text.contains(['\n', ';']) || list::is_entry::<Q>(text) || number_and_more && !path.exists()
+}
+
+/// A file, and what is made of it.
+type Known = (PathBuf, TypeId);
+/// When a file was changed, and its length.
+type State = (Option<SystemTime>, u64);
+type Shelf = BTreeMap<Known, (State, Weak<dyn Any + Send + Sync>)>;
+
+/// What has been read and is still in use: thousands of links may name the same file.
+static SHELF: Mutex<Shelf> = Mutex::new(BTreeMap::new());
+
+fn recall<T: Send + Sync + 'static>(known: &Known, state: State) -> Option<Arc<T>> {
+    let shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+    let (then, trace) = shelf.get(known)?;
+    if *then == state { trace.upgrade()?.downcast().ok() } else { None }
+}
+
+fn remember<T: Send + Sync + 'static>(known: Known, state: State, trace: &Arc<T>) {
+    let mut shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+    shelf.retain(|_, (_, trace)| trace.strong_count() > 0);
+    let trace: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(trace);
+    shelf.insert(known, (state, Arc::downgrade(&trace)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A folder that is removed again.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("longwire-trace-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(&self, name: &str, text: &str) -> &Path {
+            fs::write(self.0.join(name), text).unwrap();
+            &self.0
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn tells_the_forms_apart() {
+        let folder = Folder::new("forms");
+        let shape = |text: &str| {
+            let read = rates("t", folder.file("t", text)).unwrap();
+            match &*read {
+                Rates::Opportunities(trace) => format!("{} opportunities", trace.times().len()),
+                Rates::Steps(steps) => format!("{} steps, {}", steps.series().steps().len(), read.mean()),
+            }
+        };
+        assert_eq!(shape("0\n5\n10\n"), "3 opportunities");
+        assert_eq!(
+            shape("keep,latency,rate,loss,limit\n10,5,1000,0,9\n10,5,3000,0,9\n"),
+            "2 steps, 2 kbit/s"
+        );
+        assert_eq!(shape("# rates\n0,1000\n1,3000\n"), "2 steps, 2 kbit/s");
+        assert_eq!(shape("0 s 1 kbit/s\n1 s 3 kbit/s\n2 s end\n"), "2 steps, 2 kbit/s");
+    }
+
+    #[test]
+    fn a_column_of_a_theaterq_trace_for_each_kind() {
+        let folder = Folder::new("columns");
+        let base = folder.file("t.csv", "10,5,1000,4294967295,9\n10,6,1000,0,9\n");
+        assert_eq!(delays("t.csv", base).unwrap().steps()[1], (Nanos(10_000), Nanos(6)));
+        assert_eq!(losses("t.csv", base).unwrap().steps()[0], (Nanos(0), Probability::ONE));
+    }
+
+    #[test]
+    fn a_text_can_be_the_trace() {
+        let none = Path::new("/nowhere");
+        for text in ["0 s 1 kbit/s; 1 s 3 kbit/s", "0 s 1 kbit/s\n1 s 3 kbit/s", "0,1000;1,3000"] {
+            assert_eq!(rates(text, none).unwrap().mean(), Rate(2000), "{text}");
+        }
+        assert_eq!(rates("0 s 5 kbit/s", none).unwrap().mean(), Rate(5000));
+        assert!(matches!(&*rates("0;3;7", none).unwrap(), Rates::Opportunities(_)));
+        assert_eq!(delays("0 s 20 ms", none).unwrap().steps(), [(Nanos(0), Nanos::from_millis(20))]);
+        assert!(losses("0 s 0 %; 5 s 2 %; 6 s end", none).is_ok());
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_where() {
+        let folder = Folder::new("wrong");
+        let base = folder.file("5g.up", "1\n2\nx\n");
+        let error = |text: &str| rates(text, base).unwrap_err().to_string();
+        assert!(error("5g.up").contains("5g.up: line 3: \"x\""));
+        assert!(error("6g.up").contains("6g.up: No such file"), "{}", error("6g.up"));
+        assert!(error("6g.up").contains("0 s 10 Mbit/s"));
+        assert!(error("0 s 10 Mbitt").contains("unknown unit"));
+        assert!(error(".").contains("not a file"));
+        let error = delays("5g.up", base).unwrap_err().to_string();
+        assert!(error.contains("says rates and no delays"), "{error}");
+        fs::write(base.join("binary"), [0xff, 0xfe]).unwrap();
+        assert!(rates("binary", base).unwrap_err().to_string().contains("not text"));
+    }
+
+    #[test]
+    fn a_file_is_read_once_and_again_when_it_has_changed() {
+        let folder = Folder::new("shared");
+        let base = folder.file("t", "1\n2\n");
+        let one = rates("t", base).unwrap();
+        assert!(Arc::ptr_eq(&one, &rates("./t", base).unwrap()));
+        folder.file("t", "1\n2\n30\n");
+        assert!(!Arc::ptr_eq(&one, &rates("t", base).unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_text_never_panics(text in "(\\PC|[0-9]{1,20}|[,.\n]| s | Mbit/s|end){0,80}") {
+            let text = format!("{text}\n");
+            let base = Path::new("/nowhere");
+            let _ = (rates(&text, base), delays(&text, base), losses(&text, base));
+        }
+    }
+}

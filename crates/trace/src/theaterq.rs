@@ -1,0 +1,189 @@
+//! TheaterQ's trace files (the kernel module TheaterQ, its README and the code that reads a line).
+//!
+//! A line is an entry that holds for a while: `KEEP,LATENCY,RATE,LOSS,LIMIT`, or extended
+//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID` (the last column came later and may be missing). Lines that do not begin with a
+//! digit, such as headings and comments, are passed over. KEEP is in µs and above zero, times are in ns, RATE in bit/s, probabilities are
+//! fractions of 2³² − 1. All columns are whole numbers from zero: there is no −1. A RATE of 0 is no limit of
+//! the rate, a LIMIT of 0 none of the queue.
+
+use crate::{MAX_STEPS, Series, TraceError, series::too_many};
+use longwire_units::{Nanos, Probability, Rate};
+use std::str::Split;
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// How long it holds.
+    pub keep: Nanos,
+    /// The delay.
+    pub latency: Nanos,
+    /// How far the delay strays from it, uniformly to both sides.
+    pub jitter: Nanos,
+    /// The rate; unlimited where the file says 0.
+    pub rate: Rate,
+    /// The probability that a packet is lost.
+    pub loss: Probability,
+    /// Most packets (or bytes, as the module is set up) in the queue; none where the file says 0.
+    pub limit: Option<u32>,
+    /// The probability that a packet is duplicated.
+    pub duplicate: Probability,
+    /// The additional delay of a duplicate.
+    pub duplicate_delay: Nanos,
+    /// Packets of one route keep their order; of route 0 they need not.
+    pub route: u32,
+}
+
+/// Whether a line looks like an entry: five, eight or nine whole numbers.
+pub fn is_entry(line: &str) -> bool {
+    let whole = |field: &str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(line.split(',').count(), 5 | 8 | 9) && line.split(',').all(|field| whole(field.trim()))
+}
+
+/// Reads the entries of a file.
+///
+/// # Errors
+/// Names the line and column that can't be read, and the one whose columns are not as many as the first line's.
+pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
+    let (mut entries, mut columns) = (Vec::new(), 0);
+    for (index, line) in text.lines().enumerate() {
+        if !line.starts_with(|first: char| first.is_ascii_digit()) {
+            continue;
+        }
+        let error = |what: String| TraceError::line(index + 1, what);
+        let count = line.split(',').count();
+        if entries.is_empty() {
+            columns = count;
+        }
+        if !matches!(count, 5 | 8 | 9) || count != columns {
+            let wanted = if columns == count { "5, 8 or 9".into() } else { columns.to_string() };
+            return Err(error(format!("{count} columns where there must be {wanted}")));
+        }
+        if entries.len() == MAX_STEPS {
+            return Err(too_many());
+        }
+        entries.push(entry(line, count > 5, count > 8).map_err(error)?);
+    }
+    Ok(entries)
+}
+
+/// The steps of one column.
+pub(crate) fn series<T: Copy + PartialEq>(
+    text: &str,
+    column: fn(&Entry) -> T,
+) -> Result<Series<T>, TraceError> {
+    let (mut at, mut steps) = (Nanos::ZERO, Vec::new());
+    for entry in entries(text)? {
+        steps.push((at, column(&entry)));
+        at += entry.keep;
+    }
+    Series::new(steps, at)
+}
+
+fn entry(line: &str, extended: bool, routed: bool) -> Result<Entry, String> {
+    let mut fields = Fields { rest: line.split(',') };
+    let keep = fields.number("KEEP", u64::MAX / 1000 - 1)?;
+    if keep == 0 {
+        return Err("KEEP is 0; an entry must hold for at least 1 (us)".into());
+    }
+    let latency = fields.number("LATENCY", u64::MAX)?;
+    let jitter = if extended { fields.number("JITTER", u64::MAX)? } else { 0 };
+    let rate = match fields.number("RATE", u64::MAX)? {
+        0 => Rate::UNLIMITED,
+        rate if (Rate::MIN.0..=Rate::MAX.0).contains(&rate) => Rate(rate),
+        rate => return Err(format!("RATE is {rate}, but goes from 300 bit/s to 400 Gbit/s; 0 is unlimited")),
+    };
+    let loss = fields.share("LOSS")?;
+    let limit = fields.number("LIMIT", u32::MAX.into())? as u32;
+    let (duplicate, delay) = match extended {
+        true => (fields.share("DUP_PROB")?, fields.number("DUP_DELAY", u64::MAX)?),
+        false => (Probability::ZERO, 0),
+    };
+    Ok(Entry {
+        keep: Nanos::from_micros(keep),
+        latency: Nanos(latency),
+        jitter: Nanos(jitter),
+        rate,
+        loss,
+        limit: Some(limit).filter(|&limit| limit > 0),
+        duplicate,
+        duplicate_delay: Nanos(delay),
+        route: if routed { fields.number("ROUTE_ID", u32::MAX.into())? as u32 } else { 0 },
+    })
+}
+
+struct Fields<'a> {
+    rest: Split<'a, char>,
+}
+
+impl Fields<'_> {
+    fn number(&mut self, name: &str, most: u64) -> Result<u64, String> {
+        let field = self.rest.next().unwrap_or("").trim();
+        let number = field.parse().ok().filter(|&number: &u64| number <= most);
+        number.ok_or_else(|| {
+            format!("{name} is \"{field:.40}\", but a whole number from 0 to {most} is wanted")
+        })
+    }
+
+    fn share(&mut self, name: &str) -> Result<Probability, String> {
+        let most = u64::from(u32::MAX);
+        let part = u128::from(self.number(name, most)?) * u128::from(Probability::ONE.bits());
+        Ok(Probability::from_bits(((part + u128::from(most / 2)) / u128::from(most)) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_both_forms() {
+        let simple =
+            "keep,latency,rate,loss,limit\n10000,42050000,46996000,0,200\r\n20000,1,0,4294967295,0\n";
+        let got = entries(simple).unwrap();
+        assert_eq!(got.len(), 2);
+        let first = got[0];
+        assert_eq!((first.keep, first.latency), (Nanos::from_millis(10), Nanos(42_050_000)));
+        assert_eq!((first.rate, first.loss, first.limit), (Rate(46_996_000), Probability::ZERO, Some(200)));
+        assert_eq!((got[1].rate, got[1].loss, got[1].limit), (Rate::UNLIMITED, Probability::ONE, None));
+
+        let extended = "# a comment\n10000,42050000,96050,46996000,0,200,2147483648,7,3\n";
+        let entry = entries(extended).unwrap()[0];
+        assert_eq!((entry.jitter, entry.duplicate_delay, entry.route), (Nanos(96_050), Nanos(7), 3));
+        assert!((entry.duplicate.as_f64() - 0.5).abs() < 1e-9);
+        assert_eq!(entries("1,2,3,400,0,5,0,0\n").unwrap()[0].rate, Rate(400));
+    }
+
+    #[test]
+    fn steps_of_a_column() {
+        let rates = series("10,5,1000,0,0\n20,5,2000,0,0\n30,6,2000,0,0\n", |entry| entry.rate).unwrap();
+        assert_eq!(rates.steps(), [(Nanos(0), Rate(1000)), (Nanos(10_000), Rate(2000))]);
+        assert_eq!(rates.length(), Nanos(60_000));
+    }
+
+    #[test]
+    fn says_which_line_and_column_is_wrong() {
+        for (text, wanted) in [
+            ("1,2,3000,4\n", "line 1: 4 columns where there must be 5, 8 or 9"),
+            ("1,2,3000,0,5\n1,2,3,4000,0,6,7,8,9\n", "line 2: 9 columns where there must be 5"),
+            ("0,2,3000,0,5\n", "KEEP is 0"),
+            ("h\n1,2,-1,0,5\n", "line 2: RATE is \"-1\""),
+            ("1,2,299,0,5\n", "RATE is 299"),
+            ("1,2,3000,4294967296,5\n", "LOSS is \"4294967296\""),
+        ] {
+            let error = entries(text).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{text:?}: {error}");
+        }
+        assert!(series("\n", |entry| entry.rate).unwrap_err().to_string().contains("empty"));
+        // The sum of the KEEPs is more than time has.
+        let long = format!("{0},0,0,0,0\n{0},0,0,0,0\n", u64::MAX / 1000 - 1);
+        assert!(series(&long, |entry| entry.rate).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_text_never_panics(text in "([0-9]{0,21}[,\n #a-]?){0,40}") {
+            let _ = series(&text, |entry| entry.latency);
+        }
+    }
+}
