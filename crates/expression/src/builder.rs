@@ -1,0 +1,167 @@
+//! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes some.
+
+use crate::program::{Load, MATCH, MISS, Program, Question, Relation, Step, Test};
+
+/// Most tests of an expression.
+pub(crate) const MAX_TESTS: usize = 32 * 1024;
+
+/// Tests that stand one after the other, and where they leave.
+#[derive(Debug)]
+pub(crate) struct Block {
+    start: u16,
+    yes: Vec<End>,
+    no: Vec<End>,
+}
+
+/// An open end: the test's number and its answer.
+type End = (u16, bool);
+
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    tests: Vec<Test>,
+    steps: Vec<Step>,
+}
+
+impl Builder {
+    /// Whether the program has grown beyond its limit, so that reading has to end. One primitive is at most a few
+    /// dozen tests: looking after each is enough for numbers to stay below [`MISS`].
+    pub fn is_full(&self) -> bool {
+        self.tests.len() > MAX_TESTS
+    }
+
+    /// A block of one test.
+    pub fn test(&mut self, question: Question) -> Block {
+        let number = self.tests.len() as u16;
+        self.tests.push(Test { question, yes: MATCH, no: MISS });
+        Block { start: number, yes: vec![(number, true)], no: vec![(number, false)] }
+    }
+
+    /// A block of one comparison with a constant.
+    pub fn compare(&mut self, load: Load, mask: u32, relation: Relation, value: u32) -> Block {
+        self.test(Question::Compare { load, mask, relation, value })
+    }
+
+    /// A block that compares two arithmetic expressions.
+    pub fn arithmetic(&mut self, left: &[Step], relation: Relation, right: &[Step]) -> Block {
+        let start = self.steps.len() as u32;
+        let middle = start + left.len() as u32;
+        let end = middle + right.len() as u32;
+        self.steps.extend(left);
+        self.steps.extend(right);
+        self.test(Question::Arithmetic { start, middle, end, relation })
+    }
+
+    /// Both: `right` was built after `left`.
+    pub fn and(&mut self, left: Block, right: Block) -> Block {
+        self.close(&left.yes, right.start);
+        Block { start: left.start, yes: right.yes, no: joined(left.no, right.no) }
+    }
+
+    /// Either: `right` was built after `left`.
+    pub fn or(&mut self, left: Block, right: Block) -> Block {
+        self.close(&left.no, right.start);
+        Block { start: left.start, yes: joined(left.yes, right.yes), no: right.no }
+    }
+
+    /// The opposite.
+    pub fn not(block: Block) -> Block {
+        Block { start: block.start, yes: block.no, no: block.yes }
+    }
+
+    /// The program of a block that holds every test.
+    pub fn finish(mut self, block: &Block) -> Program {
+        self.close(&block.yes, MATCH);
+        self.close(&block.no, MISS);
+        self.shorten();
+        Program { tests: self.tests.into(), steps: self.steps.into() }
+    }
+
+    fn close(&mut self, ends: &[End], target: u16) {
+        for &(number, answer) in ends {
+            let test = &mut self.tests[usize::from(number)];
+            *if answer { &mut test.yes } else { &mut test.no } = target;
+        }
+    }
+
+    /// Leads past tests whose answer is known from the one just made: `ip` is not asked where `ip6` was found.
+    fn shorten(&mut self) {
+        for number in (0..self.tests.len()).rev() {
+            let test = self.tests[number];
+            let past = |answer: bool, mut target: u16| {
+                while let Some(next) = self.tests.get(usize::from(target)) {
+                    match implied(test.question, answer, next.question) {
+                        Some(known) => target = if known { next.yes } else { next.no },
+                        None => break,
+                    }
+                }
+                target
+            };
+            let (yes, no) = (past(true, test.yes), past(false, test.no));
+            self.tests[number] = Test { yes, no, ..test };
+        }
+    }
+}
+
+/// The longer list with the other behind it: the order does not matter.
+fn joined(mut a: Vec<End>, mut b: Vec<End>) -> Vec<End> {
+    if a.len() < b.len() {
+        std::mem::swap(&mut a, &mut b);
+    }
+    a.extend(b);
+    a
+}
+
+/// The answer to `next` when `question` was just answered with `answer`, if it follows.
+fn implied(question: Question, answer: bool, next: Question) -> Option<bool> {
+    if question == next {
+        return Some(answer);
+    }
+    let (
+        Question::Compare { load, mask, relation: Relation::Equal, value },
+        Question::Compare { load: next_load, mask: next_mask, relation: Relation::Equal, value: next_value },
+    ) = (question, next)
+    else {
+        return None;
+    };
+    (answer && load == next_load && mask == next_mask && value != next_value).then_some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Width;
+
+    fn byte(builder: &mut Builder, at: u32, value: u32) -> Block {
+        builder.compare(Load::Frame { at, width: Width::Byte }, u32::MAX, Relation::Equal, value)
+    }
+
+    #[test]
+    fn blocks_join_as_truth_tables_say() {
+        // (a and not b) or c
+        let mut builder = Builder::default();
+        let a = byte(&mut builder, 0, 1);
+        let b = Builder::not(byte(&mut builder, 1, 1));
+        let both = builder.and(a, b);
+        let c = byte(&mut builder, 2, 1);
+        let all = builder.or(both, c);
+        let program = builder.finish(&all);
+        for bits in 0..8u8 {
+            let frame = [bits & 1, bits >> 1 & 1, bits >> 2];
+            let wanted = (frame[0] == 1 && frame[1] != 1) || frame[2] == 1;
+            assert_eq!(program.matches(&frame, 0), wanted, "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_asked_again() {
+        // a = 1 and a != 2, or a = 1: nothing is left to ask after the first answer.
+        let mut builder = Builder::default();
+        let one = byte(&mut builder, 0, 1);
+        let two = Builder::not(byte(&mut builder, 0, 2));
+        let both = builder.and(one, two);
+        let again = byte(&mut builder, 0, 1);
+        let all = builder.or(both, again);
+        let program = builder.finish(&all);
+        assert_eq!((program.tests[0].yes, program.tests[0].no), (MATCH, MISS));
+    }
+}

@@ -1,0 +1,347 @@
+//! The tests that each primitive stands for.
+//!
+//! Offsets come from `link_type`, where the EtherType is looked for: 12, and 4 more behind each `vlan`.
+
+use crate::builder::{Block, Builder};
+use crate::program::{Load, Relation, Width};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Ether,
+    Ip,
+    Ip6,
+    Arp,
+    Rarp,
+    Icmp,
+    Icmp6,
+    Igmp,
+    Tcp,
+    Udp,
+    Sctp,
+    Esp,
+    Ah,
+    Pim,
+    Vrrp,
+}
+
+/// Under which network protocols a protocol number is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+    Both,
+}
+
+/// Which of two addresses or ports has to be the wanted one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Source,
+    Destination,
+    Either,
+    Both,
+}
+
+/// Four bytes of an address, or its first two: mask and value.
+type Part = (Width, u32, u32);
+
+const IPV4: u32 = 0x0800;
+const ARP: u32 = 0x0806;
+const RARP: u32 = 0x8035;
+const IPV6: u32 = 0x86dd;
+const FRAGMENT: u32 = 44;
+/// Where the EtherType of a frame without tags is.
+pub(crate) const LINK_TYPE: u32 = 12;
+/// What 802.1Q, 802.1ad and older stacked tags are announced by.
+const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
+
+impl Protocol {
+    /// Number and family of what an IP header announces by number.
+    pub fn number(self) -> Option<(u32, Family)> {
+        match self {
+            Self::Ether | Self::Ip | Self::Ip6 | Self::Arp | Self::Rarp => None,
+            Self::Icmp => Some((1, Family::V4)),
+            Self::Icmp6 => Some((58, Family::V6)),
+            Self::Igmp => Some((2, Family::V4)),
+            Self::Tcp => Some((6, Family::Both)),
+            Self::Udp => Some((17, Family::Both)),
+            Self::Sctp => Some((132, Family::Both)),
+            Self::Esp => Some((50, Family::Both)),
+            Self::Ah => Some((51, Family::Both)),
+            Self::Pim => Some((103, Family::Both)),
+            Self::Vrrp => Some((112, Family::V4)),
+        }
+    }
+
+    fn ethertype(self) -> Option<u32> {
+        match self {
+            Self::Ip => Some(IPV4),
+            Self::Ip6 => Some(IPV6),
+            Self::Arp => Some(ARP),
+            Self::Rarp => Some(RARP),
+            _ => None,
+        }
+    }
+}
+
+/// Builds primitives, knowing how far tags have moved the headers.
+#[derive(Debug)]
+pub(crate) struct Primitives {
+    pub builder: Builder,
+    link_type: u32,
+}
+
+impl Primitives {
+    pub fn new() -> Self {
+        Self { builder: Builder::default(), link_type: LINK_TYPE }
+    }
+
+    /// The offset of what follows the EtherType.
+    pub fn network(&self) -> u32 {
+        self.link_type + 2
+    }
+
+    pub fn ethertype(&mut self, wanted: u32) -> Block {
+        self.equal(self.link_type, Width::Half, u32::MAX, wanted)
+    }
+
+    /// What is always so.
+    pub fn always(&mut self) -> Block {
+        self.builder.compare(Load::Length, 0, Relation::Equal, 0)
+    }
+
+    /// `ip`, `tcp`, `icmp6`: a protocol on its own.
+    pub fn protocol(&mut self, protocol: Protocol) -> Block {
+        match (protocol.ethertype(), protocol.number()) {
+            (Some(ethertype), _) => self.ethertype(ethertype),
+            (None, Some((number, family))) => self.numbered(number, family),
+            (None, None) => self.always(),
+        }
+    }
+
+    /// `proto N`: the number in the IPv4 header; in IPv6 the fixed header's, or that of a fragment header behind it.
+    pub fn numbered(&mut self, number: u32, family: Family) -> Block {
+        let v4 = (family != Family::V6).then(|| {
+            let ip = self.ethertype(IPV4);
+            let found = self.equal(self.network() + 9, Width::Byte, u32::MAX, number);
+            self.builder.and(ip, found)
+        });
+        let v6 = (family != Family::V4).then(|| {
+            let ip6 = self.ethertype(IPV6);
+            let found = self.equal(self.network() + 6, Width::Byte, u32::MAX, number);
+            let fragment = self.equal(self.network() + 6, Width::Byte, u32::MAX, FRAGMENT);
+            let within = self.equal(self.network() + 40, Width::Byte, u32::MAX, number);
+            let within = self.builder.and(fragment, within);
+            let found = self.builder.or(found, within);
+            self.builder.and(ip6, found)
+        });
+        match (v4, v6) {
+            (Some(v4), Some(v6)) => self.builder.or(v4, v6),
+            (Some(block), None) | (None, Some(block)) => block,
+            (None, None) => self.always(),
+        }
+    }
+
+    /// That bytes of `protocol` may be looked at: `tcp[0]` is of IPv4 and not of a later fragment.
+    pub fn readable(&mut self, protocol: Protocol) -> Option<Block> {
+        if let Some(ethertype) = protocol.ethertype() {
+            return Some(self.ethertype(ethertype));
+        }
+        let (number, family) = protocol.number()?;
+        if family == Family::V6 {
+            let ip6 = self.ethertype(IPV6);
+            let found = self.equal(self.network() + 6, Width::Byte, u32::MAX, number);
+            return Some(self.builder.and(ip6, found));
+        }
+        let found = self.numbered(number, Family::V4);
+        let first = self.first_fragment();
+        Some(self.builder.and(found, first))
+    }
+
+    /// Where byte `at` of `protocol` is.
+    pub fn load(&self, protocol: Protocol, at: u32, width: Width) -> Load {
+        match protocol {
+            Protocol::Ether => Load::Frame { at, width },
+            Protocol::Icmp6 => Load::Frame { at: at.wrapping_add(self.network() + 40), width },
+            _ if protocol.ethertype().is_some() => Load::Frame { at: at.wrapping_add(self.network()), width },
+            _ => Load::Behind { header: self.network(), at: at.wrapping_add(self.network()), width },
+        }
+    }
+
+    /// An Ethernet address; tags don't move it.
+    pub fn ether(&mut self, side: Side, address: u64) -> Block {
+        let parts =
+            [(Width::Half, u32::MAX, (address >> 32) as u32), (Width::Word, u32::MAX, address as u32)];
+        self.addresses(side, 6, 0, &parts)
+    }
+
+    /// `ether multicast`: the group bit of the destination, set for broadcast too.
+    pub fn ether_group(&mut self) -> Block {
+        self.builder.compare(Load::Frame { at: 0, width: Width::Byte }, 1, Relation::Unequal, 0)
+    }
+
+    /// `ip multicast`, 224.0.0.0 and above, as pcap-filter has it.
+    pub fn ip_multicast(&mut self) -> Block {
+        let ip = self.ethertype(IPV4);
+        let first = Load::Frame { at: self.network() + 16, width: Width::Byte };
+        let group = self.builder.compare(first, u32::MAX, Relation::GreaterOrEqual, 224);
+        self.builder.and(ip, group)
+    }
+
+    /// `ip6 multicast`: ff00::/8.
+    pub fn ip6_multicast(&mut self) -> Block {
+        let ip6 = self.ethertype(IPV6);
+        let group = self.equal(self.network() + 24, Width::Byte, u32::MAX, 0xff);
+        self.builder.and(ip6, group)
+    }
+
+    /// An IPv4 address or prefix, in the packets of `protocol`; without one in IP, ARP and RARP.
+    pub fn v4(&mut self, protocol: Option<Protocol>, side: Side, address: u32, mask: u32) -> Block {
+        let parts = [(Width::Word, mask, address)];
+        let ip = matches!(protocol, None | Some(Protocol::Ip)).then(|| {
+            let ip = self.ethertype(IPV4);
+            let found = self.addresses(side, self.network() + 12, self.network() + 16, &parts);
+            self.builder.and(ip, found)
+        });
+        let arp = (protocol != Some(Protocol::Ip)).then(|| {
+            let announced = match protocol.and_then(Protocol::ethertype) {
+                Some(ethertype) => self.ethertype(ethertype),
+                None => {
+                    let arp = self.ethertype(ARP);
+                    let rarp = self.ethertype(RARP);
+                    self.builder.or(arp, rarp)
+                }
+            };
+            let found = self.addresses(side, self.network() + 14, self.network() + 24, &parts);
+            self.builder.and(announced, found)
+        });
+        match (ip, arp) {
+            (Some(ip), Some(arp)) => self.builder.or(ip, arp),
+            (Some(block), None) | (None, Some(block)) => block,
+            (None, None) => self.always(),
+        }
+    }
+
+    /// An IPv6 address or prefix.
+    pub fn v6(&mut self, side: Side, address: u128, mask: u128) -> Block {
+        let ip6 = self.ethertype(IPV6);
+        let word = |shift: u32| (Width::Word, (mask >> shift) as u32, (address >> shift) as u32);
+        let parts = [word(96), word(64), word(32), word(0)];
+        let found = self.addresses(side, self.network() + 8, self.network() + 24, &parts);
+        self.builder.and(ip6, found)
+    }
+
+    /// Ports `low` to `high` of TCP, UDP and SCTP, or of the one `protocol`. In IPv6 right behind the fixed header.
+    pub fn ports(&mut self, protocol: Option<Protocol>, side: Side, low: u32, high: u32) -> Block {
+        let all = [6, 17, 132];
+        let one = protocol.and_then(Protocol::number).map(|(number, _)| [number]);
+        let numbers = one.as_ref().map_or(&all[..], |one| &one[..]);
+        let network = self.network();
+        let ip = self.ethertype(IPV4);
+        let carried = self.one_of(network + 9, Width::Byte, numbers);
+        let v4 = self.builder.and(ip, carried);
+        let first = self.first_fragment();
+        let v4 = self.builder.and(v4, first);
+        let behind = |at| Load::Behind { header: network, at: network + at, width: Width::Half };
+        let found = self.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
+        let v4 = self.builder.and(v4, found);
+        let ip6 = self.ethertype(IPV6);
+        let carried = self.one_of(network + 6, Width::Byte, numbers);
+        let v6 = self.builder.and(ip6, carried);
+        let behind = |at| Load::Frame { at: network + 40 + at, width: Width::Half };
+        let found = self.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
+        let v6 = self.builder.and(v6, found);
+        self.builder.or(v4, v6)
+    }
+
+    /// `vlan [ID]`, and everything that is built afterwards looks behind the tag.
+    pub fn vlan(&mut self, id: Option<u32>) -> Block {
+        let tagged = self.one_of(self.link_type, Width::Half, &TAGS);
+        let block = match id {
+            Some(id) => {
+                let found = self.equal(self.network(), Width::Half, 0x0fff, id);
+                self.builder.and(tagged, found)
+            }
+            None => tagged,
+        };
+        self.link_type += 4;
+        block
+    }
+
+    /// Bits of the type of service (IPv4) or traffic class (IPv6).
+    pub fn traffic_class(&mut self, mask: u32, value: u32) -> Block {
+        let ip = self.ethertype(IPV4);
+        let v4 = self.equal(self.network() + 1, Width::Byte, mask, value);
+        let v4 = self.builder.and(ip, v4);
+        let ip6 = self.ethertype(IPV6);
+        // Behind four bits of version, before twenty of flow label.
+        let v6 = self.equal(self.network(), Width::Half, mask << 4, value << 4);
+        let v6 = self.builder.and(ip6, v6);
+        self.builder.or(v4, v6)
+    }
+
+    fn first_fragment(&mut self) -> Block {
+        self.equal(self.network() + 6, Width::Half, 0x1fff, 0)
+    }
+
+    fn equal(&mut self, at: u32, width: Width, mask: u32, value: u32) -> Block {
+        self.builder.compare(Load::Frame { at, width }, mask, Relation::Equal, value)
+    }
+
+    fn one_of(&mut self, at: u32, width: Width, values: &[u32]) -> Block {
+        let mut found = self.equal(at, width, u32::MAX, values[0]);
+        for &value in &values[1..] {
+            let next = self.equal(at, width, u32::MAX, value);
+            found = self.builder.or(found, next);
+        }
+        found
+    }
+
+    fn within(&mut self, load: Load, low: u32, high: u32) -> Block {
+        if low == high {
+            return self.builder.compare(load, u32::MAX, Relation::Equal, low);
+        }
+        let above = self.builder.compare(load, u32::MAX, Relation::GreaterOrEqual, low);
+        let below = self.builder.compare(load, u32::MAX, Relation::LessOrEqual, high);
+        self.builder.and(above, below)
+    }
+
+    fn addresses(&mut self, side: Side, source: u32, destination: u32, parts: &[Part]) -> Block {
+        self.side(side, |this, at| this.address(at, parts), source, destination)
+    }
+
+    fn address(&mut self, mut at: u32, parts: &[Part]) -> Block {
+        let mut whole: Option<Block> = None;
+        for &(width, mask, value) in parts {
+            if mask != 0 {
+                let part = self.equal(at, width, mask, value);
+                whole = Some(match whole {
+                    Some(before) => self.builder.and(before, part),
+                    None => part,
+                });
+            }
+            at += if width == Width::Half { 2 } else { 4 };
+        }
+        whole.unwrap_or_else(|| self.always())
+    }
+
+    fn side(
+        &mut self,
+        side: Side,
+        mut test: impl FnMut(&mut Self, u32) -> Block,
+        source: u32,
+        destination: u32,
+    ) -> Block {
+        match side {
+            Side::Source => test(self, source),
+            Side::Destination => test(self, destination),
+            Side::Either => {
+                let (source, destination) = (test(self, source), test(self, destination));
+                self.builder.or(source, destination)
+            }
+            Side::Both => {
+                let (source, destination) = (test(self, source), test(self, destination));
+                self.builder.and(source, destination)
+            }
+        }
+    }
+}

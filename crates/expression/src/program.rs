@@ -1,0 +1,229 @@
+//! What an expression is compiled to: tests on a frame, each with the test to go on with after a yes and after a no.
+//! These only lie ahead, so every evaluation ends; nothing is allocated, and no bytes can make it panic.
+
+/// In place of a test's number: the frame matches.
+pub(crate) const MATCH: u16 = u16::MAX;
+/// In place of a test's number: it does not.
+pub(crate) const MISS: u16 = u16::MAX - 1;
+/// Most values an arithmetic expression may hold at a time.
+pub(crate) const MAX_STACK: usize = 16;
+
+/// How many bytes are read, in network order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Byte,
+    Half,
+    Word,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// The frame's length on the wire.
+    Length,
+    /// Bytes at an offset from the frame's start.
+    Frame { at: u32, width: Width },
+    /// Bytes behind the IPv4 header that begins at `header`: `at` counts from the start of that header, its own
+    /// length not included.
+    Behind { header: u32, at: u32, width: Width },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    And,
+    Or,
+    ExclusiveOr,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A step of an arithmetic expression in postfix order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Constant(u32),
+    Read(Load),
+    /// Takes an index from the stack and reads so much further.
+    ReadIndexed(Load),
+    Combine(Operator),
+}
+
+/// What a test asks. A test whose bytes are not all there answers no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Whether the masked value stands in the relation to a constant.
+    Compare { load: Load, mask: u32, relation: Relation, value: u32 },
+    /// Whether two arithmetic expressions do: steps `start..middle` and `middle..end`.
+    Arithmetic { start: u32, middle: u32, end: u32, relation: Relation },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Test {
+    pub question: Question,
+    pub yes: u16,
+    pub no: u16,
+}
+
+/// A compiled expression. Without a test it matches everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Program {
+    pub tests: Box<[Test]>,
+    pub steps: Box<[Step]>,
+}
+
+impl Program {
+    #[inline]
+    pub fn matches(&self, frame: &[u8], wire_len: u32) -> bool {
+        let mut next = if self.tests.is_empty() { MATCH } else { 0 };
+        while let Some(test) = self.tests.get(usize::from(next)) {
+            next = if self.answer(test.question, frame, wire_len) { test.yes } else { test.no };
+        }
+        next == MATCH
+    }
+
+    #[inline]
+    fn answer(&self, question: Question, frame: &[u8], wire_len: u32) -> bool {
+        match question {
+            Question::Compare { load, mask, relation, value } => {
+                load.read(frame, wire_len, 0).is_some_and(|found| relation.holds(found & mask, value))
+            }
+            Question::Arithmetic { start, middle, end, relation } => {
+                let left = self.compute(start, middle, frame, wire_len);
+                let right = self.compute(middle, end, frame, wire_len);
+                left.zip(right).is_some_and(|(left, right)| relation.holds(left, right))
+            }
+        }
+    }
+
+    /// The value of some steps: none if they read beyond the frame's end or divide by zero.
+    fn compute(&self, start: u32, end: u32, frame: &[u8], wire_len: u32) -> Option<u32> {
+        let mut stack = [0u32; MAX_STACK];
+        let mut held = 0;
+        for step in self.steps.get(start as usize..end as usize)? {
+            let value = match *step {
+                Step::Constant(value) => value,
+                Step::Read(load) => load.read(frame, wire_len, 0)?,
+                Step::ReadIndexed(load) => {
+                    held -= 1;
+                    load.read(frame, wire_len, *stack.get(held)?)?
+                }
+                Step::Combine(operator) => {
+                    held -= 2;
+                    operator.apply(*stack.get(held)?, *stack.get(held + 1)?)?
+                }
+            };
+            *stack.get_mut(held)? = value;
+            held += 1;
+        }
+        Some(stack[0])
+    }
+}
+
+impl Load {
+    /// Reads `index` bytes further than it says; sums are modulo 2³², as in a packet filter of the kernel.
+    #[inline]
+    fn read(self, frame: &[u8], wire_len: u32, index: u32) -> Option<u32> {
+        let (at, width) = match self {
+            Self::Length => return Some(wire_len),
+            Self::Frame { at, width } => (at, width),
+            Self::Behind { header, at, width } => {
+                let header_len = u32::from(*frame.get(header as usize)? & 0x0f) * 4;
+                (at.wrapping_add(header_len), width)
+            }
+        };
+        let bytes = frame.get(at.wrapping_add(index) as usize..)?;
+        match width {
+            Width::Byte => bytes.first().map(|&byte| u32::from(byte)),
+            Width::Half => bytes.first_chunk().map(|&half| u32::from(u16::from_be_bytes(half))),
+            Width::Word => bytes.first_chunk().map(|&word| u32::from_be_bytes(word)),
+        }
+    }
+}
+
+impl Relation {
+    #[inline]
+    pub fn holds(self, left: u32, right: u32) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+impl Operator {
+    /// The result modulo 2³²; none for a division by zero. A shift by more than 31 bits leaves nothing.
+    pub fn apply(self, left: u32, right: u32) -> Option<u32> {
+        match self {
+            Self::Add => Some(left.wrapping_add(right)),
+            Self::Subtract => Some(left.wrapping_sub(right)),
+            Self::Multiply => Some(left.wrapping_mul(right)),
+            Self::Divide => left.checked_div(right),
+            Self::Remainder => left.checked_rem(right),
+            Self::And => Some(left & right),
+            Self::Or => Some(left | right),
+            Self::ExclusiveOr => Some(left ^ right),
+            Self::ShiftLeft => Some(left.checked_shl(right).unwrap_or(0)),
+            Self::ShiftRight => Some(left.checked_shr(right).unwrap_or(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_is_modulo_two_to_the_32() {
+        use Operator::{Add, Divide, Multiply, Remainder, ShiftLeft, ShiftRight, Subtract};
+        let table = [
+            (Add, u32::MAX, 2, Some(1)),
+            (Subtract, 1, 2, Some(u32::MAX)),
+            (Multiply, 1 << 31, 2, Some(0)),
+            (Divide, 7, 2, Some(3)),
+            (Divide, 7, 0, None),
+            (Remainder, 7, 4, Some(3)),
+            (Remainder, 7, 0, None),
+            (ShiftLeft, 1, 31, Some(1 << 31)),
+            (ShiftLeft, 1, 32, Some(0)),
+            (ShiftRight, u32::MAX, 40, Some(0)),
+        ];
+        for (operator, left, right, wanted) in table {
+            assert_eq!(operator.apply(left, right), wanted, "{operator:?} {left} {right}");
+        }
+    }
+
+    #[test]
+    fn reads_end_with_the_frame() {
+        let frame = [0x45, 1, 2, 3, 4];
+        let read = |at, width| Load::Frame { at, width }.read(&frame, 60, 0);
+        assert_eq!(read(1, Width::Word), Some(0x0102_0304));
+        assert_eq!(read(2, Width::Word), None);
+        assert_eq!((read(3, Width::Half), read(4, Width::Half)), (Some(0x0304), None));
+        assert_eq!(
+            (read(4, Width::Byte), read(5, Width::Byte), read(u32::MAX, Width::Byte)),
+            (Some(4), None, None)
+        );
+        assert_eq!(Load::Length.read(&frame, 60, 9), Some(60));
+        // A header of 5 words at 0: 20 bytes less 17 is byte 3.
+        let behind = Load::Behind { header: 0, at: 0u32.wrapping_sub(17), width: Width::Byte };
+        assert_eq!((behind.read(&frame, 60, 0), behind.read(&frame, 60, 1)), (Some(3), Some(4)));
+    }
+}
