@@ -92,14 +92,19 @@ impl Steps {
     pub fn done(&self, cursor: &mut Cursor, from: Nanos, until: Nanos, most: u64) -> u64 {
         let (mut at, mut done) = (from, 0u128);
         while at < until && done < u128::from(most) {
-            match cursor.value_at(&self.series, at) {
+            let rate = match cursor.value_at(&self.series, at) {
                 None | Some(Rate::UNLIMITED) => return most,
-                Some(Rate(rate)) => {
-                    let end = cursor.next_change().min(until);
-                    done += u128::from((end - at).0) * u128::from(rate);
-                    at = end;
-                }
+                Some(rate) => rate,
+            };
+            let rounds = (until - at).0 / self.series.length().0;
+            if rounds > 0 && cursor.end() == End::Loop && cursor.round() == at {
+                done = done.saturating_add(self.round.saturating_mul(rounds.into()));
+                at = at + Nanos(rounds * self.series.length().0);
+                continue;
             }
+            let end = cursor.next_change().min(until);
+            done += u128::from((end - at).0) * u128::from(rate.0);
+            at = end;
         }
         done.min(most.into()) as u64
     }
@@ -177,6 +182,16 @@ mod tests {
         assert_eq!(slow.finish(&mut Cursor::new(End::Loop), Nanos(0), 12_000 * BIT).at, Nanos::NEVER);
         // 900 bits · 10⁻⁹: three rounds, the last of them just its first nanosecond.
         assert_eq!(slow.finish(&mut Cursor::new(End::Loop), Nanos(0), 900).at, Nanos(7_200_000_000_001));
+    }
+
+    /// An hour of rounds of 2 µs, each of 300 bit/s for 1 µs.
+    #[test]
+    fn what_is_done_in_many_rounds() {
+        let trace = steps(&[(0, 300), (1000, 0)], 2000);
+        let mut cursor = Cursor::new(End::Loop);
+        let (from, until) = (Nanos(500), Nanos(3_600_000_000_500));
+        assert_eq!(trace.done(&mut cursor, from, until, u64::MAX), 300 * 1_800_000_000_000);
+        assert_eq!(trace.done(&mut cursor, from, until, 12_345), 12_345);
     }
 
     /// A trace of 10 µs a step, over 1.2 million steps of different rates: every packet finishes where the running sum of
