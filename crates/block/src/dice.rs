@@ -22,6 +22,11 @@ impl Dice {
         Self { state, increment: odd_increment(mix(hash ^ 0x9e37_79b9_7f4a_7c15)) }
     }
 
+    /// The stream that belongs to a draw from another one.
+    pub fn seeded(seed: u64) -> Self {
+        Self { state: mix(seed), increment: odd_increment(mix(seed ^ 0x9e37_79b9_7f4a_7c15)) }
+    }
+
     /// The next draw, uniform over all 64-bit values.
     #[inline]
     pub fn draw(&mut self) -> u64 {

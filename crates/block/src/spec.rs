@@ -23,6 +23,13 @@ pub struct Spec {
     pub params: &'static [Param],
 }
 
+impl Spec {
+    /// Whether this is the row `other`.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.key, self.kind) == (other.key, other.kind)
+    }
+}
+
 /// A parameter of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {

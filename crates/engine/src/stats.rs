@@ -136,11 +136,13 @@ impl Report {
     /// Whether every packet is accounted for: in each link, and from ports to ports.
     pub fn is_conserved(&self) -> bool {
         let links = self.links.iter().map(|link| &link.stats);
+        let held = |link: &LinkStats| link.queued_packets + link.travelling_packets;
         let in_links: u64 =
-            links.clone().map(|link| link.dropped() + link.queued_packets + link.travelling_packets).sum();
+            links.clone().map(|link| link.dropped() + link.consumed_packets + held(link)).sum();
+        let made: u64 = links.clone().map(|link| link.made_packets).sum();
         let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
         links.clone().all(LinkStats::is_conserved)
-            && self.flow.taken + self.flow.made + self.flow.received
+            && self.flow.taken + self.flow.made + made + self.flow.received
                 == self.flow.sent + self.flow.handed_over + dropped + in_links
     }
 }

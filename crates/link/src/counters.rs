@@ -1,5 +1,8 @@
 //! What a link counts.
 
+use crate::background::Background;
+use crate::judge::Chain;
+use crate::line::Heaps;
 use longwire_block::DropReason;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -12,25 +15,56 @@ pub(crate) struct Counters {
     pub out_packets: u64,
     pub out_bytes: u64,
     pub max_late: Nanos,
-    /// Made when the first packet is dropped: most of a million links never drop one.
-    drops: Option<Box<[u64; DropReason::COUNT]>>,
+    /// Made when it is first needed: most of a million links never do.
+    pub rare: Option<Box<Rare>>,
+    pub late: u32,
+}
+
+/// What few links have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    pub drops: [u64; DropReason::COUNT],
     /// Made at the start for links that ask for it.
     pub histogram: Option<Box<Histogram>>,
-    pub late: u32,
+    /// Packets marked as having met congestion, by the queue or before it.
+    pub marked: u64,
+    /// Copies made, and background packets.
+    pub made: u64,
+    /// Background packets that were sent.
+    pub consumed: u64,
+    /// Packets sent to another link.
+    pub steered: u64,
+    /// Packets of which bits were flipped.
+    pub corrupted: u64,
+    /// What judges packets on the wire.
+    pub wire: Chain,
+    /// What the delay line needs for packets that overtake.
+    pub heaps: Heaps,
+    /// When the queue, which has packets, will have one for the transmitter.
+    pub resume: Nanos,
+    /// Background packets in the queue.
+    pub phantoms: u32,
+    /// Where background packets come from.
+    pub background: Option<Background>,
 }
 
 impl Counters {
     #[inline]
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(Box::default)
+    }
+
+    #[inline]
     pub(crate) fn drop(&mut self, reason: DropReason, packets: u64) {
-        self.drops.get_or_insert_with(Box::default)[reason as usize] += packets;
+        self.rare().drops[reason as usize] += packets;
     }
 
     pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
-        self.drops.as_ref().map_or(0, |drops| drops[reason as usize])
+        self.rare.as_ref().map_or(0, |rare| rare.drops[reason as usize])
     }
 }
 
-/// What a link has done so far. in = out + dropped + queued + travelling.
+/// What a link has done so far. in + made = out + dropped + consumed + steered + queued + travelling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LinkStats {
     /// Packets that came to the link.
@@ -41,6 +75,16 @@ pub struct LinkStats {
     pub out_packets: u64,
     /// Bytes of their frames.
     pub out_bytes: u64,
+    /// Packets made here: copies and background traffic.
+    pub made_packets: u64,
+    /// Background packets that were sent: they end at the end of the wire.
+    pub consumed_packets: u64,
+    /// Packets that a filter sent to another link.
+    pub steered_packets: u64,
+    /// Packets marked as having met congestion (RFC 3168).
+    pub marked_packets: u64,
+    /// Packets of which bits were flipped.
+    pub corrupted_packets: u64,
     /// Packets dropped, by reason, where any were.
     pub drops: Vec<(&'static str, u64)>,
     /// Packets in the queue, the one being sent included.
@@ -63,7 +107,8 @@ impl LinkStats {
 
     /// Whether every packet that came is accounted for.
     pub fn is_conserved(&self) -> bool {
-        self.in_packets == self.out_packets + self.dropped() + self.queued_packets + self.travelling_packets
+        let gone = self.out_packets + self.dropped() + self.consumed_packets + self.steered_packets;
+        self.in_packets + self.made_packets == gone + self.queued_packets + self.travelling_packets
     }
 }
 

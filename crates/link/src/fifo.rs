@@ -42,6 +42,16 @@ impl Fifo {
         Some(first)
     }
 
+    /// The packets, from the first to the last.
+    pub fn iter<'p>(&self, pool: &'p Pool) -> impl Iterator<Item = Handle> + use<'p> {
+        let (mut next, last) = (self.first(), self.tail);
+        std::iter::from_fn(move || {
+            let handle = next?;
+            next = (handle != last).then(|| Handle(pool.meta(handle).next));
+            Some(handle)
+        })
+    }
+
     /// The first packet.
     #[inline]
     pub fn first(&self) -> Option<Handle> {

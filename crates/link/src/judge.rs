@@ -1,44 +1,92 @@
-//! The filters and impairments of a link, in order.
+//! The filters and impairments of a link, in order: those that judge a packet when it arrives, and those that do it on
+//! the wire.
 
 use crate::filter::Filter;
 use crate::impair::Impair;
-use longwire_block::{Offer, Verdict};
+use longwire_block::{Block, Dice, Offer, Spec, Values, Verdict};
 
-/// One filter or impairment.
+/// A block that decides about packets before they queue, or on the wire.
+pub trait Judge: Block {
+    /// Decides about a packet, or one segment of a train; what is to happen to it besides goes into
+    /// [`Offer::effects`]. Asked once for each, in the order in which they come.
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
+
+    /// Whether it judges packets once their last bit is sent, rather than when they arrive.
+    fn on_wire(&mut self) -> bool {
+        false
+    }
+}
+
+/// A filter or an impairment.
 #[derive(Debug)]
-pub(crate) enum Judge {
+pub(crate) enum Either {
     Filter(Filter),
     Impair(Impair),
 }
 
-impl Judge {
-    pub(crate) fn key(&self) -> &'static str {
+impl Either {
+    /// The block that `spec` describes, if it is one that judges.
+    pub(crate) fn build(spec: &Spec, values: &Values, dice: impl Fn() -> Dice) -> Option<Self> {
+        let filter = Filter::build(spec, values, &dice).map(Self::Filter);
+        filter.or_else(|| Impair::build(spec, values, &dice).map(Self::Impair))
+    }
+
+    pub(crate) fn spec(&self) -> &'static Spec {
         match self {
-            Self::Filter(filter) => filter.spec().key,
-            Self::Impair(impair) => impair.spec().key,
+            Self::Filter(filter) => filter.spec(),
+            Self::Impair(impair) => impair.spec(),
+        }
+    }
+
+    pub(crate) fn change(&mut self, values: &Values) {
+        match self {
+            Self::Filter(filter) => filter.change(values),
+            Self::Impair(impair) => impair.change(values),
+        }
+    }
+
+    pub(crate) fn start(&mut self, begin: longwire_units::Nanos) {
+        match self {
+            Self::Filter(filter) => filter.start(begin),
+            Self::Impair(impair) => impair.start(begin),
+        }
+    }
+
+    pub(crate) fn on_wire(&mut self) -> bool {
+        match self {
+            Self::Filter(filter) => filter.on_wire(),
+            Self::Impair(impair) => impair.on_wire(),
         }
     }
 
     #[inline]
-    fn judge(&mut self, offer: &Offer) -> Verdict {
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         match self {
             Self::Filter(filter) => filter.judge(offer),
             Self::Impair(impair) => impair.judge(offer),
         }
     }
+
+    /// Filters before impairments, each in the order of the registry, whatever the order in the scenario.
+    fn place(&self) -> usize {
+        let key = self.spec().key;
+        let rows = Filter::SPECS.iter().chain(Impair::SPECS);
+        rows.map(|spec| spec.key).position(|other| other == key).unwrap_or(usize::MAX)
+    }
 }
 
-/// All of a link's judges: most links have none or one, which lies in the link's own record.
+/// Judges in order: most links have none or one, which lies in the link's own record.
 #[derive(Debug, Default)]
 pub(crate) enum Chain {
     #[default]
     None,
-    One(Judge),
-    Many(Box<[Judge]>),
+    One(Either),
+    Many(Box<[Either]>),
 }
 
 impl Chain {
-    pub(crate) fn new(mut judges: Vec<Judge>) -> Self {
+    pub(crate) fn new(mut judges: Vec<Either>) -> Self {
+        judges.sort_by_key(Either::place);
         match judges.len() {
             0 => Self::None,
             1 => judges.pop().map_or(Self::None, Self::One),
@@ -46,11 +94,19 @@ impl Chain {
         }
     }
 
-    pub(crate) fn into_vec(self) -> Vec<Judge> {
+    pub(crate) fn into_vec(self) -> Vec<Either> {
         match self {
             Self::None => Vec::new(),
             Self::One(judge) => vec![judge],
             Self::Many(judges) => judges.into(),
+        }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Either] {
+        match self {
+            Self::None => &mut [],
+            Self::One(judge) => std::slice::from_mut(judge),
+            Self::Many(judges) => judges,
         }
     }
 
@@ -59,16 +115,19 @@ impl Chain {
         matches!(self, Self::None)
     }
 
-    /// The first verdict that is not to pass.
+    /// Drop at the first that says so, else pass; a mark is one of the effects.
     #[inline]
-    pub(crate) fn judge(&mut self, offer: &Offer) -> Verdict {
-        match self {
-            Self::None => Verdict::Pass,
-            Self::One(judge) => judge.judge(offer),
-            Self::Many(judges) => {
-                let mut verdicts = judges.iter_mut().map(|judge| judge.judge(offer));
-                verdicts.find(|verdict| *verdict != Verdict::Pass).unwrap_or(Verdict::Pass)
+    pub(crate) fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        for judge in self.as_mut_slice() {
+            match judge.judge(offer) {
+                Verdict::Pass => {}
+                Verdict::Mark => offer.effects.mark = true,
+                dropped @ Verdict::Drop(_) => return dropped,
+            }
+            if offer.effects.steer.is_some() {
+                break;
             }
         }
+        Verdict::Pass
     }
 }

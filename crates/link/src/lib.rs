@@ -5,6 +5,8 @@
 //! (scenario keys, help, schema, contract tests) follows from that row.
 #![forbid(unsafe_code)]
 
+mod background;
+mod change;
 pub mod classify;
 mod counters;
 pub mod delay;
@@ -12,14 +14,17 @@ mod fifo;
 pub mod filter;
 pub mod impair;
 mod judge;
+mod line;
 mod link;
 mod links;
 pub mod queue;
 mod registry;
 mod train;
 pub mod transmit;
+mod wire;
 
 pub use counters::{Histogram, LinkStats};
 pub use fifo::Fifo;
+pub use judge::Judge;
 pub use links::{ChangeError, Links};
 pub use registry::{LinkConfig, registry};

@@ -4,14 +4,15 @@
 //! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
-use crate::counters::{Counters, LinkStats};
-use crate::delay::Delay;
+use crate::counters::LinkStats;
+use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
 use crate::judge::Chain;
-use crate::queue::{Admission, Queue};
+use crate::line::Line;
+use crate::queue::{Admission, Books, Hall, Next, Queue};
 use crate::transmit::Transmit;
-use longwire_block::{DropReason, Offer, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_block::{DropReason, Effects, Offer, Verdict};
+use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// A link with all its state: four cache lines, so that a million links fit and one is fetched at once.
@@ -24,26 +25,39 @@ pub(crate) struct Link {
     pub delay: Delay,
     /// The packet being sent, or none.
     pub sending: Handle,
-    /// Packets on their way, in the order of their leaving.
-    line: Fifo,
-    line_packets: u32,
-    /// Packets waiting, the one being sent included.
-    queued_packets: u32,
-    /// Their bytes as the rate counts them.
-    queued_bytes: u64,
-    last_arrival: Nanos,
-    /// The last f that was carried out: no later arrival may come before it.
-    last_finish: Nanos,
-    last_leave: Nanos,
-    /// When the first packet of the delay line leaves; never if there is none.
-    next_leave: Nanos,
+    pub place: u32,
+    pub line: Line,
+    pub books: Books,
+    /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
+    pub latest: Nanos,
     /// The time at which the timing wheel holds this link; never if it does not.
     pub armed: Nanos,
-    pub counters: Counters,
-    pub place: u32,
+    /// Which of the things that few links have this one has: see [`has`].
+    pub features: u8,
+}
+
+/// Bits of [`Link::features`].
+pub(crate) mod has {
+    /// Something judges packets on the wire.
+    pub const WIRE: u8 = 1;
+    /// There is background traffic.
+    pub const BACKGROUND: u8 = 2;
+    /// The queue has packets, but none before `Rare::resume`.
+    pub const WAITING: u8 = 4;
+    /// Packets may leave in another order than they were sent, or at times that are sorted.
+    pub const DISORDER: u8 = 8;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
+
+/// What a packet meets at a link besides the link itself.
+pub(crate) struct Surroundings<'a> {
+    pub pool: &'a mut Pool,
+    /// Segments of a train that leave within this of each other stay together.
+    pub spread: Nanos,
+    /// Where packets go that leave at once.
+    pub out: &'a mut Fifo,
+}
 
 impl Link {
     pub(crate) fn new(place: u32, chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
@@ -53,49 +67,80 @@ impl Link {
             transmit,
             delay,
             sending: Handle::NONE,
-            line: Fifo::EMPTY,
-            line_packets: 0,
-            queued_packets: 0,
-            queued_bytes: 0,
-            last_arrival: Nanos::ZERO,
-            last_finish: Nanos::ZERO,
-            last_leave: Nanos::ZERO,
-            next_leave: Nanos::NEVER,
-            armed: Nanos::NEVER,
-            counters: Counters::default(),
             place,
+            line: Line::default(),
+            books: Books::default(),
+            latest: Nanos::ZERO,
+            armed: Nanos::NEVER,
+            features: 0,
         }
     }
 
     /// The time at which a packet stamped `stamp` counts as arriving: never before what the link has already done.
     #[inline]
     pub(crate) fn effective_arrival(&self, stamp: Nanos) -> Nanos {
-        stamp.max(self.last_arrival).max(self.last_finish)
+        stamp.max(self.latest)
     }
 
-    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment is appended to `out`; what
+    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment is appended to `at.out`; what
     /// is dropped is counted and freed.
     #[inline]
-    pub(crate) fn arrive(&mut self, pool: &mut Pool, handle: Handle, spread: Nanos, out: &mut Fifo) {
-        let now = self.effective_arrival(Nanos(pool.meta(handle).arrival));
-        self.last_arrival = now;
-        self.catch_up(pool, now);
-        let meta = pool.meta_mut(handle);
+    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
+        let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
+        self.latest = now;
+        self.catch_up(at.pool, now);
+        let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;
+        meta.band = 0;
         if meta.is_train() {
-            return self.arrive_train(pool, handle, now, spread, out);
+            return self.arrive_train(at, handle, now);
         }
         let frame = meta.wire_len;
-        self.counters.in_packets += 1;
-        self.counters.in_bytes += u64::from(frame);
-        if let Verdict::Drop(reason) = self.chain.judge(&Offer { now, bytes: frame }) {
-            return self.drop(pool, handle, reason);
+        self.books.counters.in_packets += 1;
+        self.books.counters.in_bytes += u64::from(frame);
+        if !self.chain.is_empty() {
+            let mut offer = Offer::new(now, frame, at.pool.data(handle));
+            let verdict = self.chain.judge(&mut offer);
+            let effects = offer.effects;
+            if let Verdict::Drop(reason) = verdict {
+                return self.drop(at.pool, handle, reason);
+            }
+            if effects.any() {
+                return self.arrive_affected(at, handle, (now, frame), effects);
+            }
         }
-        let bytes = self.counted(pool, handle, frame);
-        if let Verdict::Drop(reason) = self.admit(pool, now, bytes) {
-            return self.drop(pool, handle, reason);
+        self.join(at, handle, (now, frame));
+    }
+
+    /// Takes in a packet of `frame` bytes to which the judges have done something.
+    fn arrive_affected(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+        effects: Effects,
+    ) {
+        if self.affect(at, handle, now, &effects) {
+            return;
         }
-        self.enqueue(pool, handle, now, bytes, out);
+        let copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
+        self.join(at, handle, (now, frame));
+        if let Some(copy) = copy {
+            self.join(at, copy, (now, frame));
+        }
+    }
+
+    /// Lets a packet into the queue, or drops it.
+    #[inline]
+    pub(crate) fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) {
+        let bytes = self.counted(at.pool, handle, frame);
+        let verdict = self.admit(at.pool, handle, now, bytes, at.pool.meta(handle).band);
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark => self.mark(at.pool, handle),
+            Verdict::Drop(reason) => return self.drop(at.pool, handle, reason),
+        }
+        self.enqueue(at, handle, now, bytes);
     }
 
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
@@ -108,56 +153,65 @@ impl Link {
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
     #[inline]
-    pub(crate) fn admit(&mut self, pool: &Pool, now: Nanos, bytes: u64) -> Verdict {
+    pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
         let (sent_packets, sent_bytes) = self.sent_of_train(pool, now);
         let verdict = self.queue.admit(&Admission {
             now,
             bytes,
-            packets_waiting: u64::from(self.queued_packets) - sent_packets,
-            bytes_waiting: self.queued_bytes - sent_bytes,
+            packets_waiting: u64::from(self.books.queued_packets) - sent_packets,
+            bytes_waiting: self.books.queued_bytes - sent_bytes,
             rate: self.transmit.rate(),
+            frame: pool.data(handle),
+            band,
         });
-        if verdict == Verdict::Pass {
-            self.queued_packets += 1;
-            self.queued_bytes += bytes;
+        if !matches!(verdict, Verdict::Drop(_)) {
+            self.books.queued_packets += 1;
+            self.books.queued_bytes += bytes;
         }
         verdict
     }
 
     /// Takes back the admission of segments that could not be kept.
     pub(crate) fn unadmit(&mut self, packets: u32, bytes: u64) {
-        self.queued_packets -= packets;
-        self.queued_bytes -= bytes;
+        self.books.queued_packets -= packets;
+        self.books.queued_bytes -= bytes;
     }
 
     /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
     #[inline]
-    pub(crate) fn enqueue(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        now: Nanos,
-        bytes: u64,
-        out: &mut Fifo,
-    ) {
-        pool.meta_mut(handle).leave = bytes;
-        if !self.sending.is_none() {
-            return self.queue.push(pool, handle);
+    pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
+        at.pool.meta_mut(handle).leave = bytes;
+        if !self.sending.is_none() || !self.queue.direct() {
+            let (queue, mut hall) = self.hall(at.pool, now);
+            queue.push(&mut hall, handle);
+            if self.sending.is_none() {
+                self.begin_next(at.pool, now);
+            }
+        } else {
+            self.transmit.begin(now, bytes);
+            self.sending = handle;
         }
-        self.transmit.begin(now, bytes);
-        self.sending = handle;
-        if self.transmit.finish() > now {
+        if self.sending.is_none() || self.transmit.finish() > now {
             return;
         }
-        self.finish(pool, now);
-        if self.next_leave <= now {
-            self.release(pool, now, out);
+        self.catch_up_sending(at.pool, now);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
         }
+    }
+
+    /// Carries out everything up to `now` but leaving.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
+        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
+            return self.catch_up_with_others(pool, now);
+        }
+        self.catch_up_sending(pool, now);
     }
 
     /// Carries out every end of transmission up to `now`.
     #[inline]
-    pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
+    fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
         while !self.sending.is_none() && self.transmit.finish() <= now {
             let finish = self.transmit.finish();
             self.finish(pool, finish);
@@ -168,9 +222,8 @@ impl Link {
     /// only as far as that needs, so that an arrival stamped a little earlier still finds the queue as it was.
     #[inline]
     pub(crate) fn expire(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
-        while !self.sending.is_none() && self.wake_of_sending() <= until {
-            let finish = self.transmit.finish();
-            self.finish(pool, finish);
+        while self.wake() <= until {
+            self.advance(pool, until);
         }
         self.release(pool, until, out);
     }
@@ -179,11 +232,10 @@ impl Link {
     /// this way gives each packet's successor, named by [`Link::first_to_leave`], time to reach the cache.
     #[inline]
     pub(crate) fn expire_one(&mut self, pool: &mut Pool, until: Nanos) -> Option<Handle> {
-        if self.next_leave > until && !self.sending.is_none() && self.wake_of_sending() <= until {
-            let finish = self.transmit.finish();
-            self.finish(pool, finish);
+        while self.line.next() > until && self.wake() <= until {
+            self.advance(pool, until);
         }
-        if self.next_leave <= until { self.take_first(pool) } else { None }
+        if self.line.next() <= until { self.take_first(pool) } else { None }
     }
 
     /// The packet that leaves next, as far as is known.
@@ -195,19 +247,20 @@ impl Link {
     /// When the link wants to be looked at next.
     #[inline]
     pub(crate) fn deadline(&mut self) -> Nanos {
-        if self.sending.is_none() { self.next_leave } else { self.next_leave.min(self.wake_of_sending()) }
+        self.line.next().min(self.wake())
     }
 
     /// Counts and frees a packet that the link drops.
     #[inline]
     pub(crate) fn drop(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
-        self.counters.drop(reason, u64::from(pool.meta(handle).segments));
+        self.books.counters.drop(reason, u64::from(pool.meta(handle).segments));
         pool.free(handle);
     }
 
     /// Drops all that the link holds: a run ends.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
-        let mut lists = [self.queue.drain(pool), std::mem::take(&mut self.line)];
+        let heaps = self.books.counters.rare.as_mut().map(|rare| &mut rare.heaps);
+        let mut lists = [self.queue.drain(pool), self.line.drain(heaps, pool)];
         if !self.sending.is_none() {
             self.drop(pool, self.sending, DropReason::Stopped);
             self.sending = Handle::NONE;
@@ -217,66 +270,148 @@ impl Link {
                 self.drop(pool, handle, DropReason::Stopped);
             }
         }
-        (self.queued_packets, self.queued_bytes, self.line_packets) = (0, 0, 0);
-        self.next_leave = Nanos::NEVER;
+        (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
+        if let Some(rare) = &mut self.books.counters.rare {
+            rare.phantoms = 0;
+        }
     }
 
     pub(crate) fn stats(&self) -> LinkStats {
-        let counters = &self.counters;
+        let counters = &self.books.counters;
         let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped(reason)));
+        let rare = counters.rare.as_deref();
+        let rarely = |of: fn(&crate::counters::Rare) -> u64| rare.map_or(0, of);
         LinkStats {
             in_packets: counters.in_packets,
             in_bytes: counters.in_bytes,
             out_packets: counters.out_packets,
             out_bytes: counters.out_bytes,
+            made_packets: rarely(|rare| rare.made),
+            consumed_packets: rarely(|rare| rare.consumed),
+            steered_packets: rarely(|rare| rare.steered),
+            marked_packets: rarely(|rare| rare.marked),
+            corrupted_packets: rarely(|rare| rare.corrupted),
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-            queued_packets: u64::from(self.queued_packets),
-            queued_bytes: self.queued_bytes,
-            travelling_packets: u64::from(self.line_packets),
+            queued_packets: u64::from(self.books.queued_packets),
+            queued_bytes: self.books.queued_bytes,
+            travelling_packets: u64::from(self.line.packets()),
             late_packets: u64::from(counters.late),
             max_late: counters.max_late,
         }
     }
 
-    /// When the packet being sent needs attention: when it leaves if that is known, else when it is sent.
+    /// Packets that wait, background traffic aside.
+    fn real_packets(&self) -> u32 {
+        let rare = self.books.counters.rare.as_ref();
+        self.books.queued_packets - rare.map_or(0, |rare| rare.phantoms)
+    }
+
+    /// When something other than leaving needs attention: the packet being sent leaves if that is known, else it is
+    /// sent; or the queue has a packet again. Never for background traffic alone: nobody sees when it is sent.
     #[inline]
-    fn wake_of_sending(&mut self) -> Nanos {
+    fn wake(&mut self) -> Nanos {
+        if self.sending.is_none() {
+            return if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
+        }
+        if self.features & has::BACKGROUND != 0 && self.real_packets() == 0 {
+            return Nanos::NEVER;
+        }
         let finish = self.transmit.finish();
         match self.delay.fixed() {
-            Some(delay) => (finish + delay).max(self.last_leave),
-            None => finish,
+            Some(delay) if self.features == 0 => (finish + delay).max(self.line.last()),
+            _ => finish,
         }
     }
 
-    /// Moves the packet whose last bit is sent at `finish` to the delay line, and begins the next.
+    /// Carries out what [`Link::wake`] waits for, which is due by `until`.
     #[inline]
-    fn finish(&mut self, pool: &mut Pool, finish: Nanos) {
-        let handle = self.sending;
-        self.last_finish = finish;
-        let leave = (finish + self.delay.travel(finish)).max(self.last_leave);
-        self.last_leave = leave;
-        let meta = pool.meta_mut(handle);
-        let segments = u32::from(meta.segments);
-        self.queued_packets -= segments;
-        self.queued_bytes -= meta.leave;
-        meta.leave = leave.0;
-        self.line_packets += segments;
-        if self.line.is_empty() {
-            self.next_leave = leave;
+    fn advance(&mut self, pool: &mut Pool, until: Nanos) {
+        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
+            let next = self.wake().min(until);
+            return self.catch_up_with_others(pool, next);
         }
-        self.line.push(pool, handle);
-        self.sending = match self.queue.pop(pool, finish) {
-            Some(next) => {
+        let finish = self.transmit.finish();
+        self.finish(pool, finish);
+    }
+
+    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    #[inline]
+    pub(crate) fn finish(&mut self, pool: &mut Pool, finish: Nanos) {
+        let handle = self.sending;
+        self.latest = self.latest.max(finish);
+        self.books.unqueue(pool.meta(handle));
+        if self.features == 0 {
+            let leave = finish + self.delay.travel(finish);
+            self.line.join(pool, handle, leave);
+        } else {
+            self.cross(pool, handle, finish);
+        }
+        let (queue, mut hall) = self.hall(pool, finish);
+        match queue.pop(&mut hall) {
+            Next::Packet(next) => {
                 self.transmit.follow(pool.meta(next).leave);
-                next
+                self.sending = next;
             }
-            None => Handle::NONE,
-        };
+            other => self.idle(other),
+        }
+    }
+
+    /// Begins to send what the queue has for a transmitter that was idle at `now`.
+    pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
+        let (queue, mut hall) = self.hall(pool, now);
+        match queue.pop(&mut hall) {
+            Next::Packet(next) => {
+                self.features &= !has::WAITING;
+                self.transmit.begin(now, pool.meta(next).leave);
+                self.sending = next;
+            }
+            other => self.idle(other),
+        }
+    }
+
+    /// The transmitter has nothing to send.
+    fn idle(&mut self, next: Next) {
+        self.sending = Handle::NONE;
+        self.features &= !has::WAITING;
+        if let Next::Later(resume) = next {
+            self.features |= has::WAITING;
+            self.books.counters.rare().resume = resume;
+        }
+    }
+
+    pub(crate) fn resume(&self) -> Nanos {
+        self.books.counters.rare.as_ref().map_or(Nanos::NEVER, |rare| rare.resume)
+    }
+
+    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
+    pub(crate) fn depart(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        finish: Nanos,
+        (longer, ahead): (Nanos, Option<Nanos>),
+    ) {
+        let travel = self.delay.travel(finish) + longer;
+        let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
+        let keeps_place = longer == Nanos::ZERO && ahead.is_none();
+        let order = if keeps_place { self.delay.order() } else { Order::Free };
+        if order == Order::InOrder && !self.line.is_irregular() {
+            return self.line.join(pool, handle, leave);
+        }
+        let heaps = &mut self.books.counters.rare().heaps;
+        self.line.join_heaps(heaps, pool, handle, (leave, order));
+    }
+
+    /// The queue, and what it works in.
+    #[inline]
+    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
+        let rate = self.transmit.rate();
+        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books })
     }
 
     #[inline]
     fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
-        while self.next_leave <= until
+        while self.line.next() <= until
             && let Some(handle) = self.take_first(pool)
         {
             out.push(pool, handle);
@@ -286,16 +421,14 @@ impl Link {
     /// Takes the first packet off the delay line.
     #[inline]
     fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = self.line.pop(pool)?;
-        let meta = pool.meta(handle);
-        let segments = u32::from(meta.segments);
-        self.line_packets -= segments;
-        self.counters.out_packets += u64::from(segments);
-        self.counters.out_bytes += meta.segment_bytes();
-        self.next_leave = match self.line.first() {
-            Some(first) => Nanos(pool.meta(first).leave),
-            None => Nanos::NEVER,
-        };
+        let handle = if self.line.is_irregular() {
+            self.line.take_heaps(&mut self.books.counters.rare().heaps, pool)
+        } else {
+            self.line.take(pool)
+        }?;
+        let meta: &Meta = pool.meta(handle);
+        self.books.counters.out_packets += u64::from(meta.segments);
+        self.books.counters.out_bytes += meta.segment_bytes();
         Some(handle)
     }
 
@@ -305,7 +438,7 @@ impl Link {
     #[inline]
     fn sent_of_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
         if self.transmit.rate() == Rate::UNLIMITED {
-            return (self.queued_packets.into(), self.queued_bytes);
+            return (self.books.queued_packets.into(), self.books.queued_bytes);
         }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);

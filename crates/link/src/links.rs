@@ -3,13 +3,12 @@
 use crate::counters::{Histogram, LinkStats};
 use crate::delay::Delay;
 use crate::fifo::Fifo;
-use crate::filter::Filter;
-use crate::impair::Impair;
-use crate::judge::{Chain, Judge};
-use crate::link::Link;
+use crate::judge::Chain;
+use crate::link::{Link, Surroundings};
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
+use crate::{change, judge};
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::{Handle, Pool, huge_vec, prefetch};
 use longwire_units::Nanos;
@@ -21,6 +20,7 @@ pub struct Links {
     links: Vec<Link>,
     seed: u64,
     spread: Nanos,
+    begin: Nanos,
 }
 
 /// Why a link could not be changed. Nothing of the change was carried out.
@@ -42,31 +42,27 @@ impl Links {
     /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
     /// each other stay together.
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
-        Self { links: huge_vec(capacity), seed, spread }
+        Self { links: huge_vec(capacity), seed, spread, begin: Nanos::ZERO }
     }
 
     /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
     pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
+        let dice = |spec: &Spec| Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
         for (spec, values) in config.blocks() {
-            let dice = || Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
-            if let Some(filter) = Filter::build(spec, values, dice) {
-                judges.push(Judge::Filter(filter));
-            } else if let Some(impair) = Impair::build(spec, values, dice) {
-                judges.push(Judge::Impair(impair));
-            } else if let Some(block) = Queue::build(spec, values, dice) {
+            if let Some(judge) = judge::Either::build(spec, values, || dice(spec)) {
+                judges.push(judge);
+            } else if let Some(block) = Queue::build(spec, values, || dice(spec)) {
                 queue = Some(block);
-            } else if let Some(block) = Transmit::build(spec, values, dice) {
+            } else if let Some(block) = Transmit::build(spec, values, || dice(spec)) {
                 transmit = Some(block);
-            } else if let Some(block) = Delay::build(spec, values, dice) {
+            } else if let Some(block) = Delay::build(spec, values, || dice(spec)) {
                 delay = Some(block);
             }
         }
-        // Filters come before impairments whatever the order in the scenario.
-        judges.sort_by_key(|judge| matches!(judge, Judge::Impair(_)));
         let mut link = Link::new(
             place,
-            Chain::new(judges),
+            Chain::None,
             queue.unwrap_or_else(|| {
                 default_block(Queue::SPECS, |spec, values| Queue::build(spec, values, no_dice))
             }),
@@ -77,9 +73,19 @@ impl Links {
                 default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
             }),
         );
-        link.counters.histogram = config.histogram.then(Box::default);
+        link.seat_judges(judges);
+        link.note_order();
+        if config.histogram {
+            link.books.counters.rare().histogram = Some(Box::default());
+        }
         self.links.push(link);
         self.links.len() as u32 - 1
+    }
+
+    /// Tells every link when the run begins on the engine's clock: before anything else, and not at all if that is zero.
+    pub fn start(&mut self, begin: Nanos) {
+        self.begin = begin;
+        self.links.iter_mut().for_each(|link| link.start(begin));
     }
 
     /// How many links there are.
@@ -104,7 +110,7 @@ impl Links {
             prefetch(&link.chain);
             prefetch(&link.transmit);
             prefetch(&link.sending);
-            prefetch(&link.counters);
+            prefetch(&link.books);
             prefetch(&link.place);
         }
     }
@@ -126,7 +132,7 @@ impl Links {
     /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set.
     #[inline]
     pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
-        self.links[link as usize].arrive(pool, handle, self.spread, out);
+        self.links[link as usize].arrive(&mut Surroundings { pool, spread: self.spread, out }, handle);
     }
 
     /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set.
@@ -167,16 +173,19 @@ impl Links {
     /// Notes that a packet left `link` later than it should have.
     #[inline]
     pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
-        let counters = &mut self.links[link as usize].counters;
+        let counters = &mut self.links[link as usize].books.counters;
         counters.max_late = counters.max_late.max(late);
         counters.late += u32::from(late > tolerated);
-        if let Some(histogram) = &mut counters.histogram {
+        if let Some(rare) = &mut counters.rare
+            && let Some(histogram) = &mut rare.histogram
+        {
             histogram.record(late);
         }
     }
 
     /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
-    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay.
+    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block of another
+    /// kind takes the old one's place: a queue takes over its packets, a transmitter what is left of the one being sent.
     ///
     /// # Errors
     /// If a row is of no stage; nothing is changed then.
@@ -192,11 +201,15 @@ impl Links {
         {
             return Err(ChangeError { key: spec.key });
         }
-        let seed = self.seed;
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
         for (spec, values) in changes {
-            apply(link, seed, spec, values, now);
+            change::apply(
+                link,
+                pool,
+                (spec, values),
+                change::When { now, begin: self.begin, seed: self.seed },
+            );
         }
         // A new rate may have ended the transmission at this very moment.
         link.catch_up(pool, now);
@@ -212,7 +225,7 @@ impl Links {
 
     /// A link's histogram of lateness, if it keeps one.
     pub fn histogram(&self, link: u32) -> Option<&Histogram> {
-        self.links[link as usize].counters.histogram.as_deref()
+        self.links[link as usize].books.counters.rare.as_ref()?.histogram.as_deref()
     }
 
     /// Drops all that is still held, as stopped: a run ends.
@@ -232,37 +245,4 @@ fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) 
 /// For default blocks: none of them draws.
 fn no_dice() -> Dice {
     Dice::named(0, "")
-}
-
-fn apply(link: &mut Link, seed: u64, spec: &'static Spec, values: &Values, now: Nanos) {
-    if spec.key == link.transmit.spec().key {
-        if !link.sending.is_none() {
-            link.transmit.settle(now);
-        }
-        link.transmit.change(values);
-    } else if spec.key == link.queue.spec().key {
-        link.queue.change(values);
-    } else if spec.key == link.delay.spec().key {
-        link.delay.change(values);
-    } else {
-        change_judges(link, seed, spec, values);
-    }
-}
-
-/// Changes the judge of that key, or adds one.
-fn change_judges(link: &mut Link, seed: u64, spec: &'static Spec, values: &Values) {
-    let mut judges = std::mem::take(&mut link.chain).into_vec();
-    let place = link.place;
-    let dice = || Dice::named(seed, &format!("links/added-{place}/{}", spec.key));
-    match judges.iter_mut().find(|judge| judge.key() == spec.key) {
-        Some(Judge::Filter(filter)) => filter.change(values),
-        Some(Judge::Impair(impair)) => impair.change(values),
-        None => {
-            let filter = Filter::build(spec, values, dice).map(Judge::Filter);
-            let judge = filter.or_else(|| Impair::build(spec, values, dice).map(Judge::Impair));
-            judges.extend(judge);
-            judges.sort_by_key(|judge| matches!(judge, Judge::Impair(_)));
-        }
-    }
-    link.chain = Chain::new(judges);
 }

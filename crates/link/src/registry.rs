@@ -4,38 +4,49 @@ use longwire_block::{Spec, SpecError, Values};
 
 /// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
 ///
-/// A block is a type with `const SPEC: Spec`, `fn build(&Values, Dice) -> Self` and `fn change(&mut self, &Values)`,
-/// and the stage's calls as methods.
+/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
+/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`).
 macro_rules! stage {
     (
-        $(#[$doc:meta])* $name:ident $blocks:tt
-        $($(#[$call_doc:meta])* fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
+        $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
+        $(fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
     ) => {
         $crate::registry::stage!(@enum $blocks $name $(#[$doc])*);
 
         impl $name {
-            $($crate::registry::stage!(@call $blocks $(#[$call_doc])* $call($($arg: $type),*) ($($arg),*) $(-> $ret)?);)*
+            $($crate::registry::stage!(
+                @call $blocks $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
+            );)*
         }
     };
-    (@call { $($variant:ident = $block:ty,)+ }
-        $(#[$doc:meta])* $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    (@call { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
     ) => {
-        $(#[$doc])*
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
         #[inline]
         pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
-            match self { $(Self::$variant(block) => block.$call $pass,)+ }
+            match self {
+                $(Self::$inline(block) => block.$call $pass,)+
+                $(Self::$boxed(block) => block.$call $pass,)*
+            }
         }
     };
-    (@enum { $($variant:ident = $block:ty,)+ } $name:ident $(#[$doc:meta])*) => {
+    (@enum { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $(#[$doc:meta])*
+    ) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub enum $name {
-            $(#[doc = concat!("See [`", stringify!($block), "`].")] $variant($block),)+
+            $(#[doc = concat!("See [`", stringify!($small), "`].")] $inline($small),)+
+            $(#[doc = concat!("See [`", stringify!($large), "`].")] $boxed(Box<$large>),)*
         }
 
         impl $name {
-            /// The rows of this stage's blocks; the first is the default of its key.
-            pub const SPECS: &'static [&'static longwire_block::Spec] = &[$(&<$block>::SPEC),+];
+            /// The rows of this stage's blocks; the first of a key is that key's default.
+            pub const SPECS: &'static [&'static longwire_block::Spec] = &[
+                $(&<$small as longwire_block::Block>::SPEC,)+
+                $(&<$large as longwire_block::Block>::SPEC,)*
+            ];
 
             /// The block that `spec` describes, or none if it is of another stage.
             pub fn build(
@@ -43,20 +54,41 @@ macro_rules! stage {
                 values: &longwire_block::Values,
                 dice: impl FnOnce() -> longwire_block::Dice,
             ) -> Option<Self> {
-                $(if (spec.key, spec.kind) == (<$block>::SPEC.key, <$block>::SPEC.kind) {
-                    return Some(Self::$variant(<$block>::build(values, dice())));
+                use longwire_block::Block;
+                $(if spec.is(&<$small>::SPEC) {
+                    return Some(Self::$inline(<$small>::build(values, dice())));
                 })+
+                $(if spec.is(&<$large>::SPEC) {
+                    return Some(Self::$boxed(Box::new(<$large>::build(values, dice()))));
+                })*
                 None
             }
 
             /// The row of this block.
             pub fn spec(&self) -> &'static longwire_block::Spec {
-                match self { $(Self::$variant(_) => &<$block>::SPEC,)+ }
+                use longwire_block::Block;
+                match self {
+                    $(Self::$inline(_) => &<$small>::SPEC,)+
+                    $(Self::$boxed(_) => &<$large>::SPEC,)*
+                }
             }
 
             /// Takes new parameters; what the block has gathered so far stays.
             pub fn change(&mut self, values: &longwire_block::Values) {
-                match self { $(Self::$variant(block) => block.change(values),)+ }
+                use longwire_block::Block;
+                match self {
+                    $(Self::$inline(block) => block.change(values),)+
+                    $(Self::$boxed(block) => block.change(values),)*
+                }
+            }
+
+            /// Tells when the run begins.
+            pub fn start(&mut self, begin: longwire_units::Nanos) {
+                use longwire_block::Block;
+                match self {
+                    $(Self::$inline(block) => block.start(begin),)+
+                    $(Self::$boxed(block) => block.start(begin),)*
+                }
             }
         }
     };
@@ -66,7 +98,12 @@ pub(crate) use stage;
 /// The rows of all blocks, in the order of the stages.
 pub fn registry() -> Vec<&'static Spec> {
     use crate::{delay::Delay, filter::Filter, impair::Impair, queue::Queue, transmit::Transmit};
-    [Filter::SPECS, Impair::SPECS, Queue::SPECS, Transmit::SPECS, Delay::SPECS].concat()
+    let stages = [Filter::SPECS, Impair::SPECS, Queue::SPECS, Transmit::SPECS, Delay::SPECS];
+    // The blocks of a key stand together, the default of the key first.
+    let mut rows = stages.concat();
+    let keys: Vec<&str> = rows.iter().map(|spec| spec.key).collect();
+    rows.sort_by_key(|spec| keys.iter().position(|key| *key == spec.key));
+    rows
 }
 
 /// What a link is made of: at most one block a key; keys not named have their default.

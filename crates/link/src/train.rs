@@ -1,12 +1,11 @@
 //! Trains of segments: each segment is judged, queued and timed as if it had arrived by itself.
 //!
 //! Segments whose leaving times lie within the spread stay together and leave with the last one; the rest is cut
-//! into the fewest sub-trains for which that holds. Lost segments are cut out.
+//! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
 
-use crate::fifo::Fifo;
-use crate::link::Link;
-use longwire_block::{DropReason, Offer, Verdict};
-use longwire_packet::{Handle, Pool};
+use crate::link::{Link, Surroundings};
+use longwire_block::{DropReason, Effects, Offer, Verdict};
+use longwire_packet::Handle;
 use longwire_units::{Nanos, Rate};
 
 /// Consecutive segments that stay together.
@@ -15,84 +14,124 @@ struct Run {
     first: u16,
     count: u16,
     bytes: u64,
+    effects: Effects,
+}
+
+/// One segment of a train: length of its frame, and the bytes it counts.
+#[derive(Clone, Copy)]
+struct Segment {
+    frame: u32,
+    bytes: u64,
 }
 
 impl Link {
     /// Takes in a train, whole or cut up.
-    pub(crate) fn arrive_train(
-        &mut self,
-        pool: &mut Pool,
-        train: Handle,
-        now: Nanos,
-        spread: Nanos,
-        out: &mut Fifo,
-    ) {
-        let meta = *pool.meta(train);
-        self.counters.in_packets += u64::from(meta.segments);
-        self.counters.in_bytes += meta.segment_bytes();
-        let full_frame = u32::from(meta.header_len) + u32::from(meta.gso_size);
-        let last_frame = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
-        let full = self.counted(pool, train, full_frame);
-        let last = self.counted(pool, train, last_frame);
-        let longest = self.segments_within(spread, full);
+    pub(crate) fn arrive_train(&mut self, at: &mut Surroundings<'_>, train: Handle, now: Nanos) {
+        let meta = *at.pool.meta(train);
+        self.books.counters.in_packets += u64::from(meta.segments);
+        self.books.counters.in_bytes += meta.segment_bytes();
+        let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
+        let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
+        let full = Segment { frame: full, bytes: self.counted(at.pool, train, full) };
+        let last = Segment { frame: last, bytes: self.counted(at.pool, train, last) };
+        let longest = self.segments_within(at.spread, full.bytes);
         let mut run = Run::default();
-        for segment in 0..meta.segments {
-            let (frame, bytes) =
-                if segment + 1 == meta.segments { (last_frame, last) } else { (full_frame, full) };
-            match self.judge_segment(pool, now, frame, bytes) {
-                Verdict::Pass => {}
-                Verdict::Drop(reason) => {
-                    self.counters.drop(reason, 1);
-                    self.close(pool, train, &mut run, now, out);
+        for number in 0..meta.segments {
+            let segment = if number + 1 == meta.segments { last } else { full };
+            let effects = match self.judge_segment(at, train, now, segment) {
+                Ok(effects) => effects,
+                Err(reason) => {
+                    self.books.counters.drop(reason, 1);
+                    self.close(at, train, &mut run, now);
                     continue;
                 }
+            };
+            let alone = effects.flips.is_some() || effects.copy.is_some();
+            if run.count > 0 && (effects != run.effects || alone) {
+                self.close(at, train, &mut run, now);
             }
             if run.count == 0 {
-                run.first = segment;
+                run = Run { first: number, effects, ..Run::default() };
             }
             run.count += 1;
-            run.bytes += bytes;
+            run.bytes += segment.bytes;
             if u64::from(run.count) >= longest && run.count != meta.segments {
-                self.close(pool, train, &mut run, now, out);
+                self.close(at, train, &mut run, now);
             }
         }
         if run.count == meta.segments {
-            return self.enqueue(pool, train, now, run.bytes, out);
+            return self.proceed(at, train, run, now);
         }
-        self.close(pool, train, &mut run, now, out);
-        pool.free(train);
+        self.close(at, train, &mut run, now);
+        at.pool.free(train);
     }
 
-    fn judge_segment(&mut self, pool: &Pool, now: Nanos, frame: u32, bytes: u64) -> Verdict {
-        if !self.chain.is_empty()
-            && let Verdict::Drop(reason) = self.chain.judge(&Offer { now, bytes: frame })
-        {
-            return Verdict::Drop(reason);
+    /// What is to happen to a segment, which is let into the queue, or why it is dropped.
+    fn judge_segment(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        train: Handle,
+        now: Nanos,
+        segment: Segment,
+    ) -> Result<Effects, DropReason> {
+        let mut effects = Effects::default();
+        if !self.chain.is_empty() {
+            let mut offer = Offer::new(now, segment.frame, at.pool.data(train));
+            let verdict = self.chain.judge(&mut offer);
+            effects = offer.effects;
+            if let Verdict::Drop(reason) = verdict {
+                return Err(reason);
+            }
+            if effects.steer.is_some() {
+                return Ok(effects);
+            }
         }
-        self.admit(pool, now, bytes)
+        match self.admit(at.pool, train, now, segment.bytes, effects.band.unwrap_or(0)) {
+            Verdict::Pass => Ok(effects),
+            Verdict::Mark => Ok(Effects { mark: true, ..effects }),
+            Verdict::Drop(reason) => Err(reason),
+        }
     }
 
     /// Makes a packet of the segments gathered in `run` and queues it.
-    fn close(&mut self, pool: &mut Pool, train: Handle, run: &mut Run, now: Nanos, out: &mut Fifo) {
-        let Run { first, count, bytes } = std::mem::take(run);
-        if count == 0 {
+    fn close(&mut self, at: &mut Surroundings<'_>, train: Handle, run: &mut Run, now: Nanos) {
+        let run = std::mem::take(run);
+        if run.count == 0 {
             return;
         }
-        match longwire_wire::segment(pool, train, first, count) {
+        match longwire_wire::segment(at.pool, train, run.first, run.count) {
             Some(handle) => {
                 // Pieces of a train have an order among themselves, too.
-                pool.meta_mut(handle).seq += u64::from(first);
-                self.enqueue(pool, handle, now, bytes, out);
+                at.pool.meta_mut(handle).seq += u64::from(run.first);
+                self.proceed(at, handle, run, now);
             }
             None => {
-                self.counters.drop(DropReason::PoolFull, u64::from(count));
-                self.unadmit(u32::from(count), bytes);
+                self.books.counters.drop(DropReason::PoolFull, u64::from(run.count));
+                if run.effects.steer.is_none() {
+                    self.unadmit(u32::from(run.count), run.bytes);
+                }
             }
+        }
+    }
+
+    /// Queues a packet made of the segments of `run`, with what the judges do to it.
+    fn proceed(&mut self, at: &mut Surroundings<'_>, handle: Handle, run: Run, now: Nanos) {
+        if run.effects.any() && self.affect(at, handle, now, &run.effects) {
+            return;
+        }
+        let copy = run.effects.copy.and_then(|_| self.copy(at.pool, handle));
+        self.enqueue(at, handle, now, run.bytes);
+        if let Some(copy) = copy {
+            let frame = at.pool.meta(copy).wire_len;
+            self.join(at, copy, (now, frame));
         }
     }
 
     /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
+        if !self.queue.whole_trains() || !self.transmit.whole_trains() || self.delay.fixed().is_none() {
+            return 1;
+        }
         match self.transmit.rate() {
             Rate::UNLIMITED => u64::MAX,
             Rate::STALLED => 1,

@@ -254,12 +254,16 @@ impl Reader<'_, '_, '_> {
         Some(block)
     }
 
-    /// A text or a number as text.
+    /// A text or a number as text; of a list of texts, each is a line.
     fn text(&mut self, field: &str, span: Range<usize>, value: &DeValue<'_>) -> Option<String> {
         match value {
             DeValue::String(text) => return Some(text.to_string()),
             DeValue::Integer(number) if number.radix() == 10 => return Some(number.as_str().into()),
             DeValue::Float(number) => return Some(number.as_str().into()),
+            DeValue::Array(list) if list.iter().all(|item| item.get_ref().as_str().is_some()) => {
+                let lines: Vec<&str> = list.iter().filter_map(|item| item.get_ref().as_str()).collect();
+                return Some(lines.join("\n"));
+            }
             _ => {}
         }
         let mend = "write a text, a decimal number, or a table such as { kind = \"…\" }";

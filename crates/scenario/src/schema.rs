@@ -81,6 +81,20 @@ fn param(param: &Param) -> Value {
             json!({ "anyOf": [{ "type": "string", "examples": ["100 packets", "64 KiB", "50 ms"] },
                 { "type": "integer", "minimum": 0 }] })
         }
+        ParamKind::Size { min, max } => {
+            json!({ "type": ["string", "integer"], "description": format!("a size from {min} to {max}") })
+        }
+        ParamKind::Decimal { min, max } => {
+            let number = |millionths: u64| millionths as f64 / 1e6;
+            json!({ "anyOf": [
+                { "type": "number", "minimum": number(min), "maximum": number(max) },
+                { "type": "string", "pattern": "^[0-9]*\\.?[0-9]*$" },
+            ] })
+        }
+        ParamKind::Parsed(grammar) => json!({ "anyOf": [
+            { "type": ["string", "number"], "description": grammar.wanted },
+            { "type": "array", "items": { "type": "string" }, "description": grammar.wanted },
+        ] }),
         ParamKind::Choice(words) => json!({ "enum": words }),
     };
     let mut schema = templated(kind);

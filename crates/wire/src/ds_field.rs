@@ -92,7 +92,8 @@ mod tests {
     fn v4() -> Vec<u8> {
         let mut frame = vec![0; 34];
         frame[12] = 8;
-        frame[14..34].copy_from_slice(&[0x45, 0xba, 0, 20, 1, 2, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame[14..34]
+            .copy_from_slice(&[0x45, 0xba, 0, 20, 1, 2, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         let sum = Sum::default().bytes(&frame[14..34]).checksum().to_be_bytes();
         frame[24..26].copy_from_slice(&sum);
         frame

@@ -78,6 +78,12 @@ fn kind(param: &Param) -> String {
         ParamKind::Probability => "a share such as \"2 %\"".into(),
         ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),
+        ParamKind::Size { min, max } => format!("a size from {min} to {max}"),
+        ParamKind::Decimal { min, max } => {
+            let number = |millionths| longwire_block::Value::Decimal(millionths).print(param.kind);
+            format!("a number from {} to {}", number(min), number(max))
+        }
         ParamKind::Choice(words) => words.join(", "),
+        ParamKind::Parsed(grammar) => grammar.wanted.into(),
     }
 }

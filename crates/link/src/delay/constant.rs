@@ -1,6 +1,7 @@
 //! The same delay for every packet.
 
-use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use super::Travel;
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::Nanos;
 
 /// Delays every packet by the same time after its last bit is sent.
@@ -9,9 +10,8 @@ pub struct Constant {
     delay: Nanos,
 }
 
-impl Constant {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Constant {
+    const SPEC: Spec = Spec {
         key: "delay",
         kind: "constant",
         summary: "Delays every packet by the same time.",
@@ -24,29 +24,26 @@ impl Constant {
         }],
     };
 
-    /// The block with these parameters.
-    pub fn build(values: &Values, _: Dice) -> Self {
+    fn build(values: &Values, _: Dice) -> Self {
         let mut block = Self { delay: Nanos::ZERO };
         block.change(values);
         block
     }
 
     /// Takes a new delay, for packets whose transmission ends from now on.
-    pub fn change(&mut self, values: &Values) {
-        if let Value::Time(delay) = values.at(0) {
-            self.delay = delay;
-        }
+    fn change(&mut self, values: &Values) {
+        self.delay = values.time(0);
     }
+}
 
-    /// The delay.
+impl Travel for Constant {
     #[inline]
-    pub fn travel(&mut self, _: Nanos) -> Nanos {
+    fn travel(&mut self, _: Nanos) -> Nanos {
         self.delay
     }
 
-    /// The delay.
     #[inline]
-    pub fn fixed(&mut self) -> Option<Nanos> {
+    fn fixed(&mut self) -> Option<Nanos> {
         Some(self.delay)
     }
 }

@@ -2,16 +2,48 @@
 
 pub mod constant;
 
+use longwire_block::Block;
 use longwire_units::Nanos;
+
+/// What becomes of the order of packets whose delays differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// None leaves before the one sent before it: e = max(f + delay, previous e).
+    #[default]
+    InOrder,
+    /// Each contributes the time f + delay, and packets leave in the order in which they were sent at these times,
+    /// sorted: the mean delay stays what it is, and no delay falls below the least.
+    Sorted,
+    /// Each leaves at f + delay, whatever the others do.
+    Free,
+}
+
+/// A delay model.
+pub trait Travel: Block {
+    /// How long the packet travels whose transmission ended at `finish`. Asked once a packet.
+    fn travel(&mut self, finish: Nanos) -> Nanos;
+
+    /// The same for every packet until the next change, if it is known beforehand: such a link need not be woken
+    /// when a transmission ends, only when a packet leaves.
+    fn fixed(&mut self) -> Option<Nanos> {
+        None
+    }
+
+    /// What becomes of the packets' order.
+    fn order(&mut self) -> Order {
+        Order::InOrder
+    }
+}
 
 crate::registry::stage! {
     /// A delay model.
-    Delay {
-        Constant = constant::Constant,
+    Delay: Travel {
+        inline {
+            Constant = constant::Constant,
+        }
+        boxed {}
     }
-    /// How long the packet travels whose transmission ended at `finish`. Asked once a packet.
     fn travel(&mut self, finish: Nanos) -> Nanos;
-    /// The same for every packet until the next change, if it is known beforehand: such a link need not be woken
-    /// when a transmission ends, only when a packet leaves.
     fn fixed(&mut self) -> Option<Nanos>;
+    fn order(&mut self) -> Order;
 }

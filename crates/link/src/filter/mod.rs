@@ -1,14 +1,18 @@
-//! What a link does not carry at all.
+//! What a link does not carry at all, or carries in a way of its own.
 
 pub mod mtu;
 
+use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
 
 crate::registry::stage! {
     /// A filter.
-    Filter {
-        Mtu = mtu::Mtu,
+    Filter: Judge {
+        inline {
+            Mtu = mtu::Mtu,
+        }
+        boxed {}
     }
-    /// Decides about a packet.
-    fn judge(&mut self, offer: &Offer) -> Verdict;
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
+    fn on_wire(&mut self) -> bool;
 }

@@ -1,6 +1,7 @@
 //! The longest packet that a link carries.
 
-use longwire_block::{Dice, DropReason, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
 
 /// Drops packets whose IP length (frame without its 14 bytes of Ethernet header; VLAN tags count as payload)
 /// exceeds the MTU. Segments of a train are judged one by one.
@@ -11,9 +12,8 @@ pub struct Mtu {
 
 const ETHERNET_HEADER: u32 = 14;
 
-impl Mtu {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Mtu {
+    const SPEC: Spec = Spec {
         key: "mtu",
         kind: "drop",
         summary: "Drops packets longer than the link's MTU.",
@@ -26,23 +26,21 @@ impl Mtu {
         }],
     };
 
-    /// The block with these parameters.
-    pub fn build(values: &Values, _: Dice) -> Self {
+    fn build(values: &Values, _: Dice) -> Self {
         let mut block = Self { longest_frame: 0 };
         block.change(values);
         block
     }
 
-    /// Takes new parameters.
-    pub fn change(&mut self, values: &Values) {
-        if let Value::Integer(mtu) = values.at(0) {
-            self.longest_frame = mtu as u32 + ETHERNET_HEADER;
-        }
+    fn change(&mut self, values: &Values) {
+        self.longest_frame = values.integer(0) as u32 + ETHERNET_HEADER;
     }
+}
 
+impl Judge for Mtu {
     /// Drops what is too long.
     #[inline]
-    pub fn judge(&mut self, offer: &Offer) -> Verdict {
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if offer.bytes > self.longest_frame { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
     }
 }
@@ -58,7 +56,7 @@ mod tests {
         for (bytes, verdict) in
             [(60, Verdict::Pass), (1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))]
         {
-            assert_eq!(mtu.judge(&Offer { now: Nanos::ZERO, bytes }), verdict);
+            assert_eq!(mtu.judge(&mut Offer::new(Nanos::ZERO, bytes, &[])), verdict);
         }
     }
 }

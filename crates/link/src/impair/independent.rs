@@ -1,52 +1,58 @@
 //! Loss that strikes each packet alike, whatever happened to the others.
 
-use longwire_block::{Dice, DropReason, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
 use longwire_units::Probability;
 
-/// Drops each packet with the same probability, drawn before the queue as LinkEM does.
+/// Drops each packet with the same probability, drawn before the queue as LinkEM does, or on the wire.
 #[derive(Debug)]
 pub struct Independent {
     probability: Probability,
     dice: Dice,
+    on_wire: bool,
+    mark: bool,
 }
 
-impl Independent {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Independent {
+    const SPEC: Spec = Spec {
         key: "loss",
         kind: "independent",
-        summary: "Loses each packet with the same probability, before the queue.",
+        summary: "Loses each packet with the same probability.",
         source: "High capacity network link emulation using network processors, section 4.2.1",
-        params: &[Param {
-            name: "probability",
-            kind: ParamKind::Probability,
-            default: None,
-            help: "share of packets lost, 0 % to 100 %",
-        }],
+        params: &[
+            Param {
+                name: "probability",
+                kind: ParamKind::Probability,
+                default: None,
+                help: "share of packets lost, 0 % to 100 %",
+            },
+            super::WHERE_PARAM,
+            super::ECN_PARAM,
+        ],
     };
 
-    /// The block with these parameters, drawing from `dice`.
-    pub fn build(values: &Values, dice: Dice) -> Self {
-        let mut block = Self { probability: Probability::ZERO, dice };
+    fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self { probability: Probability::ZERO, dice, on_wire: false, mark: false };
         block.change(values);
         block
     }
 
-    /// Takes new parameters; the stream of draws goes on.
-    pub fn change(&mut self, values: &Values) {
-        if let Value::Probability(probability) = values.at(0) {
-            self.probability = probability;
-        }
+    fn change(&mut self, values: &Values) {
+        self.probability = values.probability(0);
+        self.on_wire = values.choice(1) == 1;
+        self.mark = values.choice(2) == 1;
     }
+}
 
+impl Judge for Independent {
     /// Draws once for each packet, even at 0 %, so that a change of probability leaves later draws in place.
     #[inline]
-    pub fn judge(&mut self, _: &Offer) -> Verdict {
-        if self.probability.happens(self.dice.draw()) {
-            Verdict::Drop(DropReason::Loss)
-        } else {
-            Verdict::Pass
-        }
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        if self.probability.happens(self.dice.draw()) { super::lose(offer, self.mark) } else { Verdict::Pass }
+    }
+
+    fn on_wire(&mut self) -> bool {
+        self.on_wire
     }
 }
 
@@ -58,8 +64,8 @@ mod tests {
     fn losses(text: &str, packets: u32) -> Vec<bool> {
         let values = Values::read(&Independent::SPEC, &[("probability", text)]).unwrap();
         let mut loss = Independent::build(&values, Dice::named(1, "test/loss"));
-        let offer = Offer { now: Nanos::ZERO, bytes: 1500 };
-        (0..packets).map(|_| loss.judge(&offer) != Verdict::Pass).collect()
+        let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
+        (0..packets).map(|_| loss.judge(&mut offer) != Verdict::Pass).collect()
     }
 
     /// The LinkEM thesis' table 5.6: 120 000 packets at 1, 3, 7 and 10 %, inside the 99 % binomial interval.

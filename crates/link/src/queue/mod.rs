@@ -1,15 +1,18 @@
 //! Where packets wait for the transmitter, and who is let in.
 
+mod hall;
 pub mod tail_drop;
 
+pub use hall::{Books, Hall};
+
 use crate::fifo::Fifo;
-use longwire_block::Verdict;
+use longwire_block::{Block, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// What a queue is told when a packet or a segment asks to be let in.
 #[derive(Debug, Clone, Copy)]
-pub struct Admission {
+pub struct Admission<'a> {
     /// When it arrived.
     pub now: Nanos,
     /// Its bytes, as the link's rate counts them.
@@ -20,19 +23,64 @@ pub struct Admission {
     pub bytes_waiting: u64,
     /// The current rate.
     pub rate: Rate,
+    /// The frame from its Ethernet header on; of a train, the whole.
+    pub frame: &'a [u8],
+    /// The band that a filter gave it; 0 if none did.
+    pub band: u8,
+}
+
+/// What a queue has for the transmitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// This packet.
+    Packet(Handle),
+    /// Nothing before this time, though packets wait.
+    Later(Nanos),
+    /// Nothing.
+    Empty,
+}
+
+/// A queue discipline.
+///
+/// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from acceptance until its
+/// last bit is sent. Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`].
+/// While a packet waits, `Meta::leave` is the bytes it counts, `Meta::arrival` when it came, and `Meta::band` its band.
+pub trait Discipline: Block {
+    /// Whether a packet or segment may join, and whether it is marked.
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
+
+    /// Adds a packet that was admitted.
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
+
+    /// Takes the packet to be sent next, at the moment `hall.now` at which the transmitter is free.
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
+
+    /// All packets that wait, in an order in which they could be sent: the run ends, or another discipline takes over.
+    fn drain(&mut self, pool: &mut Pool) -> Fifo;
+
+    /// Whether an admitted packet that finds the transmitter idle may go to it past `push` and `pop`.
+    fn direct(&mut self) -> bool {
+        false
+    }
+
+    /// Whether several segments of a train may wait as one packet. Not where `pop` decides about each.
+    fn whole_trains(&mut self) -> bool {
+        false
+    }
 }
 
 crate::registry::stage! {
     /// A queue discipline.
-    Queue {
-        TailDrop = tail_drop::TailDrop,
+    Queue: Discipline {
+        inline {
+            TailDrop = tail_drop::TailDrop,
+        }
+        boxed {}
     }
-    /// Whether a packet may join. Joins itself by `push`, unless the transmitter takes it at once.
-    fn admit(&mut self, admission: &Admission) -> Verdict;
-    /// Adds an admitted packet.
-    fn push(&mut self, pool: &mut Pool, handle: Handle);
-    /// Takes the packet to be sent next, at the moment `now` at which the transmitter becomes free.
-    fn pop(&mut self, pool: &mut Pool, now: Nanos) -> Option<Handle>;
-    /// The packets that wait, to give up at the end of a run.
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
+    fn direct(&mut self) -> bool;
+    fn whole_trains(&mut self) -> bool;
 }

@@ -1,10 +1,10 @@
 //! First in, first out; what finds the queue full is dropped.
 
-use super::Admission;
+use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Dice, DropReason, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Value, Values, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::{Nanos, Rate};
+use longwire_units::Rate;
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
 ///
@@ -23,9 +23,8 @@ enum Limit {
     Waiting(u64),
 }
 
-impl TailDrop {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for TailDrop {
+    const SPEC: Spec = Spec {
         key: "queue",
         kind: "tail-drop",
         summary: "First in, first out; drops arrivals that find the queue full.",
@@ -38,15 +37,14 @@ impl TailDrop {
         }],
     };
 
-    /// The block with these parameters.
-    pub fn build(values: &Values, _: Dice) -> Self {
+    fn build(values: &Values, _: Dice) -> Self {
         let mut block = Self { fifo: Fifo::EMPTY, limit: Limit::Packets(0) };
         block.change(values);
         block
     }
 
     /// Takes a new limit; packets already waiting stay, even above it.
-    pub fn change(&mut self, values: &Values) {
+    fn change(&mut self, values: &Values) {
         self.limit = match values.at(0) {
             Value::Packets(packets) => Limit::Packets(packets),
             Value::Bytes(bytes) => Limit::Bytes(bytes.0),
@@ -54,46 +52,55 @@ impl TailDrop {
             _ => return,
         };
     }
+}
 
+impl Discipline for TailDrop {
     /// Drops what would exceed the limit.
     #[inline]
-    pub fn admit(&mut self, admission: &Admission) -> Verdict {
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         let room = match self.limit {
-            Limit::Packets(limit) => admission.packets_waiting < limit,
-            Limit::Bytes(limit) => admission.bytes_waiting + admission.bytes <= limit,
-            Limit::Waiting(limit) => admission.packets_waiting == 0 || sent_within(limit, admission),
+            Limit::Packets(limit) => packet.packets_waiting < limit,
+            Limit::Bytes(limit) => packet.bytes_waiting + packet.bytes <= limit,
+            Limit::Waiting(limit) => packet.packets_waiting == 0 || sent_within(limit, packet),
         };
         if room { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
-    /// Adds a packet at the end.
     #[inline]
-    pub fn push(&mut self, pool: &mut Pool, handle: Handle) {
-        self.fifo.push(pool, handle);
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
     }
 
-    /// Takes the first packet.
     #[inline]
-    pub fn pop(&mut self, pool: &mut Pool, _: Nanos) -> Option<Handle> {
-        self.fifo.pop(pool)
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
     }
 
-    /// All packets.
-    pub fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::replace(&mut self.fifo, Fifo::EMPTY)
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+
+    #[inline]
+    fn direct(&mut self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
     }
 }
 
 /// Whether all that waits and the new packet are sent within `limit` ns at the current rate.
-fn sent_within(limit: u64, admission: &Admission) -> bool {
-    let bits = u128::from(admission.bytes_waiting + admission.bytes) * 8;
-    admission.rate == Rate::UNLIMITED
-        || bits * 1_000_000_000 <= u128::from(limit) * u128::from(admission.rate.0)
+fn sent_within(limit: u64, packet: &Admission<'_>) -> bool {
+    let bits = u128::from(packet.bytes_waiting + packet.bytes) * 8;
+    packet.rate == Rate::UNLIMITED || bits * 1_000_000_000 <= u128::from(limit) * u128::from(packet.rate.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_units::Nanos;
 
     #[test]
     fn limits_in_each_unit() {
@@ -115,8 +122,15 @@ mod tests {
         for (limit, packets_waiting, bytes_waiting, rate, accepted) in table {
             let values = Values::read(&TailDrop::SPEC, &[("limit", limit)]).unwrap();
             let mut queue = TailDrop::build(&values, Dice::named(0, ""));
-            let admission =
-                Admission { now: Nanos::ZERO, bytes: 1000, packets_waiting, bytes_waiting, rate: Rate(rate) };
+            let admission = Admission {
+                now: Nanos::ZERO,
+                bytes: 1000,
+                packets_waiting,
+                bytes_waiting,
+                rate: Rate(rate),
+                frame: &[],
+                band: 0,
+            };
             assert_eq!(queue.admit(&admission) == Verdict::Pass, accepted, "{limit} {packets_waiting}");
         }
     }

@@ -1,6 +1,7 @@
 //! A rate that stays the same until it is changed.
 
-use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use super::Sender;
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Value, Values};
 use longwire_units::{Nanos, Rate};
 
 /// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
@@ -35,9 +36,8 @@ const FCS: u32 = 4;
 const PREAMBLE_AND_GAP: u32 = 20;
 const NANOS: u64 = 1_000_000_000;
 
-impl Constant {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Constant {
+    const SPEC: Spec = Spec {
         key: "rate",
         kind: "constant",
         summary: "Sends at a constant rate, exact to the nanosecond.",
@@ -65,8 +65,7 @@ impl Constant {
         ],
     };
 
-    /// The block with these parameters.
-    pub fn build(values: &Values, _: Dice) -> Self {
+    fn build(values: &Values, _: Dice) -> Self {
         let mut block = Self {
             rate: 0,
             reciprocal: 0,
@@ -82,24 +81,26 @@ impl Constant {
 
     /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
     /// that begin to be sent from now on.
-    pub fn change(&mut self, values: &Values) {
+    fn change(&mut self, values: &Values) {
         for value in values.as_slice() {
-            match *value {
+            match value {
                 Value::Rate(rate) => self.rate = rate.0,
                 Value::Choice(1) => self.framing = Framing::Ip,
                 Value::Choice(2) => self.framing = Framing::Wire,
                 Value::Choice(_) => self.framing = Framing::Ethernet,
-                Value::Integer(bytes) => self.overhead = bytes as u16,
+                Value::Integer(bytes) => self.overhead = *bytes as u16,
                 _ => {}
             }
         }
         self.reciprocal = u64::MAX.checked_div(self.rate).unwrap_or(0);
         self.reckon();
     }
+}
 
+impl Sender for Constant {
     /// The bytes a frame counts.
     #[inline]
-    pub fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
+    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
         let bytes = match self.framing {
             Framing::Ethernet => frame.max(SHORTEST) + FCS,
             Framing::Ip => frame.saturating_sub(link_header),
@@ -110,13 +111,13 @@ impl Constant {
 
     /// Whether the rate counts IP bytes.
     #[inline]
-    pub fn counts_ip(&mut self) -> bool {
+    fn counts_ip(&mut self) -> bool {
         self.framing == Framing::Ip
     }
 
     /// Begins after a pause: the remainder is forgotten.
     #[inline]
-    pub fn begin(&mut self, start: Nanos, bytes: u64) {
+    fn begin(&mut self, start: Nanos, bytes: u64) {
         self.start = start;
         self.work = bytes * 8 * NANOS;
         self.reckon();
@@ -124,7 +125,7 @@ impl Constant {
 
     /// Begins at the last finish, with the remainder of the last division.
     #[inline]
-    pub fn follow(&mut self, bytes: u64) {
+    fn follow(&mut self, bytes: u64) {
         let done = match self.rate {
             0 | u64::MAX => self.work,
             rate => (self.finish.0 - self.start.0) * rate,
@@ -136,12 +137,12 @@ impl Constant {
 
     /// When the packet being sent is finished.
     #[inline]
-    pub fn finish(&mut self) -> Nanos {
+    fn finish(&mut self) -> Nanos {
         self.finish
     }
 
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
-    pub fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
+    fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
         let until = u128::from(self.work.saturating_sub(bytes * 8 * NANOS));
         match self.rate {
             0 => until == 0,
@@ -151,7 +152,7 @@ impl Constant {
     }
 
     /// Takes what is sent by `now` off the work.
-    pub fn settle(&mut self, now: Nanos) {
+    fn settle(&mut self, now: Nanos) {
         let done = match self.rate {
             0 => 0,
             u64::MAX => self.work,
@@ -165,10 +166,26 @@ impl Constant {
 
     /// The current rate.
     #[inline]
-    pub fn rate(&mut self) -> Rate {
+    fn rate(&mut self) -> Rate {
         Rate(self.rate)
     }
 
+    fn work_left(&mut self) -> u64 {
+        self.work
+    }
+
+    fn take_over(&mut self, now: Nanos, work: u64) {
+        (self.start, self.work) = (now, work);
+        self.reckon();
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
+    }
+}
+
+impl Constant {
     #[inline]
     fn reckon(&mut self) {
         self.finish = match self.rate {

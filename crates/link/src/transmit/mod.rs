@@ -2,27 +2,69 @@
 
 pub mod constant;
 
+use longwire_block::Block;
 use longwire_units::{Nanos, Rate};
+
+/// A transmitter: sends one packet at a time, each from beginning to end.
+///
+/// Work is reckoned in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+pub trait Sender: Block {
+    /// How many bytes a frame of `frame` bytes counts, of which `link_header` come before its IP header.
+    fn counted(&mut self, frame: u32, link_header: u32) -> u64;
+
+    /// Whether [`Sender::counted`] needs to know where the IP header begins.
+    fn counts_ip(&mut self) -> bool;
+
+    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause.
+    fn begin(&mut self, start: Nanos, bytes: u64);
+
+    /// Begins to send a packet the moment the one before has ended: the remainder is carried.
+    fn follow(&mut self, bytes: u64);
+
+    /// When the packet being sent is finished: exact, rounded down; never, if nothing now known ends it.
+    fn finish(&mut self) -> Nanos;
+
+    /// Before a change at `now` while a packet is being sent: what is sent by now stays sent.
+    fn settle(&mut self, now: Nanos);
+
+    /// The rate, as limits in time and disciplines reckon with it: the current one, or the mean of a trace.
+    fn rate(&mut self) -> Rate;
+
+    /// The work left of the packet being sent, after [`Sender::settle`]: another transmitter is to go on with it.
+    fn work_left(&mut self) -> u64;
+
+    /// Goes on at `now` with a packet that another transmitter has begun.
+    fn take_over(&mut self, now: Nanos, work: u64);
+
+    /// Whether, of the packet being sent, all but the last `bytes` counted bytes are sent by `now`. Asked of trains only.
+    fn has_sent_all_but(&mut self, _bytes: u64, _now: Nanos) -> bool {
+        false
+    }
+
+    /// Whether several segments of a train may be sent as one packet: not unless [`Sender::has_sent_all_but`]
+    /// knows when each of them is sent.
+    fn whole_trains(&mut self) -> bool {
+        false
+    }
+}
 
 crate::registry::stage! {
     /// A transmitter.
-    Transmit {
-        Constant = constant::Constant,
+    Transmit: Sender {
+        inline {
+            Constant = constant::Constant,
+        }
+        boxed {}
     }
-    /// How many bytes a frame of `frame` bytes counts, of which `link_header` come before its IP header.
     fn counted(&mut self, frame: u32, link_header: u32) -> u64;
-    /// Whether [`Transmit::counted`] needs to know where the IP header begins.
     fn counts_ip(&mut self) -> bool;
-    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause.
     fn begin(&mut self, start: Nanos, bytes: u64);
-    /// Begins to send a packet the moment the one before has ended: the remainder is carried.
     fn follow(&mut self, bytes: u64);
-    /// When the packet being sent is finished: exact, rounded down.
     fn finish(&mut self) -> Nanos;
-    /// Whether, of the packet being sent, all but the last `bytes` counted bytes are sent by `now`.
-    fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;
-    /// Before a change at `now` while a packet is being sent: what is sent by now stays sent.
     fn settle(&mut self, now: Nanos);
-    /// The current rate.
     fn rate(&mut self) -> Rate;
+    fn work_left(&mut self) -> u64;
+    fn take_over(&mut self, now: Nanos, work: u64);
+    fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;
+    fn whole_trains(&mut self) -> bool;
 }

@@ -6,7 +6,7 @@ use crate::finding::suggestion;
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
-use longwire_block::{Param, ParamKind, Spec, SpecError, Value, Values};
+use longwire_block::{Param, Spec, SpecError, Values};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,8 +37,7 @@ impl Desk<'_, '_> {
         }
         let place = |spec: &Spec| self.registry.iter().position(|other| other.key == spec.key);
         blocks.sort_by_key(|(spec, _)| place(spec));
-        let min_delay =
-            blocks.iter().find_map(|(spec, values)| least_delay(spec, values)).unwrap_or(Nanos::ZERO);
+        let min_delay = least_delay(&blocks);
         let number = profiles.list.len() as u32;
         profiles.list.push(Profile { blocks, histogram, min_delay });
         profiles.index.insert(signature, number);
@@ -116,7 +115,7 @@ impl Desk<'_, '_> {
                 None => &spec.params[0],
             };
             let value = self.expanded(entry, spec.key, value, span)?;
-            if let Err(error) = param.read(&value) {
+            if let Err(error) = param.read_in(&value, &self.folder) {
                 let key = match name {
                     Some(name) if name != spec.key => format!("{}.{name}", spec.key),
                     _ => spec.key.into(),
@@ -127,7 +126,7 @@ impl Desk<'_, '_> {
             given.push((param.name, value));
         }
         let pairs: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        match Values::read(spec, &pairs) {
+        match Values::read_in(spec, &pairs, &self.folder) {
             Ok(values) => Some((spec, values)),
             Err(error) => {
                 self.error(&text.span, entry, spec.key, error.to_string(), "");
@@ -140,7 +139,10 @@ impl Desk<'_, '_> {
     fn spec(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<&'static Spec> {
         let of_key = || self.registry.iter().copied().filter(|spec| spec.key == text.key);
         let Some((kind, span)) = &text.kind else {
-            let first = of_key().next();
+            // The first of the key that has all the parameters named: `delay = { delay = …, jitter = … }` is clear.
+            let has = |spec: &&Spec, name: &str| spec.params.iter().any(|param| param.name == name);
+            let fits = |spec: &&Spec| text.params.iter().flat_map(|(name, ..)| name).all(|name| has(spec, name));
+            let first = of_key().find(fits).or_else(|| of_key().next());
             if first.is_none() {
                 self.error(&text.span, entry, &text.key, "no block is registered for it", "remove it");
             }
@@ -184,16 +186,17 @@ impl Desk<'_, '_> {
 fn bare(error: &SpecError) -> String {
     match error {
         SpecError::Unit { source, .. } => source.to_string(),
+        SpecError::Text { what, .. } => what.clone(),
         SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
         other => other.to_string(),
     }
 }
 
-/// The delay that every packet has, if this is the block that decides it: the first time among its parameters.
-fn least_delay(spec: &Spec, values: &Values) -> Option<Nanos> {
-    let at = spec.params.iter().position(|param| matches!(param.kind, ParamKind::Time { .. }));
-    match (spec.key == "delay").then_some(values.at(at?))? {
-        Value::Time(delay) => Some(delay),
-        _ => None,
+/// The delay that every packet has at least: that of a constant delay which no packet may cut short.
+fn least_delay(blocks: &[(&'static Spec, Values)]) -> Nanos {
+    let constant = |spec: &Spec| (spec.key, spec.kind) == ("delay", "constant");
+    match blocks.iter().find(|(spec, _)| constant(spec)) {
+        Some((_, values)) if blocks.iter().all(|(spec, _)| spec.key != "reorder") => values.time(0),
+        _ => Nanos::ZERO,
     }
 }

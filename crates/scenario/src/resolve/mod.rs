@@ -19,6 +19,7 @@ use crate::words::Routing;
 use crate::written::{Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
@@ -32,7 +33,8 @@ pub(crate) fn resolve(
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
-    let mut desk = Desk { registry, findings, nodes: HashMap::new() };
+    let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut desk = Desk { registry, findings, nodes: HashMap::new(), folder };
     let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
     let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -83,6 +85,8 @@ struct Desk<'d, 'f> {
     findings: &'d mut Findings<'f>,
     /// Hosts, ports and bridges by name: they share one space of names.
     nodes: HashMap<Box<str>, End>,
+    /// The scenario's folder: relative names of files count from there.
+    folder: PathBuf,
 }
 
 /// One of what an entry of the file makes, as errors call it.

@@ -1,0 +1,151 @@
+//! Changes to a link while packets flow.
+
+use crate::delay::{Delay, Order};
+use crate::judge::{Chain, Either};
+use crate::link::{Link, has};
+use crate::queue::Queue;
+use crate::transmit::Transmit;
+use longwire_block::{Dice, Spec, Values};
+use longwire_packet::Pool;
+use longwire_units::Nanos;
+
+/// When a change happens, and what new blocks are given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct When {
+    pub now: Nanos,
+    pub begin: Nanos,
+    pub seed: u64,
+}
+
+/// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.
+pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &Values), when: When) {
+    let (spec, values) = change;
+    let place = link.place;
+    let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
+    if spec.key == link.transmit.spec().key {
+        change_transmit(link, change, when, dice);
+    } else if spec.key == link.queue.spec().key {
+        change_queue(link, pool, change, when, dice);
+    } else if spec.key == link.delay.spec().key {
+        if spec.is(link.delay.spec()) {
+            link.delay.change(values);
+        } else if let Some(mut delay) = Delay::build(spec, values, dice) {
+            delay.start(when.begin);
+            link.delay = delay;
+        }
+        link.note_order();
+    } else {
+        change_judges(link, change, when, dice);
+    }
+}
+
+fn change_transmit(
+    link: &mut Link,
+    (spec, values): (&'static Spec, &Values),
+    when: When,
+    dice: impl Fn() -> Dice,
+) {
+    let busy = !link.sending.is_none();
+    if busy {
+        link.transmit.settle(when.now);
+    }
+    if spec.is(link.transmit.spec()) {
+        return link.transmit.change(values);
+    }
+    let work = if busy { link.transmit.work_left() } else { 0 };
+    let Some(mut transmit) = Transmit::build(spec, values, dice) else { return };
+    transmit.start(when.begin);
+    if busy {
+        transmit.take_over(when.now, work);
+    }
+    link.transmit = transmit;
+}
+
+/// Waiting packets go over to a queue of another kind in the order in which they would have been sent.
+fn change_queue(
+    link: &mut Link,
+    pool: &mut Pool,
+    (spec, values): (&'static Spec, &Values),
+    when: When,
+    dice: impl Fn() -> Dice,
+) {
+    if spec.is(link.queue.spec()) {
+        link.queue.change(values);
+    } else if let Some(mut queue) = Queue::build(spec, values, dice) {
+        queue.start(when.begin);
+        let mut waiting = link.queue.drain(pool);
+        link.queue = queue;
+        while let Some(handle) = waiting.pop(pool) {
+            let (queue, mut hall) = link.hall(pool, when.now);
+            queue.push(&mut hall, handle);
+        }
+    }
+    if link.sending.is_none() && link.books.queued_packets > 0 {
+        link.begin_next(pool, when.now);
+    }
+}
+
+/// Changes the judge of that key, or adds one.
+fn change_judges(
+    link: &mut Link,
+    (spec, values): (&'static Spec, &Values),
+    when: When,
+    dice: impl Fn() -> Dice,
+) {
+    let mut judges = link.take_judges();
+    match judges.iter_mut().find(|judge| spec.is(judge.spec())) {
+        Some(judge) => judge.change(values),
+        None => {
+            judges.retain(|judge| judge.spec().key != spec.key);
+            let added = Either::build(spec, values, dice);
+            judges.extend(added.map(|mut judge| {
+                judge.start(when.begin);
+                judge
+            }));
+        }
+    }
+    link.seat_judges(judges);
+}
+
+impl Link {
+    /// Tells every block when the run begins.
+    pub(crate) fn start(&mut self, begin: Nanos) {
+        self.chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        if let Some(rare) = &mut self.books.counters.rare {
+            rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        }
+        self.queue.start(begin);
+        self.transmit.start(begin);
+        self.delay.start(begin);
+    }
+
+    /// All that judge, before the queue and on the wire; they are to be seated again.
+    pub(crate) fn take_judges(&mut self) -> Vec<Either> {
+        let mut judges = std::mem::take(&mut self.chain).into_vec();
+        if let Some(rare) = &mut self.books.counters.rare {
+            judges.extend(std::mem::take(&mut rare.wire).into_vec());
+        }
+        judges
+    }
+
+    /// Puts each judge where it judges.
+    pub(crate) fn seat_judges(&mut self, judges: Vec<Either>) {
+        let (mut wire, mut before) = (Vec::new(), Vec::new());
+        for mut judge in judges {
+            if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
+        }
+        self.chain = Chain::new(before);
+        self.features &= !has::WIRE;
+        if !wire.is_empty() {
+            self.features |= has::WIRE;
+            self.books.counters.rare().wire = Chain::new(wire);
+        }
+    }
+
+    /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.
+    pub(crate) fn note_order(&mut self) {
+        if self.delay.order() != Order::InOrder || self.line.is_irregular() {
+            self.features |= has::DISORDER;
+        }
+    }
+}

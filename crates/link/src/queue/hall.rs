@@ -1,0 +1,71 @@
+//! What a queue works in: the pool, the time, and the link's books.
+
+use crate::counters::Counters;
+use longwire_block::DropReason;
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_units::{Nanos, Rate};
+
+/// What a link counts, and what waits in it.
+#[derive(Debug, Default)]
+pub struct Books {
+    pub(crate) counters: Counters,
+    /// Bytes of the packets that wait, as the rate counts them.
+    pub(crate) queued_bytes: u64,
+    /// Packets that wait, the one being sent included.
+    pub(crate) queued_packets: u32,
+}
+
+impl Books {
+    /// Counts a packet as waiting no longer.
+    #[inline]
+    pub(crate) fn unqueue(&mut self, meta: &Meta) {
+        self.queued_packets -= u32::from(meta.segments);
+        self.queued_bytes -= meta.leave;
+        if meta.flags & Meta::PHANTOM != 0 {
+            self.counters.rare().phantoms -= 1;
+        }
+    }
+}
+
+/// See the module.
+pub struct Hall<'a> {
+    /// Where the packets are.
+    pub pool: &'a mut Pool,
+    /// The time.
+    pub now: Nanos,
+    /// The current rate.
+    pub rate: Rate,
+    pub(crate) books: &'a mut Books,
+}
+
+impl Hall<'_> {
+    /// Drops a packet that has joined the queue and has been taken out of it.
+    #[inline]
+    pub fn drop(&mut self, handle: Handle, reason: DropReason) {
+        let meta = self.pool.meta(handle);
+        self.books.unqueue(meta);
+        self.books.counters.drop(reason, u64::from(meta.segments));
+        self.pool.free(handle);
+    }
+
+    /// Marks a packet as having met congestion. Whether it could be: else it is for the discipline to drop it.
+    pub fn mark(&mut self, handle: Handle) -> bool {
+        let marked = longwire_wire::mark_ce(self.pool.data_mut(handle));
+        if marked {
+            self.books.counters.rare().marked += u64::from(self.pool.meta(handle).segments);
+        }
+        marked
+    }
+
+    /// Packets in the queue, the one being sent included.
+    #[inline]
+    pub fn packets_waiting(&self) -> u64 {
+        self.books.queued_packets.into()
+    }
+
+    /// Their bytes, as the link's rate counts them.
+    #[inline]
+    pub fn bytes_waiting(&self) -> u64 {
+        self.books.queued_bytes
+    }
+}

@@ -1,0 +1,178 @@
+//! What judges do to packets: before the queue, and on the wire.
+
+use crate::link::{Link, Surroundings, has};
+use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
+use longwire_packet::{Checksum, Handle, Meta, Pool};
+use longwire_units::Nanos;
+
+/// Consecutive segments of a train that share their fate on the wire.
+#[derive(Debug, Clone, Copy, Default)]
+struct Piece {
+    first: u16,
+    count: u16,
+    effects: Effects,
+}
+
+impl Link {
+    /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or background
+    /// traffic, or packets that overtake.
+    pub(crate) fn cross(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        if pool.meta(handle).flags & Meta::PHANTOM != 0 {
+            self.books.counters.rare().consumed += 1;
+            return pool.free(handle);
+        }
+        if self.features & has::WIRE == 0 {
+            return self.depart(pool, handle, finish, (Nanos::ZERO, None));
+        }
+        if pool.meta(handle).is_train() {
+            return self.cross_train(pool, handle, finish);
+        }
+        let (verdict, effects) = self.judge_on_wire(pool, handle, finish, pool.meta(handle).wire_len);
+        match verdict {
+            Verdict::Drop(reason) => self.drop(pool, handle, reason),
+            _ => self.go(pool, handle, finish, &effects),
+        }
+    }
+
+    /// Judges each segment; those that share their fate go on together.
+    fn cross_train(&mut self, pool: &mut Pool, train: Handle, finish: Nanos) {
+        let meta = *pool.meta(train);
+        let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
+        let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
+        let mut piece = Piece::default();
+        for segment in 0..meta.segments {
+            let bytes = if segment + 1 == meta.segments { last } else { full };
+            let (verdict, effects) = self.judge_on_wire(pool, train, finish, bytes);
+            if let Verdict::Drop(reason) = verdict {
+                self.books.counters.drop(reason, 1);
+                self.cut(pool, train, &mut piece, finish);
+                continue;
+            }
+            if piece.count > 0 && (effects != piece.effects || effects.flips.is_some()) {
+                self.cut(pool, train, &mut piece, finish);
+            }
+            if piece.count == 0 {
+                piece = Piece { first: segment, count: 0, effects };
+            }
+            piece.count += 1;
+        }
+        if piece.count == meta.segments {
+            return self.go(pool, train, finish, &piece.effects);
+        }
+        self.cut(pool, train, &mut piece, finish);
+        pool.free(train);
+    }
+
+    /// Makes a packet of a piece of a train and sends it on.
+    fn cut(&mut self, pool: &mut Pool, train: Handle, piece: &mut Piece, finish: Nanos) {
+        let Piece { first, count, effects } = std::mem::take(piece);
+        if count == 0 {
+            return;
+        }
+        match longwire_wire::segment(pool, train, first, count) {
+            Some(handle) => {
+                pool.meta_mut(handle).seq += u64::from(first);
+                self.go(pool, handle, finish, &effects);
+            }
+            None => self.books.counters.drop(DropReason::PoolFull, u64::from(count)),
+        }
+    }
+
+    fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
+        let mut offer = Offer::new(now, bytes, pool.data(handle));
+        let verdict = self.books.counters.rare().wire.judge(&mut offer);
+        (verdict, offer.effects)
+    }
+
+    /// Sends a packet, and a copy if there is to be one, on its way.
+    fn go(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos, effects: &Effects) {
+        if !effects.any() {
+            return self.depart(pool, handle, finish, (Nanos::ZERO, None));
+        }
+        let copy = effects.copy.and_then(|longer| Some((self.copy(pool, handle)?, longer)));
+        self.rewrite(pool, handle, effects);
+        self.depart(pool, handle, finish, (Nanos::ZERO, effects.ahead));
+        if let Some((copy, longer)) = copy {
+            self.depart(pool, copy, finish, (longer, None));
+        }
+    }
+
+    /// Does to a packet that arrives what the judges say. Whether it is gone: to another link.
+    pub(crate) fn affect(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        now: Nanos,
+        effects: &Effects,
+    ) -> bool {
+        self.rewrite(at.pool, handle, effects);
+        let meta = at.pool.meta_mut(handle);
+        if let Some(band) = effects.band {
+            meta.band = band;
+        }
+        let Some(target) = effects.steer else { return false };
+        meta.flags |= Meta::STEERED;
+        meta.band = target as u8;
+        meta.leave = now.0;
+        self.books.counters.rare().steered += u64::from(meta.segments);
+        at.out.push(at.pool, handle);
+        true
+    }
+
+    /// A second packet like this one.
+    pub(crate) fn copy(&mut self, pool: &mut Pool, handle: Handle) -> Option<Handle> {
+        let segments = u64::from(pool.meta(handle).segments);
+        self.books.counters.rare().made += segments;
+        let copy = pool.duplicate(handle);
+        if copy.is_none() {
+            self.books.counters.drop(DropReason::PoolFull, segments);
+        }
+        copy
+    }
+
+    /// Marks a packet that the queue has found ECN-capable.
+    pub(crate) fn mark(&mut self, pool: &mut Pool, handle: Handle) {
+        if longwire_wire::mark_ce(pool.data_mut(handle)) {
+            self.books.counters.rare().marked += u64::from(pool.meta(handle).segments);
+        }
+    }
+
+    /// Changes what stands in a packet.
+    fn rewrite(&mut self, pool: &mut Pool, handle: Handle, effects: &Effects) {
+        if effects.mark {
+            self.mark(pool, handle);
+        }
+        if let Some(dscp) = effects.dscp {
+            longwire_wire::set_dscp(pool.data_mut(handle), dscp);
+        }
+        if let Some(flips) = &effects.flips {
+            self.books.counters.rare().corrupted += 1;
+            flip(pool, handle, flips);
+        }
+    }
+}
+
+/// Flips bits of a packet. What it says of its own checksums is left as it was, and so is wrong.
+fn flip(pool: &mut Pool, handle: Handle, flips: &Flips) {
+    let (meta, frame) = pool.parts_mut(handle);
+    // A checksum that the sender left open is the right one until bits flip.
+    if longwire_wire::finish_checksum(meta, frame).is_ok() {
+        meta.checksum = Checksum::Unknown as u8;
+    }
+    let spared = if flips.spare_headers { longwire_wire::payload_offset(frame) } else { 0 };
+    let frame = &mut frame[spared..];
+    let bits = 8 * frame.len() as u64;
+    let mut wanted = u64::from(flips.count).min(bits);
+    let mut dice = Dice::seeded(flips.seed);
+    // Knuth's selection sampling (The Art of Computer Programming, volume 2, 3.4.2, algorithm S): each set of so many
+    // bits is as likely as any other.
+    for bit in 0..bits {
+        if wanted == 0 {
+            return;
+        }
+        if dice.below(bits - bit) < wanted {
+            frame[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+            wanted -= 1;
+        }
+    }
+}
