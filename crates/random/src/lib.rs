@@ -2,3 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod math;
+pub mod process;
+pub mod quantile;

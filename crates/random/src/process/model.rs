@@ -1,0 +1,238 @@
+//! What a process is asked to be.
+
+use super::replay::{Packets, Speed};
+use longwire_block::{Spec, Values};
+use longwire_units::{Nanos, Rate};
+use std::sync::Arc;
+
+/// The time from packet to packet: `nanos` for every `per` packets, so that no rate has to be rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub(super) nanos: u64,
+    pub(super) per: u64,
+}
+
+impl Interval {
+    /// This time between packets; none if it is 0 or above 292 years.
+    pub fn of(time: Nanos) -> Option<Self> {
+        Self::checked(time.0, 1)
+    }
+
+    /// So many packets a second; none if 0.
+    pub fn per_second(packets: u64) -> Option<Self> {
+        Self::checked(1_000_000_000, packets)
+    }
+
+    /// What sends packets of `bytes` at `rate`. The layer is that at which `bytes` are counted. None if the rate is
+    /// 0 or unlimited, or there are no bytes.
+    pub fn at_rate(rate: Rate, bytes: u64) -> Option<Self> {
+        if rate == Rate::UNLIMITED {
+            return None;
+        }
+        Self::checked(bytes.checked_mul(8_000_000_000)?, rate.0)
+    }
+
+    fn checked(nanos: u64, per: u64) -> Option<Self> {
+        // The top bit stays free for the sums of exponential gaps.
+        (nanos > 0 && per > 0 && nanos < 1 << 63).then_some(Self { nanos, per })
+    }
+}
+
+/// How packets come. All but `Replay` send packets of one size, in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// The n-th packet, from 0, comes at n·interval, rounded down: rounding never accumulates.
+    Cbr {
+        /// The interval.
+        every: Interval,
+        /// Bytes of each packet.
+        size: u32,
+    },
+    /// Exponential gaps of this mean, the first one before the first packet: a Poisson process.
+    Poisson {
+        /// The mean gap.
+        every: Interval,
+        /// Bytes of each packet.
+        size: u32,
+    },
+    /// A Poisson process whose rate is that of a state (Fischer & Meier-Hellstern, "The Markov-modulated Poisson process
+    /// (MMPP) cookbook", 1993). Each state lasts an exponential time; the next one, and the first, is drawn from all
+    /// others with equal chances.
+    Mmpp {
+        /// The states' rates.
+        rates: Arc<[Rate]>,
+        /// How long a state lasts in the mean.
+        dwell: Nanos,
+        /// Bytes of each packet.
+        size: u32,
+    },
+    /// Constant rate while on, nothing while off, each for an exponential time. Whether it begins on is drawn.
+    OnOff {
+        /// How fast it sends while it is on.
+        peak: Rate,
+        /// Mean times on and off.
+        means: [Nanos; 2],
+        /// Bytes of each packet.
+        size: u32,
+    },
+    /// The same with Pareto times: the more of them are added, the more self-similar the sum is, with H = (3 − shape)/2
+    /// for a shape from 1 to 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
+    ParetoOnOff {
+        /// How fast it sends while it is on.
+        peak: Rate,
+        /// Mean times on and off.
+        means: [Nanos; 2],
+        /// The Pareto distribution's shape in millionths, above one.
+        shape: u64,
+        /// Bytes of each packet.
+        size: u32,
+    },
+    /// Packets of a list, at its times divided by a speed.
+    Replay {
+        /// Times, ascending, and bytes.
+        packets: Arc<Packets>,
+        /// How much faster than in the list.
+        speed: Speed,
+    },
+}
+
+/// The shortest time for which a state lasts in the mean: the work for a packet stays bounded.
+const SHORTEST: Nanos = Nanos::from_micros(1);
+
+impl Model {
+    /// The model of one of the [`SPECS`](super::SPECS), with values read by it. An unlimited rate counts as
+    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs.
+    pub fn read(spec: &Spec, values: &Values) -> Self {
+        let size = |index| values.integer(index) as u32;
+        // At a rate of 0 none comes; where the packet stands is not forgotten.
+        let every = || Interval { nanos: bits(size(1)), per: finite(values.rate(0)).0 };
+        let means = || [values.time(1).max(SHORTEST), values.time(2)];
+        match spec.kind {
+            "poisson" => Self::Poisson { every: every(), size: size(1) },
+            "mmpp" => Self::Mmpp {
+                rates: values.parsed::<Vec<Rate>>(0).map(|rates| rates.as_slice().into()).unwrap_or_default(),
+                dwell: values.time(1).max(SHORTEST),
+                size: size(2),
+            },
+            "on-off" => Self::OnOff { peak: finite(values.rate(0)), means: means(), size: size(3) },
+            "pareto-on-off" => Self::ParetoOnOff {
+                peak: finite(values.rate(0)),
+                means: means(),
+                shape: values.integer(3),
+                size: size(4),
+            },
+            "replay" => Self::Replay {
+                packets: values.parsed(0).unwrap_or_default(),
+                speed: values.parsed(1).map(|speed| *speed).unwrap_or_default(),
+            },
+            _ => Self::Cbr { every: every(), size: size(1) },
+        }
+    }
+
+    /// Bytes of its largest packet; 0 if it has none.
+    pub fn largest(&self) -> u32 {
+        match self {
+            Self::Replay { packets, .. } => packets.largest(),
+            _ => self.size(),
+        }
+    }
+
+    /// Bytes of each packet; 0 if they differ.
+    pub(super) fn size(&self) -> u32 {
+        match *self {
+            Self::Cbr { size, .. }
+            | Self::Poisson { size, .. }
+            | Self::Mmpp { size, .. }
+            | Self::OnOff { size, .. }
+            | Self::ParetoOnOff { size, .. } => size,
+            Self::Replay { .. } => 0,
+        }
+    }
+
+    /// Whether what is under way in the one can go on in the other.
+    pub(super) fn resembles(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Replay { packets, .. }, Self::Replay { packets: other, .. }) => {
+                Arc::ptr_eq(packets, other)
+            }
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    /// What a packet takes of what a state gives in a nanosecond.
+    pub(super) fn packet(&self) -> u64 {
+        match self {
+            Self::Cbr { every, .. } | Self::Poisson { every, .. } => every.nanos,
+            _ => bits(self.size()),
+        }
+    }
+
+    /// Whether a packet takes that times an exponential variate; else exactly that.
+    pub(super) const fn is_poisson(&self) -> bool {
+        matches!(self, Self::Poisson { .. } | Self::Mmpp { .. })
+    }
+
+    /// What a state gives in a nanosecond.
+    pub(super) fn given(&self, state: usize) -> u64 {
+        match self {
+            Self::Cbr { every, .. } | Self::Poisson { every, .. } => every.per,
+            Self::Mmpp { rates, .. } => rates.get(state).map_or(0, |&rate| finite(rate).0),
+            Self::OnOff { peak, .. } | Self::ParetoOnOff { peak, .. } if state == ON => peak.0,
+            _ => 0,
+        }
+    }
+
+    /// How long states last in the mean; [`Nanos::NEVER`] if there is but one.
+    pub(super) fn mean_time(&self, state: usize) -> Nanos {
+        match self {
+            Self::Mmpp { rates, dwell, .. } if rates.len() > 1 => *dwell,
+            Self::OnOff { means, .. } | Self::ParetoOnOff { means, .. } => means[state & 1],
+            _ => Nanos::NEVER,
+        }
+    }
+
+    /// What all states together give in the mean, and in how much time.
+    pub(super) fn mean(&self) -> (u128, u128) {
+        match self {
+            Self::Mmpp { rates, .. } => {
+                (rates.iter().map(|&rate| u128::from(finite(rate).0)).sum(), rates.len() as u128)
+            }
+            Self::OnOff { peak, means, .. } | Self::ParetoOnOff { peak, means, .. } => {
+                let [on, off] = means.map(|mean| u128::from(mean.0));
+                (u128::from(peak.0) * on, on + off)
+            }
+            _ => (self.given(0).into(), 1),
+        }
+    }
+}
+
+/// The state in which on-off models send.
+pub(super) const ON: usize = 0;
+
+/// What a packet takes of a rate's bits in a nanosecond.
+fn bits(size: u32) -> u64 {
+    u64::from(size.max(1)) * 8_000_000_000
+}
+
+fn finite(rate: Rate) -> Rate {
+    rate.min(Rate::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_are_none() {
+        assert_eq!(Interval::of(Nanos::ZERO), None);
+        assert_eq!(Interval::per_second(0), None);
+        assert_eq!(Interval::at_rate(Rate::STALLED, 100), None);
+        assert_eq!(Interval::at_rate(Rate::UNLIMITED, 100), None);
+        assert_eq!(Interval::at_rate(Rate(1000), 0), None);
+        assert_eq!(Interval::at_rate(Rate(1000), u64::MAX), None);
+        assert_eq!(
+            Interval::at_rate(Rate(8_000_000_000), 1),
+            Some(Interval { nanos: 8_000_000_000, per: 8_000_000_000 })
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! What the models are called, and their parameters: the same for traffic sources and for background traffic of links.
+
+use super::capture;
+use super::replay::{Packets, Speed};
+use longwire_block::spec::Grammar;
+use longwire_block::{Param, ParamKind, Spec};
+use longwire_units::{Bytes, Nanos, Rate};
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The models. Their key is `background`.
+pub static SPECS: &[Spec] = &[
+    Spec {
+        key: "background",
+        kind: "cbr",
+        summary: "Packets at a constant rate.",
+        source: "Longwire's own: the n-th packet, from 0, comes at n times size over rate, rounded down",
+        params: &[RATE, SIZE],
+    },
+    Spec {
+        key: "background",
+        kind: "poisson",
+        summary: "Packets with exponential gaps: a Poisson process.",
+        source: "Any textbook; the exponential variate is -ln of a uniform one",
+        params: &[RATE, SIZE],
+    },
+    Spec {
+        key: "background",
+        kind: "mmpp",
+        summary: "A Poisson process whose rate changes among several, each for an exponential time.",
+        source: "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993",
+        params: &[
+            Param {
+                name: "rates",
+                kind: ParamKind::Parsed(RATES),
+                default: Some("1 Mbit/s, 9 Mbit/s"),
+                help: "The states' rates; the next state is any other one, with equal chances.",
+            },
+            Param {
+                name: "dwell",
+                kind: TIME,
+                default: Some("100 ms"),
+                help: "How long a state lasts in the mean, 1 us at least.",
+            },
+            SIZE,
+        ],
+    },
+    Spec {
+        key: "background",
+        kind: "on-off",
+        summary: "Constant rate while on, nothing while off, each for an exponential time.",
+        source: "Longwire's own: packets come as on-time at the rate has given their bits; \
+                 the mean rate is rate * on / (on + off)",
+        params: &[PEAK, ON, OFF, SIZE],
+    },
+    Spec {
+        key: "background",
+        kind: "pareto-on-off",
+        summary: "Constant rate while on, nothing while off, each for a Pareto time: self-similar traffic.",
+        source: "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - shape) / 2",
+        params: &[
+            PEAK,
+            ON,
+            OFF,
+            Param {
+                name: "shape",
+                kind: ParamKind::Decimal { min: 1_010_000, max: 10_000_000 },
+                default: Some("1.4"),
+                help: "The Pareto distribution's shape, 1.01 to 10; below 2 the traffic is self-similar.",
+            },
+            SIZE,
+        ],
+    },
+    Spec {
+        key: "background",
+        kind: "replay",
+        summary: "Packets at the times and with the lengths of a capture, or of a list.",
+        source: "Longwire's own: times count from the first packet and are divided by the speed",
+        params: &[
+            Param {
+                name: "file",
+                kind: ParamKind::Parsed(PACKETS),
+                default: None,
+                help: "A pcap or pcapng file, or \"0 ms 1000 B, 5 ms 200 B\".",
+            },
+            Param {
+                name: "speed",
+                kind: ParamKind::Parsed(SPEED),
+                default: Some("1"),
+                help: "How much faster: \"1\", \"2.5\", \"1/3\", or \"max\" for all at once.",
+            },
+        ],
+    },
+];
+
+/// The model of this name.
+pub fn spec(kind: &str) -> Option<&'static Spec> {
+    SPECS.iter().find(|spec| spec.kind == kind)
+}
+
+const RATE: Param = Param {
+    name: "rate",
+    kind: ParamKind::Rate,
+    default: None,
+    help: "Bits of the packets per second; 0 for none, unlimited counts as 400 Gbit/s.",
+};
+
+const PEAK: Param = Param {
+    name: "rate",
+    kind: ParamKind::Rate,
+    default: None,
+    help: "Rate while it is on; unlimited counts as 400 Gbit/s. The mean rate is rate * on / (on + off).",
+};
+
+const SIZE: Param = Param {
+    name: "size",
+    kind: ParamKind::Size { min: Bytes(60), max: Bytes(65_549) },
+    default: Some("1000 B"),
+    help: "Bytes of a packet, from its Ethernet header on and without FCS.",
+};
+
+const TIME: ParamKind = ParamKind::Time { max: Nanos::from_secs(86_400) };
+
+const ON: Param =
+    Param { name: "on", kind: TIME, default: None, help: "How long it is on in the mean, 1 us to 24 hours." };
+
+const OFF: Param =
+    Param { name: "off", kind: TIME, default: None, help: "How long it is off in the mean, up to 24 hours." };
+
+const RATES: Grammar = Grammar {
+    wanted: "rates such as \"1 Mbit/s, 9 Mbit/s\"",
+    read: |text, _| {
+        let rates: Vec<Rate> = text
+            .split(',')
+            .map(|rate| rate.trim().parse::<Rate>().map_err(|error| error.to_string()))
+            .collect::<Result<_, _>>()?;
+        if rates.len() > MOST_RATES {
+            return Err(format!("{} rates are too many: {MOST_RATES} at most", rates.len()));
+        }
+        Ok(any(rates))
+    },
+    examples: &["1 Mbit/s, 9 Mbit/s", "0, 10 Mbit/s, 1 Gbit/s"],
+};
+
+/// Most states of a modulated process.
+const MOST_RATES: usize = 1000;
+
+const PACKETS: Grammar = Grammar {
+    wanted: "a pcap or pcapng file, or a list such as \"0 ms 1000 B, 5 ms 200 B\"",
+    read: |text, base: &Path| {
+        let list = Packets::read(text);
+        // What begins with a digit and is no file was meant as a list.
+        let file = base.join(text);
+        match list {
+            Ok(packets) => Ok(any(packets)),
+            Err(what) if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !file.exists() => {
+                Err(what)
+            }
+            Err(_) => capture::read(&file).map(any),
+        }
+    },
+    examples: &["0 ms 1000 B, 5 ms 200 B", "0 ns 60 B"],
+};
+
+const SPEED: Grammar = Grammar {
+    wanted: "a speed such as \"2.5\", \"1/3\" or \"max\"",
+    read: |text, _| Speed::read(text).map(any),
+    examples: &["1", "2.5", "1/3", "max"],
+};
+
+fn any<T: Any + Send + Sync>(value: T) -> Arc<dyn Any + Send + Sync> {
+    Arc::new(value)
+}
