@@ -5,7 +5,7 @@ use crate::memory::resident_bytes;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Home, Map, Report, Seat, Setup, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Home, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Batch, Pool, PoolError};
@@ -214,7 +214,7 @@ pub(crate) fn setup(
         gap: case.gap,
         macs: (SINK, SOURCE),
     };
-    let source = wrap(Box::new(Punctual { blast: blast("source", source), start: None }));
+    let source = wrap(Box::new(Punctual::new(blast("source", source))));
     // The sink sends one packet, so that the bridge knows where it is.
     let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
@@ -239,7 +239,7 @@ pub(crate) fn setup(
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
     let setup = Setup {
         workers: vec![worker],
-        map: Map { classifier, paths, homes },
+        map: Map { classifier, paths, homes, steered: Steered::default() },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
         lead: Nanos::NEVER,
@@ -248,9 +248,16 @@ pub(crate) fn setup(
 }
 
 /// A source whose times count from when it is first asked, not from the clock's zero.
-struct Punctual {
+pub struct Punctual {
     blast: Blast,
     start: Option<Nanos>,
+}
+
+impl Punctual {
+    /// Around this source.
+    pub fn new(blast: Blast) -> Self {
+        Self { blast, start: None }
+    }
 }
 
 impl Port for Punctual {
@@ -305,7 +312,7 @@ mod tests {
             gap: Some(Nanos(100)),
             ..BlastPlan::sink()
         };
-        let mut port = Punctual { blast: Blast::new("a", plan).unwrap(), start: None };
+        let mut port = Punctual::new(Blast::new("a", plan).unwrap());
         let mut pool = Pool::new(1 << 20).unwrap();
         let mut times = Vec::new();
         for now in [5000, 5150, 9000] {

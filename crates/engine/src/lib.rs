@@ -2,6 +2,7 @@
 //! simulated one. Blocks can't tell which.
 #![deny(unsafe_code)]
 
+mod aside;
 mod bell;
 pub mod clock;
 mod fidelity;
@@ -18,6 +19,7 @@ mod wheel;
 mod windows;
 mod worker;
 
+pub use aside::Steered;
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
 pub use remote::{Changes, Remote, RemoteError};

@@ -1,6 +1,7 @@
 //! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
 //! in `real` and `simulated` tell it.
 
+use crate::aside::Steered;
 use crate::bell::Bell;
 use crate::fidelity::{Lateness, Tolerance};
 use crate::observer::Observer;
@@ -22,6 +23,8 @@ pub struct Map {
     pub paths: Paths,
     /// By a port's place in the plan: the worker that owns it, and its place there.
     pub homes: Vec<Home>,
+    /// Where packets go that filters send to other links.
+    pub steered: Steered,
 }
 
 /// Where a port lives.
@@ -102,7 +105,7 @@ impl Worker {
     pub(crate) fn new(parts: crate::setup::Parts) -> Self {
         let crate::setup::Parts {
             index,
-            setup,
+            mut setup,
             map,
             senders,
             receivers,
@@ -112,6 +115,7 @@ impl Worker {
             windows,
             start,
         } = parts;
+        setup.links.start(start);
         let ports = setup.ports.len();
         let slots = setup.ports.into_iter().map(|seat| PortSlot {
             place: seat.place,
@@ -329,7 +333,11 @@ impl Worker {
     }
 
     /// Sees to a packet that has left a link: on to the next, or out.
+    #[inline]
     fn leave(&mut self, handle: Handle) {
+        if self.pool.meta(handle).flags != 0 {
+            return self.leave_aside(handle);
+        }
         if self.advance(handle) { self.enter(handle) } else { self.egress(handle) }
     }
 

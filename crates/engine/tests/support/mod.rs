@@ -3,7 +3,7 @@
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, Map, Seat, Setup, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Home, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
@@ -54,7 +54,12 @@ impl Bed {
         };
         Setup {
             workers: (0..self.workers).map(worker).collect(),
-            map: Map { classifier: Classifier::new(&[], &[], &rules), paths, homes },
+            map: Map {
+                classifier: Classifier::new(&[], &[], &rules),
+                paths,
+                homes,
+                steered: Steered::default(),
+            },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
             lead: self.lead,

@@ -6,7 +6,7 @@ use crate::plan::{AddressRule, Attachment, Plan, Route};
 use crate::words::Wait;
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, Map, Observer, Seat, Setup, Tolerance, WorkerSetup};
+use longwire_engine::{Home, Map, Observer, Seat, Setup, Steered, Tolerance, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
@@ -164,7 +164,7 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>) -> Map {
     }
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes }
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered: Steered::default() }
 }
 
 /// The simulated time that never comes: a run that goes on until nothing is left to happen.
