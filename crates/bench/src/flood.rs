@@ -3,6 +3,7 @@
 use crate::BenchError;
 use crate::world::{Driver, World, settle_beside};
 use longwire_block::Port;
+use longwire_lab::Host;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_port::driver::memory::{Blast, BlastPlan};
@@ -78,7 +79,14 @@ fn send(port: &mut AfPacket, pool: &mut Pool, frames: &mut Blast) -> Result<(), 
 /// # Errors
 /// The kernel does not tell.
 pub fn received(world: &World) -> Result<(u64, Nanos), BenchError> {
-    let host = world.host("b")?;
+    received_by(world.host("b")?)
+}
+
+/// Frames that a host has received, and when that was.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     let read = || {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev");
         (text, longwire_engine::clock::monotonic())

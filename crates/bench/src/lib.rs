@@ -8,14 +8,14 @@ mod alloc;
 mod delay;
 pub mod engine;
 mod exact;
-mod flood;
+pub mod flood;
 mod lateness;
 mod memory;
 mod ports;
 mod rate;
 mod sample;
 mod tcp;
-mod world;
+pub mod world;
 
 pub use sample::Sample;
 

@@ -1,24 +1,20 @@
-//! Two test hosts with a link between them on real ports of one driver, and the engine that runs it.
+//! Test hosts with links between them on real ports of one driver, and the engine that runs them.
 
 use crate::BenchError;
 use longwire_block::Port;
 use longwire_engine::{Report, Run};
 use longwire_lab::traffic::{self, Receiver, Server};
-use longwire_lab::{Host, HostSpec, Lab, Wiring, abilities};
+use longwire_lab::{Cidr, Host, HostSpec, Lab, Wiring, abilities};
 use longwire_port::Interface;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Names of the hosts.
-pub const HOSTS: [&str; 2] = ["a", "b"];
-/// Their addresses.
-const ADDRESSES: [&str; 2] = ["10.0.0.1/24", "10.0.0.2/24"];
-/// Where the receiver of traffic is.
-const RECEIVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+/// Names of the hosts, as many as a world has.
+pub const HOSTS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// A driver of real ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +54,12 @@ pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
     }
 }
 
-/// Two hosts, `a` and `b`, and where the engine's ends of their wires are. Taken down when dropped.
+/// The address of the host in this place, from 0.
+fn address(place: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, place as u8 + 1)
+}
+
+/// Hosts, the first of [`HOSTS`], and where the engine's ends of their wires are. Taken down when dropped.
 pub struct World {
     lab: Lab,
     driver: Driver,
@@ -66,17 +67,25 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the hosts; without addresses they answer nothing.
+    /// Two hosts, `a` and `b`; without addresses they answer nothing.
     ///
     /// # Errors
     /// What can't be made.
     pub fn new(driver: Driver, with_addresses: bool) -> Result<Self, BenchError> {
+        Self::of(driver, 2, with_addresses)
+    }
+
+    /// So many hosts, at most as many as [`HOSTS`] names; without addresses they answer nothing.
+    ///
+    /// # Errors
+    /// What can't be made.
+    pub fn of(driver: Driver, hosts: usize, with_addresses: bool) -> Result<Self, BenchError> {
         static WORLDS: AtomicU32 = AtomicU32::new(0);
         let number = WORLDS.fetch_add(1, Ordering::Relaxed);
         let mtu = 1500;
         let mut specs = Vec::new();
-        for (name, address) in HOSTS.into_iter().zip(ADDRESSES) {
-            let mut spec = HostSpec::new(name, address.parse()?);
+        for (place, name) in HOSTS.into_iter().enumerate().take(hosts) {
+            let mut spec = HostSpec::new(name, Cidr::new(address(place).into(), 24)?);
             spec.mtu = mtu;
             if !with_addresses {
                 spec.addresses.clear();
@@ -118,6 +127,11 @@ impl World {
         }
     }
 
+    /// All hosts, in the order of [`HOSTS`].
+    pub fn hosts(&self) -> &[Host] {
+        self.lab.hosts()
+    }
+
     fn open_taps(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
         for (n, host) in self.lab.hosts().iter().enumerate() {
@@ -149,12 +163,22 @@ impl World {
     pub fn start(&self, forward: &str) -> Result<Run, BenchError> {
         let driver = self.driver.name();
         let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
-        for (name, address) in HOSTS.into_iter().zip(ADDRESSES) {
-            text += &format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\ndriver = \"{driver}\"\n");
+        for (place, host) in self.lab.hosts().iter().enumerate() {
+            let (name, address) = (host.name(), address(place));
+            text +=
+                &format!("[[host]]\nname = \"{name}\"\naddress = \"{address}/24\"\ndriver = \"{driver}\"\n");
         }
         text += &format!("[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\n{forward}\n");
         text += "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\nloss = \"0 %\"\n";
-        let plan = longwire_scenario::parse("bench", &text)?;
+        self.start_scenario(&text)
+    }
+
+    /// Starts the engine on new ports with a whole scenario, which has a port or host for each of this world's, in order.
+    ///
+    /// # Errors
+    /// What can't be read, opened or made.
+    pub fn start_scenario(&self, text: &str) -> Result<Run, BenchError> {
+        let plan = longwire_scenario::parse("bench", text)?;
         Ok(longwire_scenario::build(&plan, self.open()?, |_| None)?.setup.start())
     }
 
@@ -166,8 +190,21 @@ impl World {
         &self,
         f: impl FnOnce(&Receiver) -> Result<R, traffic::Error> + Send,
     ) -> Result<R, BenchError> {
-        let (a, b) = (self.host("a")?, self.host("b")?);
-        let address = SocketAddr::new(RECEIVER, traffic::DEFAULT_PORT);
+        self.between(0, 1, f)
+    }
+
+    /// The same from the host in one place to that in another.
+    ///
+    /// # Errors
+    /// As for [`World::with_receiver`].
+    pub fn between<R: Send>(
+        &self,
+        from: usize,
+        to: usize,
+        f: impl FnOnce(&Receiver) -> Result<R, traffic::Error> + Send,
+    ) -> Result<R, BenchError> {
+        let (a, b) = (&self.lab.hosts()[from], &self.lab.hosts()[to]);
+        let address = SocketAddr::new(address(to).into(), traffic::DEFAULT_PORT);
         let server = b.run(|| Server::bind(address))??;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {

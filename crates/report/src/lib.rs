@@ -19,6 +19,7 @@ mod table;
 
 pub use machine::Machine;
 pub use row::{Row, Scalar};
+pub use table::in_unit;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -71,8 +71,8 @@ fn shown(value: &Scalar, unit: &str) -> String {
     }
 }
 
-/// The number with its unit, scaled where the unit has a scale that people use.
-fn in_unit(value: f64, unit: &str) -> String {
+/// The number with its unit, scaled where the unit has a scale that people use: `10 Mbit/s`.
+pub fn in_unit(value: f64, unit: &str) -> String {
     const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     const BITS: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
     const BYTES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")];

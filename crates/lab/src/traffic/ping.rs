@@ -94,6 +94,18 @@ impl PingResult {
 /// # Errors
 /// A parameter out of range, no permission for ICMP sockets, no route, or a progress function that stops.
 pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Error> {
+    ping_each(ping, on_progress, &mut |_| ())
+}
+
+/// The same, and shows each round-trip time in nanoseconds as it is seen.
+///
+/// # Errors
+/// As for [`ping`].
+pub fn ping_each(
+    ping: &Ping,
+    on_progress: OnProgress<'_>,
+    each: &mut dyn FnMut(i64),
+) -> Result<PingResult, Error> {
     ping.check()?;
     let socket = IcmpSocket::open(ping.target).map_err(|source| Error::System {
         doing: format!("opening a socket to ping {}", ping.target),
@@ -102,7 +114,7 @@ pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Erro
     })?;
     let flow = socket::random_u32().map_err(Error::system("drawing a number"))?;
     precise_sleeps();
-    let mut pinger = Pinger::new(ping, &socket, flow);
+    let mut pinger = Pinger::new(ping, &socket, flow, each);
     pinger.run(on_progress)?;
     let answered = pinger.rtt.count();
     Ok(PingResult {
@@ -126,14 +138,16 @@ struct Pinger<'a> {
     sent: u32,
     duplicates: u64,
     rtt: Spread,
+    each: &'a mut dyn FnMut(i64),
 }
 
 impl<'a> Pinger<'a> {
-    fn new(ping: &'a Ping, socket: &'a IcmpSocket, flow: u32) -> Self {
+    fn new(ping: &'a Ping, socket: &'a IcmpSocket, flow: u32, each: &'a mut dyn FnMut(i64)) -> Self {
         Self {
             ping,
             socket,
             flow,
+            each,
             departures: vec![0; ping.count as usize],
             packet: vec![0; ICMP_HEADER + ping.payload],
             incoming: Incoming::new(),
@@ -198,7 +212,11 @@ impl<'a> Pinger<'a> {
             let Some(reply) = reply.filter(|reply| reply.sequence < self.sent) else { continue };
             match std::mem::take(&mut self.departures[reply.sequence as usize]) {
                 0 => self.duplicates += 1,
-                sent => self.rtt.record(arrived.wrapping_sub(sent).cast_signed()),
+                sent => {
+                    let time = arrived.wrapping_sub(sent).cast_signed();
+                    self.rtt.record(time);
+                    (self.each)(time);
+                }
             }
         }
         Ok(())
