@@ -1,5 +1,6 @@
 //! What judges do to packets: before the queue, and on the wire.
 
+use crate::delay::Order;
 use crate::link::{Link, Surroundings, has};
 use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
 use longwire_packet::{Checksum, Handle, Meta, Pool};
@@ -21,11 +22,15 @@ impl Link {
             self.books.counters.rare().consumed += 1;
             return pool.free(handle);
         }
-        if self.features & has::WIRE == 0 {
-            return self.depart(pool, handle, finish, (Nanos::ZERO, None));
+        let alike = self.delay.order() == Order::InOrder;
+        if pool.meta(handle).is_train() && (self.features & has::WIRE != 0 || !alike) {
+            return self.cross_train(pool, handle, finish, alike);
         }
-        if pool.meta(handle).is_train() {
-            return self.cross_train(pool, handle, finish);
+        if self.features & has::WIRE == 0 {
+            if !alike && self.delay.loses() {
+                return self.drop(pool, handle, DropReason::Loss);
+            }
+            return self.depart(pool, handle, finish, (Nanos::ZERO, None));
         }
         let (verdict, effects) = self.judge_on_wire(pool, handle, finish, pool.meta(handle).wire_len);
         match verdict {
@@ -34,8 +39,8 @@ impl Link {
         }
     }
 
-    /// Judges each segment; those that share their fate go on together.
-    fn cross_train(&mut self, pool: &mut Pool, train: Handle, finish: Nanos) {
+    /// Judges each segment; those that share their fate go on together, unless each has a delay of its own.
+    fn cross_train(&mut self, pool: &mut Pool, train: Handle, finish: Nanos, alike: bool) {
         let meta = *pool.meta(train);
         let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
         let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
@@ -48,7 +53,7 @@ impl Link {
                 self.cut(pool, train, &mut piece, finish);
                 continue;
             }
-            if piece.count > 0 && (effects != piece.effects || effects.flips.is_some()) {
+            if piece.count > 0 && (!alike || effects != piece.effects || effects.flips.is_some()) {
                 self.cut(pool, train, &mut piece, finish);
             }
             if piece.count == 0 {
@@ -80,7 +85,10 @@ impl Link {
 
     fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
         let mut offer = Offer::new(now, bytes, pool.data(handle));
-        let verdict = self.books.counters.rare().wire.judge(&mut offer);
+        let mut verdict = self.books.counters.rare().wire.judge(&mut offer);
+        if !matches!(verdict, Verdict::Drop(_)) && self.delay.loses() {
+            verdict = Verdict::Drop(DropReason::Loss);
+        }
         (verdict, offer.effects)
     }
 

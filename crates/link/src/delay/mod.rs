@@ -1,6 +1,9 @@
 //! How long a packet travels once it is sent.
 
 pub mod constant;
+pub mod distribution;
+pub mod jitter;
+pub mod trace;
 
 use longwire_block::Block;
 use longwire_units::Nanos;
@@ -33,6 +36,12 @@ pub trait Travel: Block {
     fn order(&mut self) -> Order {
         Order::InOrder
     }
+
+    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each by a block whose order is not
+    /// [`Order::InOrder`], before its [`Travel::travel`].
+    fn loses(&mut self) -> bool {
+        false
+    }
 }
 
 crate::registry::stage! {
@@ -41,9 +50,14 @@ crate::registry::stage! {
         inline {
             Constant = constant::Constant,
         }
-        boxed {}
+        boxed {
+            Jitter = jitter::Jitter,
+            Distribution = distribution::Distribution,
+            Trace = trace::Trace,
+        }
     }
     fn travel(&mut self, finish: Nanos) -> Nanos;
     fn fixed(&mut self) -> Option<Nanos>;
     fn order(&mut self) -> Order;
+    fn loses(&mut self) -> bool;
 }

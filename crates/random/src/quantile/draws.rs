@@ -18,13 +18,13 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Draws from `dice` with this autocorrelation.
-    pub fn new(mut dice: Dice, correlation: Probability) -> Self {
+    /// Draws from `dice`, each independent of the others.
+    pub fn new(mut dice: Dice) -> Self {
         let last = dice.draw();
-        Self { dice, correlation, last }
+        Self { dice, correlation: Probability::ZERO, last }
     }
 
-    /// Takes another autocorrelation for the draws from now on.
+    /// Gives the draws from now on this autocorrelation.
     pub fn correlate(&mut self, correlation: Probability) {
         self.correlation = correlation;
     }
@@ -47,7 +47,8 @@ mod tests {
     const N: usize = 100_000;
 
     fn series(correlation: &str) -> Vec<f64> {
-        let mut draws = Draws::new(Dice::named(1, "draws"), correlation.parse().unwrap());
+        let mut draws = Draws::new(Dice::named(1, "draws"));
+        draws.correlate(correlation.parse().unwrap());
         (0..N).map(|_| draws.draw() as f64 / 2f64.powi(64) - 0.5).collect()
     }
 
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn all_or_nothing() {
-        let mut draws = Draws::new(Dice::named(1, "draws"), Probability::ONE);
+        let mut draws = Draws::new(Dice::named(1, "draws"));
+        draws.correlate(Probability::ONE);
         let first = draws.draw();
         assert!((0..100).all(|_| draws.draw() == first));
         draws.correlate(Probability::ZERO);

@@ -47,7 +47,7 @@ pub const SHAPE: Grammar = Grammar {
 pub const TIMES: Grammar = Grammar {
     wanted: "a distribution of times: a file of samples, of points \"x, C(x)\", or a dummynet profile",
     read: |text, base| Ok(Times::parse(text, base)?),
-    examples: &["10 ms; 12 ms; 30 ms", "10, 0; 12, 0.5; 30, 1"],
+    examples: &["10 ms; 12 ms; 30 ms", "10, 0; 12, 0.5; 30, 1", "loss-level 0.8; prob delay; 0 10; 1 30"],
 };
 
 /// A parameter that is [`Chances`].
@@ -98,6 +98,11 @@ impl Shape {
     /// netem's own `pareto` and `paretonormal` have means of −0.033 and −0.025, which are taken off here.
     pub fn named(name: &str) -> Option<Arc<Self>> {
         named::shape(name)
+    }
+
+    /// From −1 to 1.
+    pub fn uniform() -> Arc<Self> {
+        named::uniform()
     }
 
     /// Reads a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder `base`. Times are
@@ -162,6 +167,11 @@ impl Shape {
 impl Times {
     /// The longest time of a table.
     pub const MAX: Nanos = Nanos::from_secs(100);
+
+    /// The same time at every draw.
+    pub fn always(time: Nanos) -> Self {
+        Self::of_means(&[(time.min(Self::MAX).0 as i64) << (TIME_BITS - 1)])
+    }
 
     /// Reads times: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///

@@ -15,9 +15,17 @@ const HALF: usize = CELLS / 2;
 const NORMAL_PEAK: f64 = 0.398_942_280_401_432_7;
 
 pub(super) fn shape(name: &str) -> Option<Arc<Shape>> {
+    NAMES.iter().position(|known| *known == name).map(made)
+}
+
+pub(super) fn uniform() -> Arc<Shape> {
+    made(0)
+}
+
+/// The shape of that place in [`NAMES`].
+fn made(index: usize) -> Arc<Shape> {
     static MADE: [OnceLock<Arc<Shape>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
-    let index = NAMES.iter().position(|known| *known == name)?;
-    Some(Arc::clone(MADE[index].get_or_init(|| Arc::new(Shape::of_knots(knots(name))))))
+    Arc::clone(MADE[index].get_or_init(|| Arc::new(Shape::of_knots(knots(NAMES[index])))))
 }
 
 /// Shifts the knots (in integers) so that the table's mean is 0 exactly. What a shift of all leaves, less than one unit

@@ -1,0 +1,113 @@
+//! Delays that vary around a mean.
+
+use super::{Order, Travel};
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_random::quantile::{Draws, SHAPE, Shape};
+use longwire_units::Nanos;
+use std::sync::Arc;
+
+/// Delays each packet by T + J·x, T being `delay`, J `jitter` and x drawn from the distribution; by 0 where that is negative.
+///
+/// What is cut off at 0 adds to the mean: for a normal distribution with T = J it becomes 1.083·T, with T = 2·J 1.0042·T; with
+/// T = 4·J nothing is cut. With `order = "keep"` packets leave in the order in which they were sent, at the times T + J·x after
+/// they were sent, sorted: the mean stays T, but under load the spread shrinks, since early packets change places with late
+/// ones. With `order = "reorder"` each packet keeps its own time and overtakes.
+///
+/// Consecutive delays with a `correlation` of ρ are, with the probability ρ, the same: see [`Draws`] for how that differs
+/// from netem. The segments of a train have a delay each.
+#[derive(Debug)]
+pub struct Jitter {
+    delay: Nanos,
+    jitter: Nanos,
+    shape: Arc<Shape>,
+    draws: Draws,
+    order: Order,
+}
+
+/// Parameters that delays with a distribution have in common: how consecutive ones depend on each other, and what
+/// becomes of the packets' order.
+pub(super) const CORRELATION: Param = Param {
+    name: "correlation",
+    kind: ParamKind::Probability,
+    default: Some("0 %"),
+    help: "autocorrelation of consecutive delays, 0 to 100 %: so often is one the same as the one before",
+};
+pub(super) const ORDER: Param = Param {
+    name: "order",
+    kind: ParamKind::Choice(&["keep", "reorder"]),
+    default: Some("keep"),
+    help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own time",
+};
+
+/// What the word of [`ORDER`] at that index says.
+pub(super) fn order(values: &Values, index: usize) -> Order {
+    if values.choice(index) == 0 { Order::Sorted } else { Order::Free }
+}
+
+impl Block for Jitter {
+    const SPEC: Spec = Spec {
+        key: "delay",
+        kind: "jitter",
+        summary: "Delays packets by times that vary around a mean.",
+        source: "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1",
+        params: &[
+            Param {
+                name: "delay",
+                kind: ParamKind::Time { max: Nanos::from_secs(100) },
+                default: None,
+                help: "mean one-way delay, 0 to 100 s",
+            },
+            Param {
+                name: "jitter",
+                kind: ParamKind::Time { max: Nanos::from_secs(100) },
+                default: None,
+                help: "what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, \
+                       for the others it is the standard deviation; a delay below 0 becomes 0",
+            },
+            Param {
+                name: "distribution",
+                kind: ParamKind::Parsed(SHAPE),
+                default: Some("uniform"),
+                help: "uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem \
+                       table, or samples, points \"x, C(x)\" or a dummynet profile, brought to mean 0 and deviation 1",
+            },
+            CORRELATION,
+            ORDER,
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self {
+            delay: Nanos::ZERO,
+            jitter: Nanos::ZERO,
+            shape: Shape::uniform(),
+            draws: Draws::new(dice),
+            order: Order::Sorted,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new values for packets whose transmission ends from now on.
+    fn change(&mut self, values: &Values) {
+        (self.delay, self.jitter) = (values.time(0), values.time(1));
+        if let Some(shape) = values.parsed(2) {
+            self.shape = shape;
+        }
+        self.draws.correlate(values.probability(3));
+        self.order = order(values, 4);
+    }
+}
+
+impl Travel for Jitter {
+    #[inline]
+    fn travel(&mut self, _: Nanos) -> Nanos {
+        let offset = self.shape.offset(self.draws.draw(), self.jitter);
+        Nanos(self.delay.0.saturating_add_signed(offset))
+    }
+
+    #[inline]
+    fn order(&mut self) -> Order {
+        self.order
+    }
+}

@@ -1,0 +1,74 @@
+//! Delays that follow a trace.
+
+use super::Travel;
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use longwire_trace::{Cursor, End, Series};
+use longwire_units::Nanos;
+use std::sync::Arc;
+
+/// Delays each packet by what the trace says at the end of its transmission, counted from the start of the run.
+///
+/// Where the delay falls faster than time passes, packets catch up with those before them and leave together: their
+/// order stays.
+#[derive(Debug)]
+pub struct Trace {
+    series: Option<Arc<Series<Nanos>>>,
+    cursor: Cursor,
+    begin: Nanos,
+}
+
+const DELAYS: Grammar = Grammar {
+    wanted: "a trace of delays: a list of times and delays, a file of one, or a TheaterQ trace",
+    read: |text, base| match longwire_trace::delays(text, base) {
+        Ok(series) => Ok(series),
+        Err(error) => Err(error.to_string()),
+    },
+    examples: &["0 s 5 ms", "0 s 30 ms; 0.1 s 5 ms; 0.15 s 20 ms; 0.3 s 20 ms"],
+};
+
+impl Block for Trace {
+    const SPEC: Spec = Spec {
+        key: "delay",
+        kind: "trace",
+        summary: "Delays packets as a trace says, from time to time.",
+        source: "TheaterQ's traces; lists of times and delays",
+        params: &[
+            Param {
+                name: "file",
+                kind: ParamKind::Parsed(DELAYS),
+                default: None,
+                help: "a TheaterQ trace, or a list of times and delays such as \"0 s 30 ms; 5 s 60 ms\", in a file or here",
+            },
+            Param {
+                name: "end",
+                kind: ParamKind::Choice(End::WORDS),
+                default: Some("loop"),
+                help: "after the last entry: loop from the first, hold the last delay, or clear (no delay)",
+            },
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self { series: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO };
+        block.change(values);
+        block
+    }
+
+    /// Follows another trace, or ends it otherwise, for packets whose transmission ends from now on.
+    fn change(&mut self, values: &Values) {
+        self.series = values.parsed(0);
+        self.cursor = Cursor::new(End::word(values.choice(1)));
+    }
+
+    fn start(&mut self, begin: Nanos) {
+        self.begin = begin;
+    }
+}
+
+impl Travel for Trace {
+    #[inline]
+    fn travel(&mut self, finish: Nanos) -> Nanos {
+        let delay = |series: &Arc<_>| self.cursor.value_at(series, finish.since(self.begin));
+        self.series.as_ref().and_then(delay).unwrap_or_default()
+    }
+}

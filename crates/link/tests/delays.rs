@@ -1,0 +1,228 @@
+//! What delays with a distribution do to packets on a link: whose delays are distributed as stated, whose mean stays, and
+//! whose order is kept where it is asked for.
+#![forbid(unsafe_code)]
+
+use longwire_block::Values;
+use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
+use longwire_packet::{Gso, Pool};
+use longwire_units::Nanos;
+
+const MS: f64 = 1e6;
+
+/// A link with `keys` and a delay of this kind.
+fn link(keys: &[(&str, &str)], kind: &str, given: &[(&str, &str)], seed: u64) -> Links {
+    let spec = registry().into_iter().find(|spec| spec.key == "delay" && spec.kind == kind).unwrap();
+    let config = keys.iter().fold(LinkConfig::default(), |c, (key, text)| c.with_text(key, text).unwrap());
+    let mut links = Links::with_capacity(1, seed, Nanos::from_micros(10));
+    links.add(0, "test", &config.with(spec, Values::read(spec, given).unwrap()));
+    links
+}
+
+/// What came out: when it was sent and when it left, by its number, in the order of leaving.
+struct Outcome {
+    left: Vec<(u64, u64, u64)>,
+    stats: LinkStats,
+}
+
+impl Outcome {
+    /// The delays, in ms.
+    fn delays(&self) -> Vec<f64> {
+        self.left.iter().map(|(_, sent, leave)| leave.checked_sub(*sent).unwrap() as f64 / MS).collect()
+    }
+
+    fn mean(&self) -> f64 {
+        self.delays().iter().sum::<f64>() / self.left.len() as f64
+    }
+
+    fn in_order(&self) -> bool {
+        self.left.is_sorted_by_key(|(number, ..)| *number)
+    }
+}
+
+/// `count` packets, one every `gap` ns.
+fn run(mut links: Links, count: u64, gap: u64) -> Outcome {
+    let mut pool = Pool::new(64 << 20).unwrap();
+    let mut left = Vec::new();
+    let mut collect = |pool: &mut Pool, mut out: Fifo| {
+        while let Some(handle) = out.pop(pool) {
+            let meta = pool.meta(handle);
+            left.push((meta.seq, meta.arrival, meta.leave));
+            pool.free(handle);
+        }
+    };
+    for number in 0..count {
+        let at = number * gap;
+        let mut out = Fifo::EMPTY;
+        links.expire(&mut pool, 0, Nanos(at), &mut out);
+        let handle = pool.alloc(60).unwrap();
+        (pool.meta_mut(handle).arrival, pool.meta_mut(handle).seq) = (at, number);
+        links.arrive(&mut pool, 0, handle, &mut out);
+        collect(&mut pool, out);
+    }
+    let mut out = Fifo::EMPTY;
+    links.expire(&mut pool, 0, Nanos(u64::MAX - 1), &mut out);
+    collect(&mut pool, out);
+    let stats = links.stats(&mut pool, 0, Nanos(u64::MAX - 1));
+    assert!(stats.is_conserved() && pool.live() == 0);
+    Outcome { left, stats }
+}
+
+const N: u64 = 100_000;
+
+/// Kolmogorov–Smirnov, at 1 %: the samples come from the distribution C.
+fn assert_follows(mut samples: Vec<f64>, c: impl Fn(f64) -> f64, what: &str) {
+    samples.sort_by(f64::total_cmp);
+    let n = samples.len() as f64;
+    let gap = |(i, x): (usize, &f64)| (c(*x) - i as f64 / n).abs().max((c(*x) - (i + 1) as f64 / n).abs());
+    let worst = samples.iter().enumerate().map(gap).fold(0.0, f64::max);
+    let bound = 1.628 / n.sqrt();
+    assert!(worst < bound, "{what}: {worst}, at most {bound}");
+}
+
+/// The shapes with closed forms: name and C(x) of what is 20 ms wide around a mean of 100 ms.
+fn closed_forms() -> [(&'static str, fn(f64) -> f64); 4] {
+    [
+        ("uniform", |x| ((x - 80.0) / 40.0).clamp(0.0, 1.0)),
+        ("exponential", |x| 1.0 - (-(x - 80.0) / 20.0).exp().min(1.0)),
+        ("gamma", |x| {
+            let t = ((x - 100.0) / 20.0 * 2f64.sqrt() + 2.0).max(0.0);
+            1.0 - (1.0 + t) * (-t).exp()
+        }),
+        // Four samples are five points: 70, 80, 100, 120, 130, of a deviation that is brought to 20.
+        ("70; 90; 110; 130", |x| {
+            let deviation = (2.0 * (1900.0 + 400.0) / 3.0 / 4.0f64).sqrt();
+            let x = (x - 100.0) / 20.0 * deviation + 100.0;
+            let at = |from: f64, to: f64| ((x - from) / (to - from)).clamp(0.0, 1.0) / 4.0;
+            at(70.0, 80.0) + at(80.0, 100.0) + at(100.0, 120.0) + at(120.0, 130.0)
+        }),
+    ]
+}
+
+fn jitter(shape: &'static str, order: &'static str) -> Vec<(&'static str, &'static str)> {
+    vec![("delay", "100 ms"), ("jitter", "20 ms"), ("distribution", shape), ("order", order)]
+}
+
+#[test]
+fn delays_follow_the_stated_distribution() {
+    for (shape, c) in closed_forms() {
+        // A packet every 10 us: thousands overtake each other.
+        let outcome = run(link(&[], "jitter", &jitter(shape, "reorder"), 1), N, 10_000);
+        assert!(!outcome.in_order());
+        assert_follows(outcome.delays(), c, &format!("{shape}, reordered"));
+        // So sparse that none could overtake: then keeping the order changes nothing.
+        let outcome = run(link(&[], "jitter", &jitter(shape, "keep"), 1), N, 1_000_000_000);
+        assert!(outcome.in_order());
+        assert_follows(outcome.delays(), c, &format!("{shape}, sparse"));
+    }
+}
+
+#[test]
+fn keeping_the_order_keeps_the_mean_and_the_least_delay() {
+    for (shape, _) in closed_forms() {
+        let kept = run(link(&[], "jitter", &jitter(shape, "keep"), 2), N, 10_000);
+        let free = run(link(&[], "jitter", &jitter(shape, "reorder"), 2), N, 10_000);
+        assert!(kept.in_order() && !free.in_order());
+        // The same draws, so the same times at which something leaves: the same mean, to the last bit.
+        let times = |outcome: &Outcome| outcome.left.iter().map(|(.., leave)| *leave).collect::<Vec<_>>();
+        assert_eq!(times(&kept), times(&free), "{shape}");
+        assert!((kept.mean() - free.mean()).abs() < 1e-6, "{shape}: {} {}", kept.mean(), free.mean());
+        // Four deviations of the mean of so many: 20 ms is at least the deviation of each.
+        let bound = 4.0 * 20.0 / (N as f64).sqrt();
+        assert!((kept.mean() - 100.0).abs() < bound, "{shape}: {}", kept.mean());
+        let least = |outcome: &Outcome| outcome.delays().into_iter().fold(f64::MAX, f64::min);
+        assert!(least(&kept) >= least(&free), "{shape}");
+    }
+}
+
+#[test]
+fn a_negative_delay_is_none() {
+    let given = [("delay", "10 ms"), ("jitter", "40 ms"), ("order", "reorder")];
+    let outcome = run(link(&[], "jitter", &given, 3), N, 1_000_000);
+    let delays = outcome.delays();
+    // From −30 to 50 ms: three in eight are cut off, and the mean is ∫ over the rest, 50²/(2·80).
+    let none = delays.iter().filter(|delay| **delay == 0.0).count() as f64 / N as f64;
+    assert!((none - 0.375).abs() < 4.0 * (0.375f64 * 0.625 / N as f64).sqrt(), "{none}");
+    assert!((outcome.mean() - 15.625).abs() < 4.0 * 16.0 / (N as f64).sqrt(), "{}", outcome.mean());
+}
+
+#[test]
+fn correlated_delays_keep_their_distribution() {
+    let mut given = jitter("exponential", "reorder");
+    given.push(("correlation", "75 %"));
+    let outcome = run(link(&[], "jitter", &given, 4), N, 1_000_000_000);
+    let delays = outcome.delays();
+    let mean = outcome.mean();
+    let product = |lag: usize| delays.windows(lag + 1).map(|w| (w[0] - mean) * (w[lag] - mean)).sum::<f64>();
+    // So many independent ones are left of them as there are draws that were not repeated: a quarter.
+    let (rho, bound) = (product(1) / product(0), 4.0 * (7.0 / N as f64).sqrt());
+    assert!((rho - 0.75).abs() < bound, "{rho}");
+    assert!((mean - 100.0).abs() < 4.0 * 20.0 * (7.0 / N as f64).sqrt(), "{mean}");
+    let (_, c) = closed_forms()[1];
+    let fresh: Vec<f64> = delays.windows(2).filter(|w| w[0] != w[1]).map(|w| w[1]).collect();
+    assert!((fresh.len() as f64 / N as f64 - 0.25).abs() < 4.0 * (0.25f64 * 0.75 / N as f64).sqrt());
+    assert_follows(fresh, c, "those that are not the same as the one before");
+}
+
+#[test]
+fn measured_times_come_back() {
+    let table = [("distribution", "(10, 0)\n(20, 0.5)\n(100, 1)"), ("order", "reorder")];
+    let outcome = run(link(&[], "distribution", &table, 5), N, 10_000);
+    let c = |x: f64| if x < 20.0 { (x - 10.0) / 20.0 } else { 0.5 + (x - 20.0) / 160.0 };
+    assert_follows(outcome.delays(), c, "the paper's table");
+    let sparse = run(link(&[], "distribution", &table[..1], 5), N, 1_000_000_000);
+    assert_follows(sparse.delays(), c, "in order, sparse");
+    assert!(sparse.in_order());
+}
+
+#[test]
+fn a_dummynet_profile_loses_its_share() {
+    let profile = [("distribution", "loss-level 0.8; prob delay; 0 10; 1 60"), ("order", "reorder")];
+    let outcome = run(link(&[], "distribution", &profile, 6), N, 10_000);
+    let lost = outcome.stats.drops.iter().find(|(reason, _)| *reason == "loss").unwrap().1 as f64 / N as f64;
+    assert!((lost - 0.2).abs() < 4.0 * (0.16 / N as f64).sqrt(), "{lost}");
+    // What is not lost takes what lies below the loss level: 10 to 50 ms.
+    assert_follows(outcome.delays(), |x| (x - 10.0) / 40.0, "the rest");
+}
+
+#[test]
+fn each_segment_of_a_train_has_a_delay_of_its_own() {
+    let mut links = link(&[], "jitter", &jitter("uniform", "reorder"), 7);
+    let mut pool = Pool::new(16 << 20).unwrap();
+    let mut frame = vec![0u8; 54 + 10 * 1000];
+    (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
+    frame[16..18].copy_from_slice(&(40u16 + 10_000).to_be_bytes());
+    let train = pool.insert(&frame).unwrap();
+    let meta = pool.meta_mut(train);
+    (meta.gso, meta.gso_size, meta.header_len, meta.segments) = (Gso::TcpV4 as u8, 1000, 54, 10);
+    let mut out = Fifo::EMPTY;
+    links.arrive(&mut pool, 0, train, &mut out);
+    links.expire(&mut pool, 0, Nanos(u64::MAX - 1), &mut out);
+    let mut times = Vec::new();
+    while let Some(handle) = out.pop(&pool) {
+        assert_eq!(pool.meta(handle).segments, 1);
+        times.push(pool.meta(handle).leave);
+    }
+    assert_eq!(times.len(), 10);
+    assert!(times.is_sorted() && times[9] - times[0] > 10_000_000, "{times:?}");
+}
+
+#[test]
+fn a_trace_is_followed_and_keeps_the_order() {
+    let given = [("file", "0 s 30 ms; 0.1 s 5 ms; 0.2 s 20 ms; 0.3 s 20 ms"), ("end", "hold")];
+    let mut links = link(&[], "trace", &given, 8);
+    links.start(Nanos::ZERO);
+    // Every 10 ms, from 0 to 0.39 s.
+    let outcome = run(links, 40, 10_000_000);
+    let wanted: Vec<f64> = (0..40u32)
+        .map(|n| match n {
+            0..10 => 30.0,
+            // Sent at 100 ms, 5 ms would be before the one that was sent at 90 ms.
+            10 => 20.0,
+            11 => 10.0,
+            12..20 => 5.0,
+            _ => 20.0,
+        })
+        .collect();
+    assert_eq!(outcome.delays(), wanted);
+    assert!(outcome.in_order());
+}
