@@ -36,8 +36,8 @@ pub enum Fault {
     Limit,
 }
 
-/// `found` as errors show it: at most 24 characters, none of them a control character.
-pub(crate) fn quoted(found: &str) -> String {
+/// A piece of a text as errors show it: in quotes, at most 24 characters, none of them a control character.
+pub fn quoted(found: &str) -> String {
     const SHOWN: usize = 24;
     let shown: String = found.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if found.chars().nth(SHOWN).is_some() { format!("\"{shown}…\"") } else { format!("\"{shown}\"") }

@@ -34,7 +34,8 @@ mod primitive;
 mod program;
 mod token;
 
-pub use error::{ExpressionError, Fault};
+pub use error::{ExpressionError, Fault, quoted};
+pub use names::code_point;
 
 use program::Program;
 use std::fmt;

@@ -196,6 +196,13 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("tr", "frames are Ethernet frames; write ether"),
 ];
 
+/// A code point of differentiated services: 0 to 63, or its name, as `ef`, `af11`, `cs6`.
+pub fn code_point(text: &str) -> Option<u8> {
+    let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let point = number.or_else(|| named(CODE_POINTS, text))?;
+    if point < 64 { u8::try_from(point).ok() } else { None }
+}
+
 /// What a name stands for.
 pub(crate) fn named<T: Copy>(names: &[(&str, T)], name: &str) -> Option<T> {
     names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
@@ -226,6 +233,22 @@ mod tests {
                 named(CODE_POINTS, &format!("af{class}{precedence}")),
                 Some(class << 3 | precedence << 1)
             );
+        }
+    }
+
+    #[test]
+    fn a_code_point_is_a_number_or_a_name() {
+        let table = [
+            ("0", Some(0)),
+            ("63", Some(63)),
+            ("ef", Some(46)),
+            ("64", None),
+            ("+1", None),
+            ("", None),
+            ("af44", None),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(code_point(text), wanted, "{text}");
         }
     }
 

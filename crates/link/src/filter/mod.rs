@@ -1,9 +1,15 @@
 //! What a link does not carry at all, or carries in a way of its own.
 
 pub mod mtu;
+mod policer;
+mod rule_set;
+pub mod rules;
 
 use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
+
+pub use policer::Allowance;
+pub use rule_set::{RuleError, RuleSet};
 
 crate::registry::stage! {
     /// A filter.
@@ -11,7 +17,9 @@ crate::registry::stage! {
         inline {
             Mtu = mtu::Mtu,
         }
-        boxed {}
+        boxed {
+            Rules = rules::Rules,
+        }
     }
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;

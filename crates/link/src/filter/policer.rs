@@ -1,0 +1,147 @@
+//! The rate limit of a filter's rule: a token bucket in whole numbers.
+
+use longwire_units::{Bytes, Nanos, Rate};
+
+/// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2), and that sequence.
+const SHORTEST: u32 = 60;
+const FCS: u32 = 4;
+/// Work is kept in bits · 10⁹, of which a rate of r bit/s makes r in a nanosecond: nothing is ever rounded.
+const WORK_OF_A_BYTE: u64 = 8_000_000_000;
+
+/// How much may pass: on average a rate, at once a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// The rate that passes in the long run.
+    pub rate: Rate,
+    /// The bytes that pass at once after a pause; at most [`Allowance::MAX_BURST`].
+    pub burst: Bytes,
+}
+
+impl Allowance {
+    /// The smallest burst: the shortest frame.
+    pub const MIN_BURST: Bytes = Bytes(64);
+    /// The largest burst: what it takes in work fits 64 bits.
+    pub const MAX_BURST: Bytes = Bytes(1_000_000_000);
+
+    /// The burst where none is given: what the rate sends in 10 ms, but at least ten frames of 1518 bytes.
+    pub fn default_burst(rate: Rate) -> Bytes {
+        Bytes((rate.0 / 800).clamp(15_180, Self::MAX_BURST.0))
+    }
+
+    fn work(&self) -> u64 {
+        self.burst.0.min(Self::MAX_BURST.0) * WORK_OF_A_BYTE
+    }
+}
+
+/// A token bucket (RFC 2697 with one bucket): full at first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bucket {
+    allowance: Allowance,
+    /// What may pass at `filled`, in bits · 10⁹.
+    work: u64,
+    filled: Nanos,
+}
+
+impl Bucket {
+    pub fn new(allowance: Allowance) -> Self {
+        Self { allowance, work: allowance.work(), filled: Nanos::ZERO }
+    }
+
+    /// Takes another allowance at the time of the last packet; what was left is kept as far as it fits.
+    pub fn change(&mut self, allowance: Allowance) {
+        self.work = self.work.min(allowance.work());
+        self.allowance = allowance;
+    }
+
+    /// Whether a frame of `bytes` (without FCS) passes at `now`. It counts as the rate of a link counts it: at least 64
+    /// bytes with its FCS. One that does not pass takes nothing.
+    #[inline]
+    pub fn passes(&mut self, now: Nanos, bytes: u32) -> bool {
+        let rate = self.allowance.rate;
+        if rate == Rate::UNLIMITED {
+            return true;
+        }
+        let made = now.since(self.filled).0.saturating_mul(rate.0);
+        self.work = self.work.saturating_add(made).min(self.allowance.work());
+        self.filled = self.filled.max(now);
+        let wanted = u64::from(bytes.max(SHORTEST)) + u64::from(FCS);
+        match self.work.checked_sub(wanted.saturating_mul(WORK_OF_A_BYTE)) {
+            Some(left) => {
+                self.work = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(rate: u64, burst: u64) -> Bucket {
+        Bucket::new(Allowance { rate: Rate(rate), burst: Bytes(burst) })
+    }
+
+    #[test]
+    fn a_burst_passes_at_once_and_then_the_rate() {
+        // 8 Mbit/s is a byte a microsecond; frames of 96 + 4 bytes.
+        let mut bucket = bucket(8_000_000, 250);
+        let table = [
+            (0, true, "150 left"),
+            (0, true, "50 left"),
+            (0, false, "not enough"),
+            (49_999, false, "99.999 left"),
+            (50_000, true, "exactly 100, none left"),
+            (50_000, false, ""),
+            (150_000, true, ""),
+            (10_000_000, true, "full again, no more: 150 left"),
+            (10_000_000, true, ""),
+            (10_000_000, false, ""),
+        ];
+        for (now, passes, why) in table {
+            assert_eq!(bucket.passes(Nanos(now), 96), passes, "{now} {why}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_rounded_away() {
+        // 1 Gbit/s and a third, a frame a microsecond: of 166.625 bytes made, 100 are wanted; of 84 at 672 Mbit/s, 84.
+        let mut exact = bucket(672_000_000, 84);
+        assert!((0..10_000u64).all(|n| exact.passes(Nanos(n * 1000), 80)));
+        let mut less = bucket(671_999_999, 84);
+        let passed = (0..10_000u64).filter(|n| less.passes(Nanos(n * 1000), 80)).count();
+        assert_eq!(passed, 5000, "each second one waits for the byte that is not quite there");
+    }
+
+    #[test]
+    fn extremes() {
+        let mut stalled = bucket(0, 128);
+        assert_eq!([0, 1, u64::MAX].map(|now| stalled.passes(Nanos(now), 1)), [true, true, false]);
+        let mut unlimited = bucket(u64::MAX, 64);
+        assert!((0..9).all(|_| unlimited.passes(Nanos::ZERO, 1514)));
+        let mut fast = bucket(Rate::MAX.0, Allowance::MAX_BURST.0);
+        assert!(fast.passes(Nanos(u64::MAX - 1), u32::MAX / 8));
+        let mut small = bucket(1_000_000, 64);
+        assert!((0..9).all(|n| !small.passes(Nanos(n * 1_000_000_000), 61)), "longer than the burst: never");
+    }
+
+    #[test]
+    fn a_change_keeps_what_was_left() {
+        let mut bucket = bucket(8_000_000, 1000);
+        assert!(bucket.passes(Nanos(5), 696));
+        bucket.change(Allowance { rate: Rate(0), burst: Bytes(500) });
+        assert_eq!([0; 4].map(|_| bucket.passes(Nanos(5), 96)), [true, true, true, false], "300 were left");
+        bucket.change(Allowance { rate: Rate(8_000_000), burst: Bytes(100) });
+        assert!(!bucket.passes(Nanos(100_004), 96) && bucket.passes(Nanos(100_005), 96));
+    }
+
+    #[test]
+    fn the_burst_where_none_is_given() {
+        for (rate, burst) in
+            [(0, 15_180), (10_000_000, 15_180), (100_000_000, 125_000), (u64::MAX, 1_000_000_000)]
+        {
+            assert_eq!(Allowance::default_burst(Rate(rate)), Bytes(burst));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What becomes of packets by what stands in them: rules in order, each an action and a condition.
+
+use super::policer::Bucket;
+use super::rule_set::{Action, RuleSet};
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use std::sync::Arc;
+
+/// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a DSCP and a
+/// rate that was not exceeded are noted, and the next rule is asked. Conditions see the packet as it arrived.
+#[derive(Debug)]
+pub struct Rules {
+    set: Option<Arc<RuleSet>>,
+    /// One for each rule with a rate, in order.
+    buckets: Vec<Bucket>,
+}
+
+const RULES: Grammar = Grammar {
+    wanted: "rules, one a line, such as \"drop if udp port 53\"",
+    read: |text, _| match text.parse::<RuleSet>() {
+        Ok(set) => Ok(Arc::new(set)),
+        Err(error) => Err(error.to_string()),
+    },
+    examples: &[
+        "pass",
+        "drop if tcp",
+        "pass if greater 1000\ndrop if less 100",
+        "band 2 if len < 300\nmark if ip\ndscp ef if tcp and len > 600",
+        "police 1 Mbit/s if tcp",
+        "police 3 Mbit/s burst 3 kB if tcp\npolice 400 Gbit/s\nband 1",
+        "police 0 burst 1 GB",
+    ],
+};
+
+impl Block for Rules {
+    const SPEC: Spec = Spec {
+        key: "filter",
+        kind: "rules",
+        summary: "Drops, polices, marks, classifies or steers packets by what stands in them.",
+        source: "pcap-filter(7); RFC 2475, section 2.3",
+        params: &[Param {
+            name: "rules",
+            kind: ParamKind::Parsed(RULES),
+            default: None,
+            help: "one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, \
+                   dscp N, steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it",
+        }],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self { set: None, buckets: Vec::new() };
+        block.change(values);
+        block
+    }
+
+    /// Takes new rules. The first rule with a rate goes on with what the first one before had left, and so on.
+    fn change(&mut self, values: &Values) {
+        self.set = values.parsed(0);
+        let Some(set) = &self.set else { return };
+        self.buckets.truncate(set.allowances.len());
+        for (bucket, &allowance) in self.buckets.iter_mut().zip(&set.allowances) {
+            bucket.change(allowance);
+        }
+        let more = set.allowances.iter().skip(self.buckets.len());
+        self.buckets.extend(more.map(|&allowance| Bucket::new(allowance)));
+    }
+}
+
+impl Judge for Rules {
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        let Some(set) = self.set.as_deref() else { return Verdict::Pass };
+        // Of a train, what lies behind the first segment is not this one's.
+        let frame = &offer.frame[..offer.frame.len().min(offer.bytes as usize)];
+        for rule in &set.rules {
+            if rule.condition.as_ref().is_some_and(|condition| !condition.matches(frame, offer.bytes)) {
+                continue;
+            }
+            match rule.action {
+                Action::Drop => return Verdict::Drop(DropReason::Filtered),
+                Action::Pass => return Verdict::Pass,
+                Action::Band(band) => offer.effects.band = Some(band),
+                Action::Mark => offer.effects.mark = true,
+                Action::Dscp(dscp) => offer.effects.dscp = Some(dscp),
+                Action::Steer(target) => {
+                    offer.effects.steer = Some(target);
+                    return Verdict::Pass;
+                }
+                Action::Police(number) => {
+                    let bucket = self.buckets.get_mut(usize::from(number));
+                    if bucket.is_some_and(|bucket| !bucket.passes(offer.now, offer.bytes)) {
+                        return Verdict::Drop(DropReason::Policed);
+                    }
+                }
+            }
+        }
+        Verdict::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_block::Effects;
+    use longwire_units::Nanos;
+
+    const UDP: u8 = 17;
+    const TCP: u8 = 6;
+
+    fn values(text: &str) -> Values {
+        Values::read(&Rules::SPEC, &[("rules", text)]).unwrap()
+    }
+
+    fn built(text: &str) -> Rules {
+        Rules::build(&values(text), Dice::named(0, ""))
+    }
+
+    /// An IPv4 frame of this protocol between 10.0.0.1 and 10.0.0.2, ports 1000 and 53.
+    fn frame(protocol: u8) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[23] = protocol;
+        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        frame[34..38].copy_from_slice(&[3, 232, 0, 53]);
+        frame
+    }
+
+    fn judged(rules: &mut Rules, now: u64, frame: &[u8], bytes: u32) -> (Verdict, Effects) {
+        let mut offer = Offer::new(Nanos(now), bytes, frame);
+        let verdict = rules.judge(&mut offer);
+        (verdict, offer.effects)
+    }
+
+    #[test]
+    fn the_first_rule_that_decides_ends_the_search() {
+        let text = "band 1\npass if tcp\nmark if udp\ndrop if udp and greater 500\nsteer other if udp dst port 53\nband 2";
+        let mut rules = built(text);
+        let none = Effects::default();
+        let band = Effects { band: Some(1), ..none };
+        let table = [
+            (TCP, 1000, Verdict::Pass, band),
+            (UDP, 1000, Verdict::Drop(DropReason::Filtered), Effects { mark: true, ..band }),
+            (UDP, 100, Verdict::Pass, Effects { mark: true, steer: Some(0), ..band }),
+            (1, 100, Verdict::Pass, Effects { band: Some(2), ..none }),
+        ];
+        for (protocol, bytes, verdict, effects) in table {
+            assert_eq!(
+                judged(&mut rules, 0, &frame(protocol), bytes),
+                (verdict, effects),
+                "{protocol} {bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rewritten_dscp_is_not_seen_by_the_next_rule() {
+        let mut rules = built("dscp ef if udp\ndrop if dscp ef\ndscp af11 if dscp 0");
+        let (verdict, effects) = judged(&mut rules, 0, &frame(UDP), 60);
+        assert_eq!((verdict, effects.dscp), (Verdict::Pass, Some(10)));
+    }
+
+    #[test]
+    fn what_exceeds_a_rate_is_dropped_and_the_rest_goes_on() {
+        // Frames of 96 + 4 bytes at a byte a microsecond, two at once.
+        let mut rules = built("police 8 Mbit/s burst 200 B if udp\nband 3");
+        let mut at = |now, protocol| judged(&mut rules, now, &frame(protocol), 96).0;
+        let policed = Verdict::Drop(DropReason::Policed);
+        assert_eq!([at(0, UDP), at(0, UDP), at(0, UDP)], [Verdict::Pass, Verdict::Pass, policed]);
+        assert_eq!(at(0, TCP), Verdict::Pass, "of no concern to the rule");
+        assert_eq!([at(99_999, UDP), at(100_000, UDP), at(100_000, UDP)], [policed, Verdict::Pass, policed]);
+    }
+
+    #[test]
+    fn rates_go_on_over_a_change() {
+        let mut rules = built("police 0 burst 200 B if udp");
+        assert_eq!(judged(&mut rules, 0, &frame(UDP), 96).0, Verdict::Pass);
+        rules.change(&values("drop if icmp\npolice 0 burst 200 B if udp\npolice 0 burst 100 B if tcp"));
+        let mut at = |protocol| judged(&mut rules, 0, &frame(protocol), 96).0;
+        let policed = Verdict::Drop(DropReason::Policed);
+        assert_eq!([at(UDP), at(UDP), at(TCP), at(TCP)], [Verdict::Pass, policed, Verdict::Pass, policed]);
+    }
+
+    #[test]
+    fn a_segment_is_not_judged_by_the_bytes_of_the_next() {
+        let mut rules = built("drop if ether[1000] = 7");
+        let train = vec![7; 3000];
+        assert_eq!(judged(&mut rules, 0, &train, 1000).0, Verdict::Pass);
+        assert_eq!(judged(&mut rules, 0, &train, 1001).0, Verdict::Drop(DropReason::Filtered));
+    }
+}
