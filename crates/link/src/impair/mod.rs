@@ -1,6 +1,16 @@
 //! What a link does to packets before they queue, or on the wire.
 
+pub mod bit_error;
+mod chance;
+pub mod correlated;
+pub mod corrupt;
+pub mod duplicate;
+pub mod gilbert_elliott;
 pub mod independent;
+pub mod loss_trace;
+pub mod markov;
+pub mod pattern;
+pub mod reorder;
 
 use crate::judge::Judge;
 use longwire_block::{DropReason, Offer, Param, ParamKind, Verdict};
@@ -12,7 +22,9 @@ crate::registry::stage! {
         inline {
             Independent = independent::Independent,
         }
-        boxed {}
+        boxed {
+            LossTrace = loss_trace::LossTrace,
+        }
     }
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
@@ -32,6 +44,14 @@ pub(crate) const ECN_PARAM: Param = Param {
     kind: ParamKind::Choice(&["no", "yes"]),
     default: Some("no"),
     help: "yes: ECN-capable packets are marked as having met congestion instead of being lost (RFC 3168)",
+};
+
+/// The parameter that says whether headers may be hit.
+pub(crate) const HEADERS_PARAM: Param = Param {
+    name: "headers",
+    kind: ParamKind::Choice(&["hit", "spare"]),
+    default: Some("hit"),
+    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and transport headers",
 };
 
 /// What becomes of a packet that is to be lost, or marked if it can be.

@@ -1,0 +1,185 @@
+//! Bits that the wire gets wrong.
+
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, DropReason, Flips, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_random::math::{NEG_LN_SHIFT, ln, neg_ln};
+use longwire_units::Probability;
+
+/// Gets each bit wrong with the same probability, the bit error rate. A frame has used its bandwidth when it is hit; then it
+/// is dropped, as a card does that finds a bad frame check sequence, or delivered with the bits flipped.
+///
+/// What is drawn is the number of good bits up to the next bad one: geometric, ⌊ln u / ln(1 − rate)⌋, once for each bad bit
+/// however many frames pass in between. A frame of n bits is hit with 1 − (1 − rate)ⁿ, then, as it should be.
+#[derive(Debug)]
+pub struct BitError {
+    /// Good bits left before the next bad one; none if there is no bad one.
+    good: Option<u64>,
+    /// −1/ln(1 − rate) · 2²⁰: mean number of good bits between two bad ones.
+    mean: u64,
+    rate: Probability,
+    deliver: bool,
+    spare_headers: bool,
+    dice: Dice,
+}
+
+/// Bits behind the point of [`BitError::mean`].
+const MEAN_SHIFT: u32 = 20;
+/// Shortest Ethernet frame, and its frame check sequence (IEEE 802.3, 4A.4.2).
+const SHORTEST: u32 = 60;
+const FCS: u32 = 4;
+
+impl Block for BitError {
+    const SPEC: Spec = Spec {
+        key: "bit-error",
+        kind: "rate",
+        summary: "Gets each bit wrong with the same probability; such frames are dropped, or delivered wrong.",
+        source: "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE 802.3, 3.2.9",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Probability,
+                default: None,
+                help: "bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)",
+            },
+            Param {
+                name: "action",
+                kind: ParamKind::Choice(&["drop", "deliver"]),
+                default: Some("drop"),
+                help: "drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped \
+                       and its checksums left",
+            },
+            super::HEADERS_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let rate = Probability::ZERO;
+        let mut block = Self { good: None, mean: 0, rate, deliver: false, spare_headers: false, dice };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new rate; the place of the next bad bit is drawn anew if it has changed, which for a process without
+    /// memory changes nothing else.
+    fn change(&mut self, values: &Values) {
+        let rate = values.probability(0);
+        (self.deliver, self.spare_headers) = (values.choice(1) == 1, values.choice(2) == 1);
+        if rate == self.rate {
+            return;
+        }
+        self.rate = rate;
+        self.mean = mean(rate);
+        self.good = (rate != Probability::ZERO).then(|| self.gap());
+    }
+}
+
+impl Judge for BitError {
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        let Some(good) = self.good else { return Verdict::Pass };
+        let bytes = if self.deliver { offer.bytes } else { offer.bytes.max(SHORTEST) + FCS };
+        let bits = 8 * u64::from(bytes);
+        if good >= bits {
+            self.good = Some(good - bits);
+            return Verdict::Pass;
+        }
+        self.hit(offer, bits, good)
+    }
+
+    fn on_wire(&mut self) -> bool {
+        true
+    }
+}
+
+impl BitError {
+    /// A frame of `bits` bits, of which the first bad one comes after `good` good ones.
+    #[cold]
+    fn hit(&mut self, offer: &mut Offer<'_>, bits: u64, good: u64) -> Verdict {
+        let (mut at, mut bad) = (good, 0u16);
+        while at < bits {
+            bad = bad.saturating_add(1);
+            at = at.saturating_add(1).saturating_add(self.gap());
+        }
+        self.good = Some(at - bits);
+        if !self.deliver {
+            return Verdict::Drop(DropReason::Corrupted);
+        }
+        let (count, spare_headers, seed) = (bad, self.spare_headers, self.dice.draw());
+        offer.effects.flips = Some(Flips { count, spare_headers, seed });
+        Verdict::Pass
+    }
+
+    /// Good bits between two bad ones.
+    fn gap(&mut self) -> u64 {
+        let product = u128::from(neg_ln(self.dice.draw())) * u128::from(self.mean);
+        u64::try_from(product >> (NEG_LN_SHIFT + MEAN_SHIFT)).unwrap_or(u64::MAX)
+    }
+}
+
+/// See [`BitError::mean`]. Computed when a rate is set, with operations that are exact or our own on every machine.
+fn mean(rate: Probability) -> u64 {
+    let rate = rate.as_f64().min(0.5);
+    // ln(1 − rate) loses all digits for small rates, of which the series has plenty: −rate − rate²/2 − rate³/3.
+    let exponent = if rate < 1e-4 { rate * (1.0 + rate * (0.5 + rate / 3.0)) } else { -ln(1.0 - rate) };
+    if exponent <= 0.0 { u64::MAX } else { ((1u64 << MEAN_SHIFT) as f64 / exponent) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_units::Nanos;
+
+    fn block(given: &[(&str, &str)]) -> BitError {
+        BitError::build(&Values::read(&BitError::SPEC, given).unwrap(), Dice::named(5, "test/bit-error"))
+    }
+
+    /// FER = 1 − (1 − BER)^bits, for frames of 1518 and 64 bytes with FCS, inside the 99.7 % interval.
+    #[test]
+    fn frame_errors_follow_the_closed_form() {
+        let table = [
+            ("1e-6", 1514, 0.01207),
+            ("1e-5", 1514, 0.11436),
+            ("1e-4", 1514, 0.70313),
+            ("1e-6", 60, 0.00051),
+            ("1e-5", 60, 0.00511),
+            ("1e-4", 60, 0.04991),
+            // Padded to the shortest frame.
+            ("1e-4", 42, 0.04991),
+            ("0.1", 60, 1.0 - 0.9f64.powi(512)),
+        ];
+        for (rate, bytes, fer) in table {
+            let (mut block, n) = (block(&[("rate", rate)]), 300_000);
+            let hit =
+                (0..n).filter(|_| block.judge(&mut Offer::new(Nanos::ZERO, bytes, &[])) != Verdict::Pass);
+            let share = hit.count() as f64 / f64::from(n);
+            // The table's figures are rounded to 5 · 10⁻⁶.
+            let width = 3.0 * (fer * (1.0 - fer) / f64::from(n)).sqrt() + 5e-6;
+            assert!((share - fer).abs() < width, "{rate} {bytes}: {share}");
+        }
+    }
+
+    /// Delivered frames have as many bad bits as the rate says: binomial, mean n·rate.
+    #[test]
+    fn delivered_frames_have_their_share_of_bad_bits() {
+        let mut block = block(&[("rate", "0.001"), ("action", "deliver")]);
+        let (n, bytes) = (20_000u32, 1000);
+        let mut bad = 0u64;
+        for _ in 0..n {
+            let mut offer = Offer::new(Nanos::ZERO, bytes, &[]);
+            assert_eq!(block.judge(&mut offer), Verdict::Pass);
+            bad += offer.effects.flips.map_or(0, |flips| u64::from(flips.count));
+        }
+        let bits = f64::from(n) * 8000.0;
+        let deviation = (bits * 0.001 * 0.999).sqrt();
+        assert!((bad as f64 - bits * 0.001).abs() < 3.0 * deviation, "{bad}");
+    }
+
+    #[test]
+    fn rates_that_hardly_ever_strike() {
+        assert!((mean("1e-12".parse().unwrap()) as f64 / 1_048_576.0 / 1e12 - 1.0).abs() < 1e-6);
+        let mut none = block(&[("rate", "0")]);
+        assert!((0..1000).all(|_| none.judge(&mut Offer::new(Nanos::ZERO, 1500, &[])) == Verdict::Pass));
+        let mut rare = block(&[("rate", "1e-19")]);
+        assert!((0..1000).all(|_| rare.judge(&mut Offer::new(Nanos::ZERO, 1500, &[])) == Verdict::Pass));
+    }
+}

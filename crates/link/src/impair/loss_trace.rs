@@ -1,0 +1,146 @@
+//! Loss that follows a trace.
+
+use crate::judge::Judge;
+use crate::transmit::trace::END_PARAM;
+use longwire_block::{Block, Dice, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_trace::{Cursor, End, Series};
+use longwire_units::{Nanos, Probability};
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Loses each packet with the probability that a trace gives for the time, counted from the start of the run.
+#[derive(Debug)]
+pub struct LossTrace {
+    losses: Option<Arc<Series<Probability>>>,
+    cursor: Cursor,
+    /// When the run began on the engine's clock.
+    begin: Nanos,
+    dice: Dice,
+    on_wire: bool,
+    mark: bool,
+}
+
+const LOSSES: Grammar = Grammar {
+    wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \"0 s 0 %; 5 s 2 %\"",
+    read,
+    examples: &["0 s 0 %; 5 ms 20 %; 12 ms end", "0,1", "1000,0,0,4294967295,0;9000,0,0,0,0"],
+};
+
+fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
+    match longwire_trace::losses(text, base) {
+        Ok(losses) => Ok(losses),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Block for LossTrace {
+    const SPEC: Spec = Spec {
+        key: "loss",
+        kind: "trace",
+        summary: "Loses packets with a probability that follows a trace.",
+        source: "TheaterQ's trace files",
+        params: &[
+            Param {
+                name: "file",
+                kind: ParamKind::Parsed(LOSSES),
+                default: None,
+                help: "a file with a TheaterQ trace or a list of times and probabilities; or such a list itself",
+            },
+            END_PARAM,
+            super::WHERE_PARAM,
+            super::ECN_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let cursor = Cursor::new(End::Loop);
+        let mut block = Self { losses: None, cursor, begin: Nanos::ZERO, dice, on_wire: false, mark: false };
+        block.change(values);
+        block
+    }
+
+    fn change(&mut self, values: &Values) {
+        self.losses = values.parsed(0);
+        self.cursor = Cursor::new(End::word(values.choice(1)));
+        self.on_wire = values.choice(2) == 1;
+        self.mark = values.choice(3) == 1;
+    }
+
+    fn start(&mut self, begin: Nanos) {
+        self.begin = begin;
+    }
+}
+
+impl Judge for LossTrace {
+    /// Draws once for each packet whatever the probability, so that another trace leaves later draws in place.
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        let now = offer.now.since(self.begin);
+        let probability = self.losses.as_deref().and_then(|losses| self.cursor.value_at(losses, now));
+        let is_lost = probability.unwrap_or_default().happens(self.dice.draw());
+        if is_lost { super::lose(offer, self.mark) } else { Verdict::Pass }
+    }
+
+    fn on_wire(&mut self) -> bool {
+        self.on_wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(file: &str, end: &str, begin: Nanos) -> impl FnMut(u64) -> bool {
+        let values = Values::read(&LossTrace::SPEC, &[("file", file), ("end", end)]).unwrap();
+        let mut loss = LossTrace::build(&values, Dice::named(1, "test/loss"));
+        loss.start(begin);
+        move |micros| {
+            let mut offer = Offer::new(begin + Nanos::from_micros(micros), 1500, &[]);
+            loss.judge(&mut offer) != Verdict::Pass
+        }
+    }
+
+    /// All are lost from 2 ms to 3 ms, none before.
+    #[test]
+    fn follows_the_trace_from_the_start_of_the_run() {
+        let file = "0 s 0 %; 2 ms 100 %; 3 ms end";
+        for (end, table) in [
+            (
+                "loop",
+                [(0, false), (1_999, false), (2_000, true), (2_999, true), (3_000, false), (3_005_500, true)],
+            ),
+            (
+                "hold",
+                [(0, false), (1_999, false), (2_000, true), (2_999, true), (3_000, true), (3_005_500, true)],
+            ),
+            (
+                "clear",
+                [
+                    (0, false),
+                    (1_999, false),
+                    (2_000, true),
+                    (2_999, true),
+                    (3_000, false),
+                    (3_005_500, false),
+                ],
+            ),
+        ] {
+            let mut is_lost = losses(file, end, Nanos::from_secs(4));
+            for (micros, wanted) in table {
+                assert_eq!(is_lost(micros), wanted, "{end} at {micros} us");
+            }
+        }
+    }
+
+    /// TheaterQ's LOSS is a fraction of 2³² − 1: 2147483648 is one half. 40 000 packets, in the 99 % binomial interval.
+    #[test]
+    fn loses_the_share_that_the_trace_says() {
+        let mut is_lost = losses("1000,0,0,429496730,0\n1000,0,0,2147483648,0\n", "loop", Nanos::ZERO);
+        for (phase, p) in [(0, 0.1), (1, 0.5)] {
+            let n = 40_000.0;
+            let lost = (0..40_000).filter(|round| is_lost(round * 2000 + phase * 1000)).count() as f64;
+            assert!((lost - n * p).abs() < 2.576 * f64::sqrt(n * p * (1.0 - p)), "{p}: {lost}");
+        }
+    }
+}

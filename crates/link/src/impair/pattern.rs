@@ -1,0 +1,162 @@
+//! Loss that no dice decide.
+
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use std::any::Any;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Loses every n-th packet, and the packets of a list. Packets are numbered from 1 as they come; segments of a train count one
+/// each.
+#[derive(Debug)]
+pub struct Pattern {
+    every: u64,
+    list: Arc<Ranges>,
+    /// The first range of the list that is not over.
+    at: usize,
+    seen: u64,
+    on_wire: bool,
+    mark: bool,
+}
+
+/// Ascending ranges that do not touch.
+#[derive(Debug, Default)]
+struct Ranges(Vec<RangeInclusive<u64>>);
+
+const LIST: Grammar = Grammar {
+    wanted: "numbers of packets such as \"3, 7, 10-12\", counted from 1",
+    read: read_list,
+    examples: &["", "3, 7, 10-12", "1", "5-400"],
+};
+
+/// Most ranges of a list.
+const MOST: usize = 1_000_000;
+
+impl Block for Pattern {
+    const SPEC: Spec = Spec {
+        key: "loss",
+        kind: "pattern",
+        summary: "Loses every n-th packet, or those of a list.",
+        source: "Longwire's design: loss that no dice decide",
+        params: &[
+            Param {
+                name: "every",
+                kind: ParamKind::Integer { min: 0, max: u64::MAX },
+                default: Some("0"),
+                help: "loses each packet whose number this divides; 0 for none",
+            },
+            Param {
+                name: "list",
+                kind: ParamKind::Parsed(LIST),
+                default: Some(""),
+                help: "loses the packets of these numbers, as \"3, 7, 10-12\"",
+            },
+            super::WHERE_PARAM,
+            super::ECN_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self { every: 0, list: Arc::default(), at: 0, seen: 0, on_wire: false, mark: false };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new pattern; the numbers go on.
+    fn change(&mut self, values: &Values) {
+        self.every = values.integer(0);
+        self.list = values.parsed(1).unwrap_or_default();
+        self.at = self.list.0.partition_point(|range| *range.end() <= self.seen);
+        (self.on_wire, self.mark) = (values.choice(2) == 1, values.choice(3) == 1);
+    }
+}
+
+impl Judge for Pattern {
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        self.seen += 1;
+        let listed = self.list.0.get(self.at).is_some_and(|range| range.contains(&self.seen));
+        if self.list.0.get(self.at).is_some_and(|range| *range.end() <= self.seen) {
+            self.at += 1;
+        }
+        let lost = listed || (self.every > 0 && self.seen.is_multiple_of(self.every));
+        if lost { super::lose(offer, self.mark) } else { Verdict::Pass }
+    }
+
+    fn on_wire(&mut self) -> bool {
+        self.on_wire
+    }
+}
+
+fn read_list(text: &str, _: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
+    let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+    let items = text.split([',', ' ', '\n']).map(str::trim).filter(|item| !item.is_empty());
+    for item in items {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let number = |text: &str| text.trim().parse::<u64>().ok().filter(|&n| n > 0);
+        let (Some(first), Some(last)) = (number(first), number(last)) else {
+            let item: String = item.chars().take(40).collect();
+            return Err(format!(
+                "\"{}\" is no packet's number; write a list such as \"3, 7, 10-12\"",
+                item.escape_debug()
+            ));
+        };
+        if first > last {
+            return Err(format!("{first}-{last} goes backwards; write {last}-{first}"));
+        }
+        if ranges.len() == MOST {
+            return Err(format!("there are more than {MOST} numbers; use every, or ranges"));
+        }
+        ranges.push(first..=last);
+    }
+    ranges.sort_unstable_by_key(|range| *range.start());
+    ranges.dedup_by(|later, earlier| {
+        let joins = later.start() <= &earlier.end().saturating_add(1);
+        if joins {
+            *earlier = *earlier.start()..=*earlier.end().max(later.end());
+        }
+        joins
+    });
+    Ok(Arc::new(Ranges(ranges)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_units::Nanos;
+
+    fn lost(given: &[(&str, &str)], n: u64) -> Vec<u64> {
+        let mut block = Pattern::build(&Values::read(&Pattern::SPEC, given).unwrap(), Dice::named(0, ""));
+        let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
+        (1..=n).filter(|_| block.judge(&mut offer) != Verdict::Pass).collect()
+    }
+
+    #[test]
+    fn loses_just_those() {
+        assert_eq!(lost(&[("every", "4")], 12), [4, 8, 12]);
+        assert_eq!(lost(&[("list", "10-12, 3,7 , 11-13")], 20), [3, 7, 10, 11, 12, 13]);
+        assert_eq!(lost(&[("every", "5"), ("list", "1 5")], 10), [1, 5, 10]);
+        assert!(lost(&[], 100).is_empty());
+    }
+
+    #[test]
+    fn a_new_list_begins_where_the_packets_are() {
+        let values = |list| Values::read(&Pattern::SPEC, &[("list", list)]).unwrap();
+        let mut block = Pattern::build(&values("1-3"), Dice::named(0, ""));
+        let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
+        let mut judge = |block: &mut Pattern| block.judge(&mut offer) != Verdict::Pass;
+        assert_eq!([judge(&mut block), judge(&mut block)], [true, true]);
+        block.change(&values("1, 4"));
+        assert_eq!([judge(&mut block), judge(&mut block), judge(&mut block)], [false, true, false]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (list, part) in [("3,x", "\"x\""), ("0", "no packet's number"), ("9-4", "4-9"), ("1--2", "1--2")]
+        {
+            let error = Values::read(&Pattern::SPEC, &[("list", list)]).unwrap_err().to_string();
+            assert!(error.contains(part), "{list}: {error}");
+        }
+    }
+}

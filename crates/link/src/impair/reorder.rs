@@ -1,0 +1,100 @@
+//! Packets that overtake others.
+
+use super::chance::Chance;
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_units::Nanos;
+
+/// Lets some packets travel less than the link's delay, so that they overtake those sent before. The others keep their delay.
+#[derive(Debug)]
+pub struct Reorder {
+    chance: Chance,
+    gap: u64,
+    /// Packets since the last that overtook.
+    since: u64,
+    by: Nanos,
+}
+
+impl Block for Reorder {
+    const SPEC: Spec = Spec {
+        key: "reorder",
+        kind: "independent",
+        summary: "Lets some packets overtake others.",
+        source: "tc-netem(8), reorder and gap; RFC 4737 (what reordering is)",
+        params: &[
+            Param {
+                name: "probability",
+                kind: ParamKind::Probability,
+                default: None,
+                help: "share of packets, of those whose turn it is, that overtake",
+            },
+            Param {
+                name: "correlation",
+                kind: ParamKind::Probability,
+                default: Some("0 %"),
+                help: "how much each outcome follows the one before, 0 % to 100 %",
+            },
+            Param {
+                name: "gap",
+                kind: ParamKind::Integer { min: 1, max: 1_000_000_000 },
+                default: Some("1"),
+                help: "whose turn it is: after one that overtook, this many packets on and later; 1 for every packet",
+            },
+            Param {
+                name: "by",
+                kind: ParamKind::Time { max: Nanos::from_secs(100) },
+                default: Some("100 s"),
+                help: "how much less than the delay they travel, at most the whole of it",
+            },
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self { chance: Chance::new(dice), gap: 1, since: 0, by: Nanos::ZERO };
+        block.change(values);
+        block
+    }
+
+    fn change(&mut self, values: &Values) {
+        self.chance.change(values.probability(0), values.probability(1));
+        (self.gap, self.by) = (values.integer(2), values.time(3));
+    }
+}
+
+impl Judge for Reorder {
+    /// Draws only for packets whose turn it is.
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        self.since += 1;
+        if self.since >= self.gap && self.chance.happens() {
+            self.since = 0;
+            offer.effects.ahead = Some(self.by);
+        }
+        Verdict::Pass
+    }
+
+    fn on_wire(&mut self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_kept() {
+        let given = [("probability", "100 %"), ("gap", "5"), ("by", "3 ms")];
+        let mut block = Reorder::build(&Values::read(&Reorder::SPEC, &given).unwrap(), Dice::named(1, "x"));
+        let ahead: Vec<Option<Nanos>> = (0..11)
+            .map(|_| {
+                let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
+                assert_eq!(block.judge(&mut offer), Verdict::Pass);
+                offer.effects.ahead
+            })
+            .collect();
+        let chosen: Vec<usize> = (0..11).filter(|&n| ahead[n].is_some()).collect();
+        assert_eq!(chosen, [4, 9]);
+        assert_eq!(ahead[4], Some(Nanos::from_millis(3)));
+    }
+}
