@@ -1,7 +1,8 @@
 //! A rate that stays the same until it is changed.
 
 use super::Sender;
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Value, Values};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
 /// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
@@ -17,24 +18,8 @@ pub struct Constant {
     /// Work left at `start`, the carried remainder included.
     work: u64,
     finish: Nanos,
-    overhead: u16,
     framing: Framing,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    Ethernet,
-    Ip,
-    Wire,
-}
-
-const FRAMINGS: &[&str] = &["ethernet", "ip", "wire"];
-/// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).
-const SHORTEST: u32 = 60;
-const FCS: u32 = 4;
-/// Preamble and start delimiter (8) and the gap between packets (12).
-const PREAMBLE_AND_GAP: u32 = 20;
-const NANOS: u64 = 1_000_000_000;
 
 impl Block for Constant {
     const SPEC: Spec = Spec {
@@ -49,19 +34,8 @@ impl Block for Constant {
                 default: Some("unlimited"),
                 help: "300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
             },
-            Param {
-                name: "framing",
-                kind: ParamKind::Choice(FRAMINGS),
-                default: Some("ethernet"),
-                help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), \
-                       wire (ethernet and 20 bytes of preamble and gap)",
-            },
-            Param {
-                name: "overhead",
-                kind: ParamKind::Integer { min: 0, max: 1000 },
-                default: Some("0"),
-                help: "bytes added to every packet, 0 to 1000",
-            },
+            FRAMING_PARAM,
+            OVERHEAD_PARAM,
         ],
     };
 
@@ -72,8 +46,7 @@ impl Block for Constant {
             start: Nanos::ZERO,
             work: 0,
             finish: Nanos::ZERO,
-            overhead: 0,
-            framing: Framing::Ethernet,
+            framing: Framing::ETHERNET,
         };
         block.change(values);
         block
@@ -82,16 +55,8 @@ impl Block for Constant {
     /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
     /// that begin to be sent from now on.
     fn change(&mut self, values: &Values) {
-        for value in values.as_slice() {
-            match value {
-                Value::Rate(rate) => self.rate = rate.0,
-                Value::Choice(1) => self.framing = Framing::Ip,
-                Value::Choice(2) => self.framing = Framing::Wire,
-                Value::Choice(_) => self.framing = Framing::Ethernet,
-                Value::Integer(bytes) => self.overhead = *bytes as u16,
-                _ => {}
-            }
-        }
+        self.rate = values.rate(0).0;
+        self.framing = Framing::read(values, 1, 2);
         self.reciprocal = u64::MAX.checked_div(self.rate).unwrap_or(0);
         self.reckon();
     }
@@ -101,25 +66,20 @@ impl Sender for Constant {
     /// The bytes a frame counts.
     #[inline]
     fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        let bytes = match self.framing {
-            Framing::Ethernet => frame.max(SHORTEST) + FCS,
-            Framing::Ip => frame.saturating_sub(link_header),
-            Framing::Wire => frame.max(SHORTEST) + FCS + PREAMBLE_AND_GAP,
-        };
-        u64::from(bytes) + u64::from(self.overhead)
+        self.framing.counted(frame, link_header)
     }
 
     /// Whether the rate counts IP bytes.
     #[inline]
     fn counts_ip(&mut self) -> bool {
-        self.framing == Framing::Ip
+        self.framing.counts_ip()
     }
 
     /// Begins after a pause: the remainder is forgotten.
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.start = start;
-        self.work = bytes * 8 * NANOS;
+        self.work = bytes * BYTE;
         self.reckon();
     }
 
@@ -131,7 +91,7 @@ impl Sender for Constant {
             rate => (self.finish.0 - self.start.0) * rate,
         };
         self.start = self.finish;
-        self.work = self.work - done + bytes * 8 * NANOS;
+        self.work = self.work - done + bytes * BYTE;
         self.reckon();
     }
 
@@ -143,7 +103,7 @@ impl Sender for Constant {
 
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
     fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
-        let until = u128::from(self.work.saturating_sub(bytes * 8 * NANOS));
+        let until = u128::from(self.work.saturating_sub(bytes * BYTE));
         match self.rate {
             0 => until == 0,
             u64::MAX => true,
@@ -210,21 +170,6 @@ mod tests {
         Constant::build(&Values::read(&Constant::SPEC, &given).unwrap(), Dice::named(0, ""))
     }
 
-    #[test]
-    fn counts_bytes_at_the_layer_asked_for() {
-        // (framing, overhead, frame, counted)
-        for (framing, overhead, frame, counted) in [
-            ("ethernet", "0", 60, 64),
-            ("ethernet", "0", 42, 64),
-            ("ethernet", "0", 1514, 1518),
-            ("wire", "0", 60, 84),
-            ("ip", "0", 1514, 1500),
-            ("ip", "8", 1514, 1508),
-        ] {
-            assert_eq!(at("1 Mbit/s", framing, overhead).counted(frame, 14), counted, "{framing} {frame}");
-        }
-    }
-
     /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256 ns.
     #[test]
     fn carries_the_remainder() {
@@ -250,9 +195,9 @@ mod tests {
                 let text = format!("{rate} bit/s");
                 link.change(&Values::read(&Constant::SPEC, &[("rate", &text)]).unwrap());
                 link.begin(Nanos(7), bytes);
-                assert_eq!(link.finish(), Nanos(7 + bytes * 8 * NANOS / rate), "{rate} {bytes}");
+                assert_eq!(link.finish(), Nanos(7 + bytes * BYTE / rate), "{rate} {bytes}");
                 link.follow(bytes);
-                assert_eq!(link.finish(), Nanos(7 + 2 * bytes * 8 * NANOS / rate), "{rate} {bytes}");
+                assert_eq!(link.finish(), Nanos(7 + 2 * bytes * BYTE / rate), "{rate} {bytes}");
             }
             rate = rate * 17 / 13 + 1;
         }

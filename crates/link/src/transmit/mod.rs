@@ -1,6 +1,10 @@
 //! How fast packets are sent, one after the other.
 
 pub mod constant;
+pub mod framing;
+pub mod slotted;
+pub mod token_bucket;
+pub mod trace;
 
 use longwire_block::Block;
 use longwire_units::{Nanos, Rate};
@@ -54,7 +58,11 @@ crate::registry::stage! {
         inline {
             Constant = constant::Constant,
         }
-        boxed {}
+        boxed {
+            TokenBucket = token_bucket::TokenBucket,
+            Trace = trace::Trace,
+            Slotted = slotted::Slotted,
+        }
     }
     fn counted(&mut self, frame: u32, link_header: u32) -> u64;
     fn counts_ip(&mut self) -> bool;

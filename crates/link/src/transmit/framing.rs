@@ -1,0 +1,138 @@
+//! Which bytes of a packet a rate counts.
+
+use longwire_block::{Param, ParamKind, Values};
+
+/// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+pub const BYTE: u64 = 8_000_000_000;
+
+/// What a packet counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framing {
+    layer: Layer,
+    overhead: u16,
+}
+
+/// The layer whose bytes are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Ethernet,
+    Ip,
+    Wire,
+    Atm,
+}
+
+/// The layers' names, in the order of a parameter's choices.
+pub const LAYERS: &[&str] = &["ethernet", "ip", "wire", "atm"];
+
+/// The parameter that names the layer.
+pub const FRAMING_PARAM: Param = Param {
+    name: "framing",
+    kind: ParamKind::Choice(LAYERS),
+    default: Some("ethernet"),
+    help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire (ethernet \
+           and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, the overhead and \
+           AAL5's trailer of 8 bytes)",
+};
+
+/// The parameter that says what is added to every packet.
+pub const OVERHEAD_PARAM: Param = Param {
+    name: "overhead",
+    kind: ParamKind::Integer { min: 0, max: 1000 },
+    default: Some("0"),
+    help: "bytes added to every packet, 0 to 1000; with atm, before it is cut into cells (PPPoA 2, IP over LLC 8, PPPoE \
+           over bridged LLC 32)",
+};
+
+/// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).
+const SHORTEST: u32 = 60;
+const FCS: u32 = 4;
+/// Preamble and start delimiter (8) and the gap between packets (12).
+const PREAMBLE_AND_GAP: u32 = 20;
+/// An ATM cell, and what it carries (ITU-T I.361); what AAL5 puts behind a packet (ITU-T I.363.5).
+const CELL: u64 = 53;
+const CELL_PAYLOAD: u64 = 48;
+const AAL5_TRAILER: u64 = 8;
+
+impl Framing {
+    /// Frames as they are on Ethernet, with their FCS.
+    pub const ETHERNET: Self = Self { layer: Layer::Ethernet, overhead: 0 };
+
+    /// IP packets, with so many bytes more.
+    pub const fn ip(overhead: u16) -> Self {
+        Self { layer: Layer::Ip, overhead }
+    }
+
+    /// The framing that the parameters at `layer` and `overhead` say.
+    pub fn read(values: &Values, layer: usize, overhead: usize) -> Self {
+        Self::of(values.choice(layer), values.integer(overhead))
+    }
+
+    /// The layer at this place of [`LAYERS`], with so many bytes more.
+    pub fn of(layer: usize, overhead: u64) -> Self {
+        let layer = match layer {
+            1 => Layer::Ip,
+            2 => Layer::Wire,
+            3 => Layer::Atm,
+            _ => Layer::Ethernet,
+        };
+        Self { layer, overhead: overhead as u16 }
+    }
+
+    /// The same with `bytes` more for every packet.
+    pub fn plus(self, bytes: u64) -> Self {
+        Self { overhead: self.overhead.saturating_add(bytes as u16), ..self }
+    }
+
+    /// The bytes that a frame of `frame` bytes without FCS counts, of which `link_header` come before its IP header.
+    #[inline]
+    pub fn counted(self, frame: u32, link_header: u32) -> u64 {
+        let overhead = u64::from(self.overhead);
+        match self.layer {
+            Layer::Ethernet => u64::from(frame.max(SHORTEST) + FCS) + overhead,
+            Layer::Ip => u64::from(frame.saturating_sub(link_header)) + overhead,
+            Layer::Wire => u64::from(frame.max(SHORTEST) + FCS + PREAMBLE_AND_GAP) + overhead,
+            Layer::Atm => {
+                let unit = u64::from(frame.saturating_sub(link_header)) + overhead + AAL5_TRAILER;
+                unit.div_ceil(CELL_PAYLOAD) * CELL
+            }
+        }
+    }
+
+    /// Whether [`Framing::counted`] needs to know where the IP header begins.
+    #[inline]
+    pub const fn counts_ip(self) -> bool {
+        matches!(self.layer, Layer::Ip | Layer::Atm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_bytes_at_the_layer_asked_for() {
+        // (layer, overhead, frame, counted)
+        for (layer, overhead, frame, counted) in [
+            ("ethernet", 0, 60, 64),
+            ("ethernet", 0, 42, 64),
+            ("ethernet", 0, 1514, 1518),
+            ("wire", 0, 60, 84),
+            ("ip", 0, 1514, 1500),
+            ("ip", 8, 1514, 1508),
+            // 40 + 8 bytes fill a cell, and one more needs another; 1508 bytes need 32 cells (31.4), 1540 need 33 (32.1).
+            ("atm", 0, 54, 53),
+            ("atm", 0, 55, 106),
+            ("atm", 0, 1514, 32 * 53),
+            ("atm", 32, 1514, 33 * 53),
+        ] {
+            let index = LAYERS.iter().position(|name| *name == layer).unwrap();
+            assert_eq!(Framing::of(index, overhead).counted(frame, 14), counted, "{layer} {frame}");
+        }
+    }
+
+    #[test]
+    fn only_what_counts_ip_needs_its_place() {
+        let counting: Vec<_> = (0..LAYERS.len()).filter(|&index| Framing::of(index, 0).counts_ip()).collect();
+        assert_eq!(counting, [1, 3]);
+    }
+}

@@ -1,0 +1,309 @@
+//! Sending in slots, as shared media do.
+
+use super::Sender;
+use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_units::{Nanos, Rate};
+
+/// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi and LTE let a
+/// station send.
+///
+/// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly from the least to the most.
+/// Those that come while it waits, or while others are sent, go in the same slot, one after the other at the rate, until it has let as many
+/// packets or bytes through as it may (the last of them may exceed the bytes). The next slot then opens at a distance drawn in the
+/// same way from that packet's end. A slot that opens when nothing waits passes unused.
+#[derive(Debug)]
+pub struct Slotted {
+    framing: Framing,
+    dice: Dice,
+    rate: u64,
+    min: Nanos,
+    /// How much longer than `min` a distance can be.
+    span: u64,
+    /// What a slot lets through.
+    packets: u64,
+    bytes: u64,
+    /// What the current slot still lets through.
+    packets_left: u64,
+    bytes_left: u64,
+    /// When the current slot opens, or has opened.
+    slot: Nanos,
+    /// How far the next slot is from the end of the packet being sent, if that is the last of its slot.
+    gap: Option<Nanos>,
+    /// When the packet being sent begins, or the time up to which it is settled.
+    start: Nanos,
+    /// Work left at `start`, what rounding has left over included.
+    work: u64,
+    finish: Nanos,
+}
+
+/// Longest distance between slots.
+const MAX_DISTANCE: Nanos = Nanos::from_secs(1000);
+
+impl Block for Slotted {
+    const SPEC: Spec = Spec {
+        key: "rate",
+        kind: "slotted",
+        summary: "Gathers packets and sends them in slots at random distances.",
+        source: "tc-netem(8), slot; Linux net/sched/sch_netem.c, get_slot_next",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: Some("unlimited"),
+                help: "the rate within a slot: 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
+            },
+            Param {
+                name: "min",
+                kind: ParamKind::Time { max: MAX_DISTANCE },
+                default: None,
+                help: "least time to the next slot, up to 1000 s",
+            },
+            Param {
+                name: "max",
+                kind: ParamKind::Time { max: MAX_DISTANCE },
+                default: Some("0 ms"),
+                help: "most time to the next slot; as min if it is less",
+            },
+            Param {
+                name: "packets",
+                kind: ParamKind::Integer { min: 0, max: 1_000_000_000 },
+                default: Some("0"),
+                help: "most packets in a slot; 0 for any number",
+            },
+            Param {
+                name: "bytes",
+                kind: ParamKind::Integer { min: 0, max: 1_000_000_000_000 },
+                default: Some("0"),
+                help: "most bytes in a slot, but for the last packet; 0 for any number",
+            },
+            FRAMING_PARAM,
+            OVERHEAD_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self {
+            framing: Framing::ETHERNET,
+            dice,
+            rate: 0,
+            min: Nanos::ZERO,
+            span: 0,
+            packets: 0,
+            bytes: 0,
+            packets_left: 0,
+            bytes_left: 0,
+            slot: Nanos::ZERO,
+            gap: None,
+            start: Nanos::ZERO,
+            work: 0,
+            finish: Nanos::ZERO,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new rate for every bit not yet sent, and new distances and limits for slots that are drawn from now on.
+    fn change(&mut self, values: &Values) {
+        let unlimited = |count| if count == 0 { u64::MAX } else { count };
+        self.rate = values.rate(0).0;
+        self.min = values.time(1);
+        self.span = values.time(2).since(self.min).0;
+        (self.packets, self.bytes) = (unlimited(values.integer(3)), unlimited(values.integer(4)));
+        self.framing = Framing::read(values, 5, 6);
+        self.reckon();
+    }
+}
+
+impl Sender for Slotted {
+    #[inline]
+    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
+        self.framing.counted(frame, link_header)
+    }
+
+    #[inline]
+    fn counts_ip(&mut self) -> bool {
+        self.framing.counts_ip()
+    }
+
+    fn begin(&mut self, start: Nanos, bytes: u64) {
+        self.open_next();
+        // None was ever open before the first packet.
+        if self.slot < start || self.packets_left == 0 {
+            let distance = self.distance();
+            self.open(start + distance);
+        }
+        self.start = start.max(self.slot);
+        self.work = bytes * BYTE;
+        self.spend(bytes);
+    }
+
+    fn follow(&mut self, bytes: u64) {
+        let rest = match self.rate {
+            0 | u64::MAX => 0,
+            rate => self.work - (self.finish - self.start).0 * rate,
+        };
+        self.open_next();
+        self.start = self.finish.max(self.slot);
+        self.work = bytes * BYTE + if self.start == self.finish { rest } else { 0 };
+        self.spend(bytes);
+    }
+
+    #[inline]
+    fn finish(&mut self) -> Nanos {
+        self.finish
+    }
+
+    fn settle(&mut self, now: Nanos) {
+        let sent = u128::from(now.since(self.start).0) * u128::from(self.rate);
+        self.work -= sent.min(self.work.into()) as u64;
+        self.start = self.start.max(now);
+    }
+
+    /// The rate within a slot; the highest there is if it is unlimited, for packets wait all the same.
+    #[inline]
+    fn rate(&mut self) -> Rate {
+        Rate(self.rate).min(Rate::MAX)
+    }
+
+    fn work_left(&mut self) -> u64 {
+        self.work
+    }
+
+    /// What another transmitter has begun needs no slot.
+    fn take_over(&mut self, now: Nanos, work: u64) {
+        (self.start, self.work) = (now, work);
+        self.gap = Some(self.distance());
+        self.reckon();
+    }
+}
+
+impl Slotted {
+    /// A distance to the next slot.
+    fn distance(&mut self) -> Nanos {
+        self.min + Nanos(self.dice.below(self.span + 1))
+    }
+
+    fn open(&mut self, slot: Nanos) {
+        (self.slot, self.packets_left, self.bytes_left) = (slot, self.packets, self.bytes);
+    }
+
+    /// Opens the slot after one that was used up.
+    fn open_next(&mut self) {
+        if let Some(gap) = self.gap.take() {
+            self.open(self.finish + gap);
+        }
+    }
+
+    /// Takes a packet's share of the slot, and draws the next one if that used it up.
+    fn spend(&mut self, bytes: u64) {
+        self.packets_left = self.packets_left.saturating_sub(1);
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        if self.packets_left == 0 || self.bytes_left == 0 {
+            self.gap = Some(self.distance());
+        }
+        self.reckon();
+    }
+
+    #[inline]
+    fn reckon(&mut self) {
+        self.finish = match self.rate {
+            0 => Nanos::NEVER,
+            u64::MAX => self.start,
+            rate => self.start + Nanos(self.work / rate),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slotted(given: &[(&str, &str)]) -> Slotted {
+        let given: Vec<_> = given.iter().copied().chain([("framing", "ip")]).collect();
+        Slotted::build(&Values::read(&Slotted::SPEC, &given).unwrap(), Dice::named(1, "test/rate"))
+    }
+
+    fn ends(link: &mut Slotted, start: u64, packets: &[u64]) -> Vec<u64> {
+        let send = |(index, &bytes): (usize, &u64)| {
+            if index == 0 {
+                link.begin(Nanos::from_millis(start), bytes)
+            } else {
+                link.follow(bytes)
+            }
+            link.finish().0 / 1_000_000
+        };
+        packets.iter().enumerate().map(send).collect()
+    }
+
+    /// Slots 10 ms apart; 1000 bytes take 1 ms at 8 Mbit/s.
+    #[test]
+    fn packets_go_in_slots() {
+        let every = [("min", "10 ms")];
+        for (more, wanted) in [
+            (vec![], [15, 15, 15, 15, 15]),
+            (vec![("packets", "2")], [15, 15, 25, 25, 35]),
+            (vec![("bytes", "1500")], [15, 15, 25, 25, 35]),
+            (vec![("bytes", "1000")], [15, 25, 35, 45, 55]),
+            (vec![("rate", "8 Mbit/s")], [16, 17, 18, 19, 20]),
+            (vec![("rate", "8 Mbit/s"), ("packets", "2")], [16, 17, 28, 29, 40]),
+        ] {
+            let mut link = slotted(&[&every[..], &more].concat());
+            assert_eq!(ends(&mut link, 5, &[1000; 5]), wanted, "{more:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_after_a_slot_waits_for_another() {
+        let mut link = slotted(&[("min", "10 ms"), ("packets", "2")]);
+        // The first at 1 ms opens a slot at 11 ms, which lets one more through if it comes by then.
+        assert_eq!(ends(&mut link, 1, &[100]), [11]);
+        assert_eq!(ends(&mut link, 11, &[100]), [11]);
+        // It is used up: the next is at 21 ms. A packet that comes later still finds it gone by.
+        assert_eq!(ends(&mut link, 15, &[100]), [21]);
+        assert_eq!(ends(&mut link, 30, &[100]), [40]);
+        assert_eq!(ends(&mut link, 41, &[100]), [51]);
+    }
+
+    /// 20 000 distances uniform in 800 µs to 10 ms: mean 5400 µs, and of the mean a standard deviation of 9200/√12/√20 000 = 18.8 µs.
+    #[test]
+    fn distances_are_uniform() {
+        let mut link = slotted(&[("min", "800 us"), ("max", "10 ms"), ("packets", "1")]);
+        link.begin(Nanos::ZERO, 100);
+        let (mut sum, mut before) = (0, link.finish());
+        for _ in 0..20_000 {
+            link.follow(100);
+            let distance = (link.finish() - before).0;
+            assert!((800_000..=10_000_000).contains(&distance), "{distance}");
+            (sum, before) = (sum + distance, link.finish());
+        }
+        let mean = sum as f64 / 20_000.0;
+        assert!((mean - 5_400_000.0).abs() < 4.0 * 18_800.0, "{mean}");
+    }
+
+    #[test]
+    fn a_change_of_rate_takes_every_bit_not_yet_sent() {
+        let set = |link: &mut Slotted, rate| {
+            link.change(&Values::read(&Slotted::SPEC, &[("rate", rate), ("min", "10 ms")]).unwrap());
+        };
+        let mut link = slotted(&[("min", "10 ms"), ("rate", "1 Mbit/s")]);
+        link.begin(Nanos(0), 1000);
+        assert_eq!(link.finish(), Nanos::from_millis(18));
+        link.settle(Nanos::from_millis(5));
+        set(&mut link, "2 Mbit/s");
+        assert_eq!(link.finish(), Nanos::from_millis(14));
+        link.settle(Nanos::from_millis(12));
+        set(&mut link, "1 Mbit/s");
+        assert_eq!((link.finish(), link.work_left()), (Nanos::from_millis(16), 500 * BYTE));
+        link.settle(Nanos::from_millis(13));
+        set(&mut link, "0");
+        assert_eq!(link.finish(), Nanos::NEVER);
+    }
+
+    /// Packets wait although sending takes no time, so that limits in bytes and time must not take them for sent.
+    #[test]
+    fn no_rate_is_not_unlimited() {
+        assert_eq!(slotted(&[("min", "1 ms")]).rate(), Rate::MAX);
+        assert_eq!(slotted(&[("min", "1 ms"), ("rate", "5 Mbit/s")]).rate(), Rate(5_000_000));
+    }
+}

@@ -1,0 +1,364 @@
+//! A rate with a burst.
+
+use super::Sender;
+use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_units::{Bytes, Nanos, Rate};
+
+/// Tokens come at a rate into a bucket that holds a burst of them. A packet begins when there are tokens for all its bytes, and is
+/// then sent at the peak rate.
+///
+/// Tokens are kept in bits · 10⁹, so that a rate of r bit/s brings r of them in a nanosecond. The time at which there are enough is
+/// rounded down; what is then missing is owed, so that rounding never accumulates. A packet larger than the burst begins when the
+/// bucket is full and owes the rest (where tc-tbf drops it): the rate holds in the long run whatever the packets' sizes. The bucket is full
+/// at the start.
+#[derive(Debug)]
+pub struct TokenBucket {
+    framing: Framing,
+    rate: u64,
+    peak: u64,
+    /// Tokens that the bucket holds.
+    burst: i64,
+    /// Tokens there are at `stamp`; fewer than none are owed.
+    tokens: i64,
+    stamp: Nanos,
+    /// The tokens and their time before those of the packet being sent were taken, while it may still wait for them.
+    before: (i64, Nanos),
+    /// When the packet being sent begins, or the time up to which it is settled.
+    start: Nanos,
+    /// Work left at `start`, what rounding has left over included.
+    work: u64,
+    finish: Nanos,
+    /// Whether the packet being sent has its tokens at `start`.
+    is_paid: bool,
+}
+
+/// Largest burst: its tokens fit 63 bits.
+const MAX_BURST: Bytes = Bytes(1_000_000_000);
+
+impl Block for TokenBucket {
+    const SPEC: Spec = Spec {
+        key: "rate",
+        kind: "token-bucket",
+        summary: "Sends at a rate on average, and bursts of packets at once or at a peak rate.",
+        source: "RFC 2697, section 3 (the committed bucket); tc-tbf(8)",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: None,
+                help: "the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited",
+            },
+            Param {
+                name: "burst",
+                kind: ParamKind::Size { min: Bytes(1), max: MAX_BURST },
+                default: None,
+                help: "bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when \
+                       the bucket is full",
+            },
+            Param {
+                name: "peak",
+                kind: ParamKind::Rate,
+                default: Some("unlimited"),
+                help: "the rate at which a packet that has its tokens is sent",
+            },
+            FRAMING_PARAM,
+            OVERHEAD_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let mut block = Self {
+            framing: Framing::ETHERNET,
+            rate: 0,
+            peak: 0,
+            burst: 0,
+            tokens: i64::MAX,
+            stamp: Nanos::ZERO,
+            before: (0, Nanos::ZERO),
+            start: Nanos::ZERO,
+            work: 0,
+            finish: Nanos::ZERO,
+            is_paid: true,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new rates, for every bit not yet sent; a smaller bucket loses the tokens above its brim.
+    fn change(&mut self, values: &Values) {
+        (self.rate, self.peak) = (values.rate(0).0, values.rate(2).0);
+        self.burst = (values.integer(1).min(MAX_BURST.0) * BYTE) as i64;
+        self.framing = Framing::read(values, 3, 4);
+        self.tokens = self.tokens.min(self.burst);
+        if self.is_paid {
+            self.reckon();
+        } else {
+            self.pay(self.start);
+        }
+    }
+}
+
+impl Sender for TokenBucket {
+    #[inline]
+    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
+        self.framing.counted(frame, link_header)
+    }
+
+    #[inline]
+    fn counts_ip(&mut self) -> bool {
+        self.framing.counts_ip()
+    }
+
+    #[inline]
+    fn begin(&mut self, start: Nanos, bytes: u64) {
+        self.work = bytes * BYTE;
+        self.pay(start);
+    }
+
+    /// Where the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
+    #[inline]
+    fn follow(&mut self, bytes: u64) {
+        let rest = match self.peak {
+            0 | u64::MAX => 0,
+            peak => self.work - (self.finish - self.start).0 * peak,
+        };
+        let end = self.finish;
+        self.work = bytes * BYTE;
+        self.pay(end);
+        if self.start == end {
+            self.work += rest;
+            self.reckon();
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self) -> Nanos {
+        self.finish
+    }
+
+    fn settle(&mut self, now: Nanos) {
+        if now < self.start {
+            // It still waits for its tokens, which it has not taken yet.
+            (self.tokens, self.stamp) = self.before;
+            self.is_paid = false;
+            self.start = now;
+        } else {
+            let sent = u128::from((now - self.start).0) * u128::from(self.peak);
+            self.work -= sent.min(self.work.into()) as u64;
+            self.is_paid = true;
+            self.start = now;
+        }
+        self.fill(now);
+    }
+
+    #[inline]
+    fn rate(&mut self) -> Rate {
+        Rate(self.rate.min(self.peak))
+    }
+
+    fn work_left(&mut self) -> u64 {
+        self.work
+    }
+
+    /// What another transmitter has begun needs no tokens.
+    fn take_over(&mut self, now: Nanos, work: u64) {
+        (self.start, self.work, self.is_paid) = (now, work, true);
+        self.reckon();
+    }
+}
+
+impl TokenBucket {
+    /// Takes the tokens for `work` as soon as there are enough from `earliest` on, and begins to send then.
+    #[inline]
+    fn pay(&mut self, earliest: Nanos) {
+        self.fill(earliest);
+        self.before = (self.tokens, self.stamp);
+        let missing = (self.work as i64).min(self.burst) - self.tokens;
+        self.start = earliest;
+        if missing > 0 {
+            if self.rate == 0 {
+                (self.start, self.finish, self.is_paid) = (Nanos::NEVER, Nanos::NEVER, false);
+                return;
+            }
+            let wait = Nanos(missing as u64 / self.rate);
+            self.start = earliest + wait;
+            self.tokens += (wait.0 * self.rate) as i64;
+            self.stamp = self.start;
+        }
+        self.tokens -= self.work as i64;
+        self.is_paid = true;
+        self.reckon();
+    }
+
+    /// Brings the tokens up to `now`.
+    #[inline]
+    fn fill(&mut self, now: Nanos) {
+        let room = (self.burst - self.tokens) as u64;
+        let come = u128::from(now.since(self.stamp).0) * u128::from(self.rate);
+        self.tokens =
+            if self.rate == u64::MAX { self.burst } else { self.tokens + come.min(room.into()) as i64 };
+        self.stamp = self.stamp.max(now);
+    }
+
+    #[inline]
+    fn reckon(&mut self) {
+        self.finish = match self.peak {
+            0 => Nanos::NEVER,
+            u64::MAX => self.start,
+            peak => self.start + Nanos(self.work / peak),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bucket(rate: &str, burst: &str, peak: &str) -> TokenBucket {
+        TokenBucket::build(&values(rate, burst, peak), Dice::named(0, ""))
+    }
+
+    fn values(rate: &str, burst: &str, peak: &str) -> Values {
+        let given = [("rate", rate), ("burst", burst), ("peak", peak), ("framing", "ip")];
+        Values::read(&TokenBucket::SPEC, &given).unwrap()
+    }
+
+    /// 1000 bytes are 8 ms at 1 Mbit/s and 1 ms at 8 Mbit/s; in a millisecond come 125 bytes of tokens.
+    #[test]
+    fn packets_wait_for_tokens() {
+        for (burst, peak, ends) in [
+            ("2 kB", "unlimited", [0, 0, 8, 16, 24]),
+            // The second begins at 1 ms with 1125 bytes of tokens; at 2 ms 250 are left, and 750 take 6 ms to come.
+            ("2 kB", "8 Mbit/s", [1, 2, 9, 17, 25]),
+            // Larger than the burst: it begins when the bucket is full, and the next when 500 owed and 500 more have come.
+            ("500 B", "unlimited", [0, 8, 16, 24, 32]),
+            ("1 B", "unlimited", [0, 8, 16, 24, 32]),
+            // A peak below the rate is what counts.
+            ("2 kB", "500 kbit/s", [16, 32, 48, 64, 80]),
+        ] {
+            let mut link = bucket("1 Mbit/s", burst, peak);
+            link.begin(Nanos::ZERO, 1000);
+            for end in ends {
+                assert_eq!(link.finish(), Nanos::from_millis(end), "burst {burst}, peak {peak}");
+                link.follow(1000);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_fills_the_bucket_to_its_brim() {
+        let mut link = bucket("1 Mbit/s", "2 kB", "unlimited");
+        link.begin(Nanos::ZERO, 2000);
+        // (start in ms, bytes, finish in ms): 8 ms bring 1000 bytes, an hour brings 2000.
+        for (start, bytes, finish) in [
+            (8, 1000, 8),
+            (12, 1000, 16),
+            (3_600_000, 1000, 3_600_000),
+            (3_600_000, 1000, 3_600_000),
+            (3_600_000, 1000, 3_600_008),
+        ] {
+            link.begin(Nanos::from_millis(start), bytes);
+            assert_eq!(link.finish(), Nanos::from_millis(finish), "{start}");
+        }
+    }
+
+    #[test]
+    fn outages_and_no_limits() {
+        let mut link = bucket("0", "2 kB", "unlimited");
+        link.begin(Nanos(5), 2000);
+        assert_eq!(link.finish(), Nanos(5));
+        link.follow(1);
+        assert_eq!(link.finish(), Nanos::NEVER);
+        link.settle(Nanos::from_secs(1));
+        assert_eq!(link.work_left(), BYTE);
+        link.change(&values("8 kbit/s", "2 kB", "unlimited"));
+        assert_eq!(link.finish(), Nanos::from_secs(1) + Nanos::from_millis(1));
+
+        let mut link = bucket("unlimited", "1 B", "8 Mbit/s");
+        link.begin(Nanos(0), 1000);
+        link.follow(1000);
+        assert_eq!((link.finish(), link.rate()), (Nanos::from_millis(2), Rate(8_000_000)));
+        let mut link = bucket("1 Mbit/s", "2 kB", "0");
+        link.begin(Nanos(0), 1000);
+        assert_eq!(link.finish(), Nanos::NEVER);
+    }
+
+    /// A packet that waits for its tokens gets them at the new rate, and one that has them is sent at the new peak.
+    #[test]
+    fn a_change_takes_every_bit_not_yet_sent() {
+        let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
+        link.begin(Nanos::ZERO, 1000);
+        link.follow(1000);
+        assert_eq!(link.finish(), Nanos::from_millis(8));
+        link.settle(Nanos::from_millis(4));
+        link.change(&values("2 Mbit/s", "1 kB", "unlimited"));
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+
+        let mut link = bucket("1 Mbit/s", "2 kB", "1 Mbit/s");
+        link.begin(Nanos::ZERO, 1000);
+        link.settle(Nanos::from_millis(4));
+        link.change(&values("1 Mbit/s", "2 kB", "2 Mbit/s"));
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+        // A smaller bucket has lost what was above its brim: 1000 and 4 ms · 125 bytes were there, now 100. At 6 ms it is
+        // still full, and a packet of 200 owes 100.
+        link.settle(Nanos::from_millis(4));
+        link.change(&values("1 Mbit/s", "100 B", "unlimited"));
+        link.begin(Nanos::from_millis(6), 200);
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+        link.follow(100);
+        assert_eq!(link.finish(), Nanos::from_millis(6) + Nanos::from_micros(1600));
+    }
+
+    /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of them would be sent.
+    #[test]
+    fn rounding_never_accumulates() {
+        let mut link = bucket("2999999999 bit/s", "64 B", "unlimited");
+        link.begin(Nanos::ZERO, 64);
+        for k in 0..1_000_000u64 {
+            assert_eq!(link.finish(), Nanos(k * 64 * BYTE / 2_999_999_999), "packet {k}");
+            link.follow(64);
+        }
+    }
+
+    proptest! {
+        /// Against exact fractions of a nanosecond: times and tokens in 128 bits, in units of 1/rate ns.
+        #[test]
+        fn equals_exact_arithmetic_and_conforms(
+            rate in 300u64..4_000_000_000,
+            burst in 1u64..20_000,
+            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000], 1u64..9000), 1..60),
+        ) {
+            let mut link = bucket(&format!("{rate} bit/s"), &format!("{burst} B"), "unlimited");
+            let (r, brim) = (i128::from(rate), i128::from(burst * BYTE));
+            let (mut tokens, mut at, mut arrival, mut starts) = (brim, 0i128, 0u64, Vec::new());
+            for (index, &(gap, bytes)) in packets.iter().enumerate() {
+                arrival += gap;
+                if index == 0 || Nanos(arrival) >= link.finish() {
+                    link.begin(Nanos(arrival), bytes);
+                } else {
+                    link.follow(bytes);
+                }
+                let work = i128::from(bytes * BYTE);
+                let now = at.max(i128::from(arrival) * r);
+                tokens = (tokens + (now - at)).min(brim);
+                let wait = (work.min(brim) - tokens).max(0);
+                (tokens, at) = (tokens + wait - work, now + wait);
+                prop_assert_eq!(i128::from(link.finish().0), at / r);
+                starts.push((link.finish().0, bytes, work));
+            }
+            // Over any interval no more than the burst and what has come, a nanosecond's tokens for the rounding of times aside.
+            for (first, &(from, ..)) in starts.iter().enumerate() {
+                let mut sent = 0;
+                for &(until, bytes, work) in &starts[first..] {
+                    if bytes > burst {
+                        break;
+                    }
+                    sent += work;
+                    prop_assert!(sent <= brim + r * (i128::from(until - from) + 1));
+                }
+            }
+        }
+    }
+}

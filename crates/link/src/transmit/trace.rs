@@ -1,0 +1,488 @@
+//! A rate that follows a trace.
+
+use super::Sender;
+use super::framing::{BYTE, Framing, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
+use longwire_units::{Nanos, Rate};
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace are in step.
+///
+/// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as they take, exactly, with the
+/// remainder carried within a busy period. Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one; a
+/// packet is finished when the one comes that takes its last byte. Those that come when nothing waits are lost, and so
+/// is one that comes at the very moment at which a packet arrives at an idle link.
+#[derive(Debug)]
+pub struct Trace {
+    framing: Framing,
+    rates: Option<Arc<Rates>>,
+    mean: Rate,
+    end: End,
+    /// When the run began on the engine's clock.
+    begin: Nanos,
+    /// When the packet began to be sent, or the time up to which it is settled, from the start of the run.
+    start: Nanos,
+    /// Work left at `start`.
+    work: u64,
+    finish: Nanos,
+    /// What is sent at `finish`, beyond the packet.
+    rest: u64,
+    cursor: Cursor,
+    /// Where among the opportunities the packet begins, and where it ends.
+    from: Place,
+    to: Place,
+}
+
+/// A place among opportunities: the next one, and the bytes left of the one before it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    next: Deliveries,
+    left: u64,
+}
+
+/// The parameter that says what comes after the end of a trace.
+pub(crate) const END_PARAM: Param = Param {
+    name: "end",
+    kind: ParamKind::Choice(End::WORDS),
+    default: Some("loop"),
+    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if there were \
+           none)",
+};
+
+const FRAMINGS: &[&str] = &["auto", "ethernet", "ip", "wire", "atm"];
+
+const RATES: Grammar = Grammar {
+    wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; 5 s 1 Mbit/s\"",
+    read,
+    examples: &[
+        "0 s 10 Mbit/s; 5 ms 1 Mbit/s; 20 ms 0; 30 ms end",
+        "0;1;1;4;9",
+        "0 s 3 Mbit/s",
+        "0 s 0; 1 ms unlimited; 2 ms 5 kbit/s",
+        "10000,0,1000000,0,0;300,0,0,0,0;5000,0,700000,0,0",
+    ],
+};
+
+fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
+    match longwire_trace::rates(text, base) {
+        Ok(rates) => Ok(rates),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Block for Trace {
+    const SPEC: Spec = Spec {
+        key: "rate",
+        kind: "trace",
+        summary: "Sends at the rates, or by the delivery opportunities, of a trace.",
+        source: "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace files",
+        params: &[
+            Param {
+                name: "file",
+                kind: ParamKind::Parsed(RATES),
+                default: None,
+                help: "a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself",
+            },
+            END_PARAM,
+            Param {
+                name: "framing",
+                kind: ParamKind::Choice(FRAMINGS),
+                default: Some("auto"),
+                help: "bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else \
+                       ethernet), ethernet, ip, wire, atm, as for a constant rate",
+            },
+            OVERHEAD_PARAM,
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let place = Place { next: Deliveries::new(End::Loop), left: 0 };
+        let mut block = Self {
+            framing: Framing::ETHERNET,
+            rates: None,
+            mean: Rate::MAX,
+            end: End::Loop,
+            begin: Nanos::ZERO,
+            start: Nanos::ZERO,
+            work: 0,
+            finish: Nanos::ZERO,
+            rest: 0,
+            cursor: Cursor::new(End::Loop),
+            from: place,
+            to: place,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes another trace, of which what comes from now on counts, for every bit not yet sent.
+    fn change(&mut self, values: &Values) {
+        let (rates, end) = (values.parsed::<Rates>(0), End::word(values.choice(1)));
+        let same = match (&self.rates, &rates) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new) && end == self.end,
+            _ => false,
+        };
+        self.framing = match (values.choice(2), rates.as_deref()) {
+            (0, Some(Rates::Opportunities(_))) => MAHIMAHI.plus(values.integer(3)),
+            (layer, _) => Framing::of(layer.saturating_sub(1), values.integer(3)),
+        };
+        if same {
+            return;
+        }
+        self.mean = rates.as_deref().map_or(Rate::MAX, |rates| rates.mean().min(Rate::MAX));
+        (self.rates, self.end, self.rest) = (rates, end, 0);
+        self.cursor = Cursor::new(end);
+        self.from = Place { next: Deliveries::new(end), left: 0 };
+        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
+            self.from.next.pass(trace, self.start);
+        }
+        self.to = self.from;
+        self.reckon();
+    }
+
+    fn start(&mut self, begin: Nanos) {
+        self.begin = begin;
+    }
+}
+
+/// mahimahi counts IP packets and the four bytes that its TUN device puts before them.
+const MAHIMAHI: Framing = Framing::ip((mahimahi::BYTES - 1500) as u16);
+
+impl Sender for Trace {
+    #[inline]
+    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
+        self.framing.counted(frame, link_header)
+    }
+
+    #[inline]
+    fn counts_ip(&mut self) -> bool {
+        self.framing.counts_ip()
+    }
+
+    #[inline]
+    fn begin(&mut self, start: Nanos, bytes: u64) {
+        self.take_over(start, bytes * BYTE);
+    }
+
+    #[inline]
+    fn follow(&mut self, bytes: u64) {
+        self.start = self.finish;
+        self.work = self.rest + bytes * BYTE;
+        self.from = self.to;
+        self.reckon();
+    }
+
+    #[inline]
+    fn finish(&mut self) -> Nanos {
+        self.finish + self.begin
+    }
+
+    fn settle(&mut self, now: Nanos) {
+        let now = now.since(self.begin);
+        match self.rates.as_deref() {
+            Some(Rates::Steps(steps)) => {
+                self.work -= steps.done(&mut self.cursor, self.start, now, self.work);
+            }
+            Some(Rates::Opportunities(trace)) => {
+                while self.work > 0
+                    && (self.from.left > 0 || self.from.next.next(trace).is_some_and(|at| at <= now))
+                {
+                    if self.from.left == 0 {
+                        self.from.next.take(trace);
+                        self.from.left = mahimahi::BYTES;
+                    }
+                    let taken = self.from.left.min(self.work.div_ceil(BYTE));
+                    self.from.left -= taken;
+                    self.work = self.work.saturating_sub(taken * BYTE);
+                }
+            }
+            None => {}
+        }
+        self.start = self.start.max(now);
+    }
+
+    /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the same.
+    #[inline]
+    fn rate(&mut self) -> Rate {
+        self.mean
+    }
+
+    fn work_left(&mut self) -> u64 {
+        self.work
+    }
+
+    fn take_over(&mut self, now: Nanos, work: u64) {
+        self.start = now.since(self.begin);
+        self.work = work;
+        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
+            self.from = self.to;
+            self.from.left = 0;
+            self.from.next.pass(trace, self.start);
+        }
+        self.reckon();
+    }
+}
+
+impl Trace {
+    #[inline]
+    fn reckon(&mut self) {
+        match self.rates.as_deref() {
+            Some(Rates::Steps(steps)) => {
+                (self.finish, self.rest) = by_steps(steps, &mut self.cursor, self.start, self.work)
+            }
+            Some(Rates::Opportunities(trace)) => {
+                (self.finish, self.to) = by_opportunities(trace, self.from, self.start, self.work);
+            }
+            None => self.finish = self.start,
+        }
+    }
+}
+
+/// When `work` is done by rates, and what the rounding left over.
+#[inline]
+fn by_steps(steps: &Steps, cursor: &mut Cursor, start: Nanos, work: u64) -> (Nanos, u64) {
+    let finish = steps.finish(cursor, start, work);
+    (finish.at, finish.rest)
+}
+
+/// When the opportunity comes that takes the last of `work`, and what is left then.
+#[inline]
+fn by_opportunities(trace: &Opportunities, from: Place, start: Nanos, work: u64) -> (Nanos, Place) {
+    let bytes = work.div_ceil(BYTE);
+    let (mut to, mut finish) = (from, start);
+    while to.left < bytes {
+        match to.next.next(trace) {
+            Some(at) => finish = finish.max(at),
+            None => return (finish.max(trace.length()), Place { left: 0, ..to }),
+        }
+        to.next.take(trace);
+        to.left += mahimahi::BYTES;
+    }
+    to.left -= bytes;
+    (finish, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn trace(file: &str, end: &str, framing: &str) -> Trace {
+        let given = [("file", file), ("end", end), ("framing", framing)];
+        Trace::build(&Values::read(&Trace::SPEC, &given).unwrap(), Dice::named(0, ""))
+    }
+
+    fn set(link: &mut Trace, file: &str) {
+        link.change(&Values::read(&Trace::SPEC, &[("file", file)]).unwrap());
+    }
+
+    #[test]
+    fn counts_as_the_tool_that_made_the_trace() {
+        for (file, framing, counted) in [
+            ("3;7", "auto", 1504),
+            ("3;7", "ip", 1500),
+            ("0 s 1 Mbit/s", "auto", 1518),
+            ("0 s 1 Mbit/s", "atm", 32 * 53),
+            ("10,0,1000000,0,0\n", "wire", 1538),
+        ] {
+            assert_eq!(trace(file, "loop", framing).counted(1514, 14), counted, "{file} {framing}");
+        }
+    }
+
+    /// 1000 bytes are 8 ms at 1 Mbit/s. 1 Mbit/s until 10 ms, nothing until 30 ms, then 2 Mbit/s until 40 ms, and again.
+    #[test]
+    fn a_packet_is_sent_across_steps_outages_and_rounds() {
+        let mut link = trace("0 s 1 Mbit/s; 10 ms 0; 30 ms 2 Mbit/s; 40 ms end", "loop", "ip");
+        let mut ends = Vec::new();
+        link.begin(Nanos::ZERO, 1000);
+        for _ in 0..5 {
+            ends.push(link.finish().0 / 1000);
+            link.follow(1000);
+        }
+        // 8 ms; 2 ms and 3 ms after the outage; 4 ms; 3 ms (6000 bits) and 2 ms of the next round; 8 ms.
+        assert_eq!(ends, [8_000, 33_000, 37_000, 42_000, 50_000]);
+        // The 16 000 bits of the second round from 50 ms on: none is left before the outage ends at 70 ms.
+        assert_eq!(link.finish(), Nanos::from_millis(74));
+    }
+
+    /// Time counts from the start of the run.
+    #[test]
+    fn links_with_the_same_trace_are_in_step() {
+        let mut link = trace("0 s 0; 10 ms 1 Mbit/s; 20 ms end", "loop", "ip");
+        link.start(Nanos::from_secs(7));
+        link.begin(Nanos::from_secs(7), 1000);
+        assert_eq!(link.finish(), Nanos::from_secs(7) + Nanos::from_millis(18));
+        // A frame older than the run.
+        link.begin(Nanos::from_secs(6), 1000);
+        assert_eq!(link.finish(), Nanos::from_secs(7) + Nanos::from_millis(18));
+    }
+
+    /// Opportunities at 1, 1, 4, 9 and again 10, 10, 13 ms …
+    #[test]
+    fn packets_use_opportunities() {
+        let mut link = trace("1;1;4;9", "loop", "auto");
+        // Before 1 ms: of two opportunities at once, one packet of 1504 takes the first, two of 752 the second.
+        link.begin(Nanos(0), 1504);
+        assert_eq!(link.finish(), Nanos::from_millis(1));
+        for (bytes, finish) in [(752, 1), (752, 1), (500, 4), (1004, 4), (1, 9), (1503, 9), (3009, 13)] {
+            link.follow(bytes);
+            assert_eq!(link.finish(), Nanos::from_millis(finish), "{bytes}");
+        }
+        // 1503 bytes of the one at 13 ms are left for a packet that waits, and lost for one that comes later.
+        link.follow(1503);
+        assert_eq!(link.finish(), Nanos::from_millis(13));
+        link.begin(Nanos::from_millis(13), 10);
+        assert_eq!(link.finish(), Nanos::from_millis(18));
+        // What nobody used is lost: the ones at 19 and 22 ms.
+        link.begin(Nanos(26_999_999), 1504);
+        assert_eq!(link.finish(), Nanos::from_millis(27));
+        assert_eq!(link.rate(), Rate(4 * 1504 * 8 * 1000 / 9));
+    }
+
+    #[test]
+    fn after_the_end() {
+        for (file, end, start, finish) in [
+            ("5;10", "clear", 3, 5),
+            ("5;10", "clear", 10, 10),
+            ("5;10", "clear", 50, 50),
+            ("5;10", "hold", 50, 51),
+            ("5;10", "loop", 50, 55),
+            ("0 s 12032 kbit/s; 10 ms end", "clear", 9, 10),
+            ("0 s 12032 kbit/s; 10 ms end", "clear", 30, 30),
+            ("0 s 1 kbit/s; 10 ms 12032 kbit/s; 11 ms end", "hold", 30, 31),
+        ] {
+            let mut link = trace(file, end, "ip");
+            link.begin(Nanos::from_millis(start), 1504);
+            assert_eq!(link.finish(), Nanos::from_millis(finish), "{file} {end} {start}");
+        }
+    }
+
+    /// 1000 bytes at 1 Mbit/s take 8 ms; after 4 ms a trace of 2 Mbit/s comes, then one whose next opportunity is at 11 ms.
+    #[test]
+    fn a_change_takes_every_bit_not_yet_sent() {
+        let mut link = trace("0 s 1 Mbit/s", "loop", "ip");
+        link.begin(Nanos(0), 1000);
+        link.settle(Nanos::from_millis(4));
+        assert_eq!(link.work_left(), 500 * BYTE);
+        set(&mut link, "0 s 2 Mbit/s");
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+        link.settle(Nanos::from_millis(5));
+        set(&mut link, "3;11");
+        assert_eq!(link.finish(), Nanos::from_millis(11));
+        // The packet took 250 bytes of it, and one that follows finds the rest.
+        link.follow(1254);
+        assert_eq!(link.finish(), Nanos::from_millis(11));
+    }
+
+    /// A packet of two opportunities, changed between them, has one behind it.
+    #[test]
+    fn opportunities_used_stay_used() {
+        let mut link = trace("3;5;9", "loop", "ip");
+        link.begin(Nanos(0), 3008);
+        link.settle(Nanos::from_millis(4));
+        assert_eq!(link.work_left(), 1504 * BYTE);
+        set(&mut link, "0 s 1504 kbit/s");
+        assert_eq!(link.finish(), Nanos::from_millis(12));
+        link.settle(Nanos::from_millis(6));
+        assert_eq!(link.work_left(), 1128 * BYTE);
+    }
+
+    #[test]
+    fn goes_on_with_what_another_began() {
+        let mut link = trace("0 s 1 Mbit/s", "loop", "ip");
+        link.take_over(Nanos::from_millis(3), 125 * BYTE);
+        assert_eq!(link.finish(), Nanos::from_millis(4));
+    }
+
+    /// A trace whose rate changes every 10 µs, a million times, and packets that follow each other over all of it: each
+    /// ends where the bits of the steps before it, summed up in 128 bits, say.
+    #[test]
+    fn a_trace_of_ten_microseconds_is_followed_exactly() {
+        let rate = |k: u64| 1_000_000 + k * 7919 % 99_000_000;
+        let lines: Vec<_> = (0..1_000_000).map(|k| format!("{}e-5,{}\n", k, rate(k))).collect();
+        let mut link = trace(&lines.concat(), "hold", "ip");
+        let (mut needed, mut summed, mut k, mut packets) = (0u128, 0u128, 0u64, 0u64);
+        link.begin(Nanos::ZERO, 40);
+        loop {
+            needed += u128::from((40 + packets * 977 % 1461) * BYTE);
+            while k < 1_000_000 && summed + u128::from(rate(k) * 10_000) < needed {
+                summed += u128::from(rate(k) * 10_000);
+                k += 1;
+            }
+            if k == 1_000_000 {
+                break;
+            }
+            let wanted = k * 10_000 + ((needed - summed) / u128::from(rate(k))) as u64;
+            assert_eq!(link.finish(), Nanos(wanted), "packet {packets}");
+            packets += 1;
+            link.follow(40 + packets * 977 % 1461);
+        }
+        assert!(packets > 75_000, "{packets}");
+    }
+
+    /// mahimahi's way to empty its queue at every opportunity, over packets that all arrived before.
+    fn slow(times: &[u32], rounds: u32, packets: &[u64]) -> Vec<u64> {
+        let length = *times.last().unwrap();
+        let all =
+            (0..rounds).flat_map(|round| times.iter().map(move |time| u64::from(round * length + time)));
+        let (mut ends, mut waiting) = (Vec::new(), packets.iter().copied());
+        let mut current = waiting.next();
+        for time in all.filter(|&time| time > 0) {
+            let mut left = mahimahi::BYTES;
+            while let Some(bytes) = current.filter(|_| left > 0) {
+                let taken = bytes.min(left);
+                left -= taken;
+                current = Some(bytes - taken).filter(|&rest| rest > 0).or_else(|| {
+                    ends.push(time);
+                    waiting.next()
+                });
+            }
+        }
+        ends
+    }
+
+    proptest! {
+        #[test]
+        fn opportunities_empty_the_queue_as_in_mahimahi(
+            gaps in prop::collection::vec(0u32..4, 1..30),
+            packets in prop::collection::vec(1u64..5000, 1..40),
+        ) {
+            let mut at = 1;
+            let times: Vec<u32> = gaps.iter().map(|gap| { at += gap; at }).collect();
+            let text: Vec<_> = times.iter().map(u32::to_string).collect();
+            let mut link = trace(&(text.join(";") + ";"), "loop", "ip");
+            let wanted = slow(&times, 200, &packets);
+            for (index, (&bytes, end)) in packets.iter().zip(wanted).enumerate() {
+                if index == 0 { link.begin(Nanos(0), bytes) } else { link.follow(bytes) }
+                prop_assert_eq!(link.finish(), Nanos::from_millis(end));
+            }
+        }
+
+        /// Settling at any times on the way changes nothing.
+        #[test]
+        fn settling_changes_nothing(
+            file in prop::sample::select(RATES.examples),
+            bytes in 1u64..20_000,
+            start in 0u64..50_000,
+            looks in prop::collection::vec(0u64..20_000, 1..10),
+        ) {
+            let mut link = trace(file, "loop", "ip");
+            link.begin(Nanos::from_micros(start), bytes);
+            let finish = link.finish();
+            let mut now = start;
+            for look in looks {
+                now += look;
+                if Nanos::from_micros(now) < finish {
+                    link.settle(Nanos::from_micros(now));
+                    let work = link.work_left();
+                    let mut other = trace(file, "loop", "ip");
+                    other.take_over(Nanos::from_micros(now), work);
+                    prop_assert_eq!(other.finish(), finish);
+                }
+            }
+        }
+    }
+}
