@@ -1,2 +1,86 @@
 //! The papers' tables and figures, printed beside what Longwire itself measures.
+//!
+//! Each paper is a list of rows, grouped by its tables and figures. A row knows what the paper printed and when it
+//! passes; what stands under "ours" is measured by the run that prints it, or says why it was not. The same
+//! experiments run on real ports, between test hosts, and on the virtual clock, where they are exact.
 #![forbid(unsafe_code)]
+
+mod book;
+mod chances;
+mod ends;
+mod experiment;
+pub mod html;
+mod linkem;
+mod memory;
+mod meter;
+mod osaka;
+pub mod plot;
+mod kinds;
+mod table;
+
+pub use book::Findings;
+pub use longwire_bench::world::Driver;
+pub use table::print_table;
+
+use book::Book;
+use std::sync::atomic::AtomicBool;
+
+/// A paper whose tables and figures are reproduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paper {
+    /// "High capacity network link emulation using network processors", University of Utah, 2004, chapter 5.
+    Linkem,
+    /// "Realizing a network emulator system with Intel IXP1200 network processor", Osaka University.
+    Osaka,
+}
+
+/// How a paper is reproduced.
+pub struct Settings<'a> {
+    /// The driver of real ports.
+    pub driver: Driver,
+    /// On the virtual clock instead of real ports.
+    pub simulate: bool,
+    /// Shorter and with fewer packets: shows that it works, not how exact it is.
+    pub quick: bool,
+    /// Only rows whose names contain one of these texts; all if there are none.
+    pub only: &'a [String],
+    /// Only names the rows.
+    pub list: bool,
+    /// Is told what is being measured.
+    pub say: &'a (dyn Fn(&str) + Sync),
+    /// Ends the run soon after it is set.
+    pub stop: &'a AtomicBool,
+}
+
+impl Paper {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linkem => "linkem",
+            Self::Osaka => "osaka",
+        }
+    }
+
+    /// Who wrote it, and what.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Linkem => {
+                "High Capacity Network Link Emulation Using Network Processors (LinkEM), University of Utah, 2004"
+            }
+            Self::Osaka => {
+                "Realizing a Network Emulator System with Intel IXP1200 Network Processor, Osaka University"
+            }
+        }
+    }
+}
+
+/// Measures the rows of `paper`, in its order, and draws its figures. A row that fails or can't be measured says why; it
+/// does not end the run.
+pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
+    let mut book = Book::new(settings);
+    match paper {
+        Paper::Linkem => linkem::all(&mut book),
+        Paper::Osaka => osaka::all(&mut book),
+    }
+    book.close()
+}

@@ -84,7 +84,7 @@ impl Args {
 }
 
 /// Is set by SIGINT or SIGTERM, so that test hosts are taken down; a second one ends the program at once.
-fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;

@@ -39,6 +39,7 @@ commands! {
     Lab = lab,
     Traffic = traffic,
     Bench = bench,
+    Validate = validate,
     Schema = schema,
     Blocks = blocks,
     Completions = completions,

@@ -1,0 +1,215 @@
+//! `longwire validate`
+
+use crate::commands::bench::stop_flag;
+use crate::progress::Progress;
+use crate::{Outcome, outcome};
+use anyhow::Context;
+use longwire_report::Report;
+use longwire_validate::{Driver, Findings, Paper, Settings, html, print_table, run};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Print the tables and figures of a paper beside Longwire's own values
+///
+/// Each row shows what the paper printed, what was configured, what this run measured, and whether it passes. On real ports
+/// test hosts are made, as root or in a user namespace; with --virtual the same traffic runs on the virtual clock,
+/// where results are exact. A row that was not run says why. The exit status is 1 if a row failed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire validate linkem
+  longwire validate linkem --virtual
+  longwire validate linkem --only \"table 5.3\" --driver af_xdp
+  longwire validate osaka --quick --html report.html
+  longwire validate osaka --list
+
+On real ports linkem takes about a quarter of an hour, osaka about five minutes. Let the machine do nothing else meanwhile.")]
+pub struct Args {
+    /// The paper.
+    #[arg(value_name = "PAPER", value_enum)]
+    paper: Name,
+
+    /// How Longwire holds its ends of the wires.
+    #[arg(long, value_name = "DRIVER", value_enum, default_value = "af_packet", conflicts_with = "simulate")]
+    driver: DriverName,
+
+    /// Run in virtual time: exact, without privileges; rows about speed and real TCP are not run.
+    #[arg(long = "virtual")]
+    simulate: bool,
+
+    /// Shorter, with fewer packets: shows that it works, not how exact it is.
+    #[arg(long)]
+    quick: bool,
+
+    /// Run only rows whose names contain this text, whatever their letters' case; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+
+    /// Name the rows and run none.
+    #[arg(long)]
+    list: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// Write a report with figures to this file, which needs nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Name {
+    /// Link emulation: bandwidth, delay, loss, forwarding, links multiplexed (Utah, 2004).
+    Linkem,
+    /// Network emulation: cost of tail drop and RED, ports, input rate, loss (Osaka).
+    Osaka,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum DriverName {
+    /// TAP interfaces with the virtio header.
+    #[value(name = "tap")]
+    Tap,
+    /// Packet sockets on veth pairs.
+    #[value(name = "af_packet")]
+    AfPacket,
+    /// AF_XDP on veth pairs.
+    #[value(name = "af_xdp")]
+    AfXdp,
+}
+
+impl From<Name> for Paper {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Linkem => Self::Linkem,
+            Name::Osaka => Self::Osaka,
+        }
+    }
+}
+
+impl From<DriverName> for Driver {
+    fn from(name: DriverName) -> Self {
+        match name {
+            DriverName::Tap => Self::Tap,
+            DriverName::AfPacket => Self::AfPacket,
+            DriverName::AfXdp => Self::AfXdp,
+        }
+    }
+}
+
+impl Args {
+    /// Reproduces the paper and prints the report.
+    ///
+    /// # Errors
+    /// If standard output or the HTML file can't be written to.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let paper = Paper::from(self.paper);
+        if !self.simulate && !self.list {
+            enter_private_world()?;
+        }
+        let stop = stop_flag()?;
+        if cfg!(debug_assertions) && !self.simulate && !self.list {
+            outcome::note("note: this is a debug build; measure with cargo build --release");
+        }
+        let progress = Progress::start("validate", None);
+        let say = |what: &str| progress.say(what);
+        let settings = Settings {
+            driver: self.driver.into(),
+            simulate: self.simulate,
+            quick: self.quick,
+            only: &self.only,
+            list: self.list,
+            say: &say,
+            stop: &stop,
+        };
+        let findings = run(paper, &settings);
+        drop(progress);
+        if self.list {
+            let names: Vec<_> = findings.rows.iter().map(|row| row.name.as_str()).collect();
+            outcome::print(&names.join("\n"))?;
+            return Ok(Outcome::Well);
+        }
+        anyhow::ensure!(
+            findings.matched,
+            "no row's name contains {}; `longwire validate {} --list` names them",
+            self.only.iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(" or "),
+            paper.name()
+        );
+        let report = self.report(paper, &findings, stop.load(Ordering::Relaxed));
+        if let Some(file) = &self.html {
+            std::fs::write(file, html::page(paper.title(), &report, &findings.plots))
+                .with_context(|| format!("can't write the report to {}", file.display()))?;
+        }
+        if self.json {
+            outcome::print(&report.to_json())?;
+        } else {
+            let mut out = std::io::stdout().lock();
+            print_table(&report, &mut out)?;
+        }
+        Ok(Outcome::of(report.pass))
+    }
+
+    fn report(&self, paper: Paper, findings: &Findings, stopped: bool) -> Report {
+        let mode = if self.simulate { "virtual" } else { "real" };
+        let mut report = Report::new(format!("validate {}", paper.name()))
+            .with("paper", paper.title())
+            .with("mode", mode)
+            .with("quick", self.quick);
+        if !self.simulate {
+            report.set("driver", Driver::from(self.driver).name());
+        }
+        report.extend(findings.rows.iter().cloned());
+        if stopped {
+            report.fail("stopped before the end");
+        }
+        report
+    }
+}
+
+/// Enters a user namespace if only that allows test hosts; where nothing does, rows say so. It has to come before any
+/// second thread.
+fn enter_private_world() -> anyhow::Result<()> {
+    let can = longwire_lab::abilities();
+    if !can.namespaces.available && can.user_namespaces.available {
+        longwire_lab::enter_user_namespace()?;
+    }
+    if let Err(error) = longwire_lab::sweep() {
+        // What killed runs left stays; rows that need hosts say whether they can do with it.
+        outcome::note(&format!("note: {error}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn read(line: &[&str]) -> Result<Args, clap::Error> {
+        Line::try_parse_from([&["validate"], line].concat()).map(|line| line.args)
+    }
+
+    #[test]
+    fn rows_are_chosen_by_their_names() {
+        let args = read(&["linkem", "--only", "5.3", "--only", "tick", "--driver", "af_xdp"]).unwrap();
+        assert_eq!((args.only.len(), Driver::from(args.driver)), (2, Driver::AfXdp));
+        assert!(read(&["princeton"]).is_err() && read(&[]).is_err());
+        assert!(read(&["osaka", "--virtual", "--driver", "tap"]).is_err(), "virtual time has no driver");
+    }
+
+    #[test]
+    fn the_report_says_how_it_was_made() {
+        let args = read(&["osaka", "--virtual", "--quick"]).unwrap();
+        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched: true };
+        let report = args.report(Paper::Osaka, &findings, true);
+        assert_eq!((&report.extra["mode"], &report.extra["quick"]), (&"virtual".into(), &true.into()));
+        assert!(!report.pass && !report.extra.contains_key("driver"));
+    }
+}

@@ -1,0 +1,178 @@
+//! The rows and figures of a run as they come.
+
+use crate::Settings;
+use crate::plot::Plot;
+use longwire_bench::BenchError;
+use longwire_bench::world::require_hosts;
+use longwire_report::{Row, Scalar};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What a run found.
+#[derive(Debug)]
+pub struct Findings {
+    /// The rows, in the paper's order; those that were not run say why.
+    pub rows: Vec<Row>,
+    /// The figures, of what was run.
+    pub plots: Vec<Plot>,
+    /// Whether a row was asked for that there is.
+    pub matched: bool,
+}
+
+/// Collects rows, and leaves out those that were not asked for.
+pub(crate) struct Book<'a> {
+    pub settings: &'a Settings<'a>,
+    findings: Findings,
+}
+
+impl<'a> Book<'a> {
+    pub(crate) fn new(settings: &'a Settings<'a>) -> Self {
+        let matched = settings.only.is_empty();
+        Self { settings, findings: Findings { rows: Vec::new(), plots: Vec::new(), matched } }
+    }
+
+    pub(crate) fn close(self) -> Findings {
+        self.findings
+    }
+
+    /// Measures a row, if it is wanted, and keeps it. Returns it if it has been measured.
+    pub(crate) fn row(
+        &mut self,
+        row: Row,
+        measure: impl FnOnce(Row) -> Result<Row, BenchError>,
+    ) -> Option<Row> {
+        let row = self.measured(row, measure);
+        let run = row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)));
+        self.findings.rows.push(row.clone());
+        run.then_some(row)
+    }
+
+    fn measured(&mut self, row: Row, measure: impl FnOnce(Row) -> Result<Row, BenchError>) -> Row {
+        let settings = self.settings;
+        let wanted = settings.only.is_empty() || settings.only.iter().any(|text| contains(&row.name, text));
+        self.findings.matched |= wanted;
+        if settings.list || !wanted {
+            return not_run(row, "not asked for");
+        }
+        if settings.stop.load(Ordering::Relaxed) {
+            return not_run(row, "stopped before it");
+        }
+        (settings.say)(&row.name);
+        match measure(row.clone()) {
+            Ok(row) => with_ratio(self.marked(row)),
+            Err(BenchError::NotHere(why)) => not_run(row, &why),
+            Err(BenchError::Stopped) => not_run(row, "stopped while it was measured"),
+            Err(error) => row.measured("failed").note(error.to_string()).judged(false),
+        }
+    }
+
+    /// A quick run's rows say that they are.
+    fn marked(&self, row: Row) -> Row {
+        if self.settings.quick { row.extra("quick", true) } else { row }
+    }
+
+    /// Adds a figure, if it shows anything.
+    pub(crate) fn plot(&mut self, plot: Plot) {
+        if plot.shows_a_measurement() {
+            self.findings.plots.push(plot);
+        }
+    }
+}
+
+impl Settings<'_> {
+    /// One value for a whole run, another for a quick one.
+    pub(crate) fn choose<T>(&self, whole: T, quick: T) -> T {
+        if self.quick { quick } else { whole }
+    }
+
+    /// Whether there may be test hosts.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn require_real(&self, what: &str) -> Result<(), BenchError> {
+        if self.simulate {
+            return Err(BenchError::NotHere(format!("{what} has no meaning in virtual time")));
+        }
+        require_hosts(what)
+    }
+
+    /// # Errors
+    /// If it is time to stop.
+    pub(crate) fn go_on(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for so long.
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), BenchError> {
+        let end = Instant::now() + time;
+        loop {
+            self.go_on()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
+/// The row with what the paper printed.
+pub(crate) fn paper(row: Row, value: impl Into<Scalar>) -> Row {
+    let value = value.into();
+    row.extra("paper", serde_json::to_value(value).unwrap_or_default())
+}
+
+fn not_run(row: Row, why: &str) -> Row {
+    row.measured("not run").note(why)
+}
+
+/// Our value as a multiple of the paper's, where both are numbers.
+fn with_ratio(row: Row) -> Row {
+    let paper = row.extra.get("paper").and_then(serde_json::Value::as_f64).filter(|paper| *paper != 0.0);
+    match (paper, row.measured.as_ref().and_then(Scalar::as_f64)) {
+        (Some(paper), Some(ours)) => row.extra("ratio", ours / paper),
+        _ => row,
+    }
+}
+
+fn contains(name: &str, text: &str) -> bool {
+    name.to_lowercase().contains(&text.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_bench::world::Driver;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn rows_say_why_they_were_not_run() {
+        let stop = AtomicBool::new(false);
+        let only = ["TABLE 1".to_owned()];
+        let settings = Settings {
+            driver: Driver::AfPacket,
+            simulate: true,
+            quick: true,
+            only: &only,
+            list: false,
+            say: &|_| (),
+            stop: &stop,
+        };
+        let mut book = Book::new(&settings);
+        let row = |name: &str| paper(Row::new(name, "ns").expected(4), 8);
+        assert!(book.row(row("table 1: a"), |row| Ok(row.measured(2).within(3.0))).is_some());
+        assert!(book.row(row("table 1: b"), |_| Err(BenchError::NotHere("no root".into()))).is_none());
+        assert!(book.row(row("table 2: a"), |row| Ok(row.measured(2))).is_none());
+        stop.store(true, Ordering::Relaxed);
+        assert!(book.row(row("table 1: c"), |row| Ok(row.measured(2))).is_none());
+        let findings = book.close();
+        assert!(findings.matched);
+        let rows = &findings.rows;
+        assert_eq!((rows[0].pass, rows[0].extra["ratio"].as_f64()), (Some(true), Some(0.25)));
+        assert_eq!(rows[0].extra["quick"], true);
+        for (row, why) in rows[1..].iter().zip(["no root", "not asked for", "stopped before it"]) {
+            assert_eq!((row.measured.clone(), row.pass), (Some("not run".into()), None), "{row:?}");
+            assert_eq!(row.notes, [why]);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What is at the far ends of the links: sources, counters, and hosts that answer echoes, as ports of the engine.
+
+use crate::meter::Meter;
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Something shared with a port that has gone into an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Arc::new(Mutex::new(value)))
+    }
+
+    /// Counters stay meaningful whatever the thread that held them did.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends what a source sends, and counts what comes.
+pub(crate) struct EndPort {
+    pub source: Box<dyn Port>,
+    pub meter: Shared<Meter>,
+}
+
+impl Port for EndPort {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn describe(&self) -> String {
+        self.source.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.source.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.source.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let mut meter = self.meter.lock();
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            meter.take(Nanos(meta.leave.max(meta.arrival)), pool.data(handle), meta.wire_len);
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.source.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.source.stats()
+    }
+}
+
+/// Sends back every frame at the very moment it comes, with its addresses exchanged.
+#[derive(Default)]
+pub(crate) struct Echo {
+    waiting: VecDeque<(Nanos, Vec<u8>)>,
+    stats: PortStats,
+}
+
+impl Port for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
+    fn describe(&self) -> String {
+        "echo".into()
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Source
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        while !batch.is_full() && self.waiting.front().is_some_and(|(time, _)| *time <= now) {
+            let Some((time, frame)) = self.waiting.pop_front() else { break };
+            match pool.alloc(frame.len()) {
+                Some(handle) => {
+                    let (meta, data) = pool.parts_mut(handle);
+                    data.copy_from_slice(&frame);
+                    meta.arrival = time.0;
+                    self.stats.in_frames += 1;
+                    self.stats.in_bytes += frame.len() as u64;
+                    batch.push(handle);
+                }
+                None => self.stats.in_pool_full += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            let mut frame = pool.data(handle).to_vec();
+            exchange(&mut frame);
+            self.waiting.push_back((Nanos(meta.leave.max(meta.arrival)), frame));
+            self.stats.out_frames += 1;
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        Some(self.waiting.front().map_or(Nanos::NEVER, |(time, _)| *time))
+    }
+
+    fn stats(&self) -> PortStats {
+        self.stats
+    }
+}
+
+/// Exchanges source and destination of an Ethernet frame with IPv4: hardware addresses and IP addresses.
+fn exchange(frame: &mut [u8]) {
+    if let Some((first, second)) = frame.get_mut(..12).and_then(|macs| macs.split_at_mut_checked(6)) {
+        first.swap_with_slice(second);
+    }
+    if let Some((first, second)) = frame.get_mut(26..34).and_then(|ips| ips.split_at_mut_checked(4)) {
+        first.swap_with_slice(second);
+    }
+}
+
+/// Sends what a source of one constant flow sends, and notes how long after its sending each packet came back.
+pub(crate) struct Asker {
+    pub source: Box<dyn Port>,
+    /// The n-th packet goes at n times this.
+    pub every: Nanos,
+    pub times: Shared<Vec<i64>>,
+    pub answered: u64,
+}
+
+impl Port for Asker {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn describe(&self) -> String {
+        self.source.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.source.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.source.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let mut times = self.times.lock();
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            // Nothing is lost or overtaken here: the n-th answer is the n-th request's.
+            let sent = self.every.0 * self.answered;
+            times.push(meta.leave.max(meta.arrival).wrapping_sub(sent).cast_signed());
+            self.answered += 1;
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.source.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.source.stats()
+    }
+}

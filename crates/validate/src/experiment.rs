@@ -1,0 +1,390 @@
+//! Traffic through emulated links, counted link by link at the far end: on the virtual clock or on real ports, from the
+//! same description.
+
+use crate::Settings;
+use crate::ends::{EndPort, Shared};
+use crate::meter::Meter;
+use longwire_bench::world::{World, settle_beside};
+use longwire_bench::{BenchError, world};
+use longwire_block::Port;
+use longwire_engine::Report;
+use longwire_engine::clock::monotonic;
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The longest Ethernet frame, without and with FCS, and its bits as a link counts them.
+pub(crate) const LONGEST: usize = 1514;
+pub(crate) const LONGEST_BITS: u64 = (LONGEST as u64 + 4) * 8;
+
+/// One end: what it sends and what it counts.
+pub(crate) struct End {
+    pub source: Box<dyn Port>,
+    pub meter: Meter,
+}
+
+/// Ends in pairs, each pair joined by links.
+pub(crate) struct Experiment {
+    /// The links, as in a scenario.
+    pub links: String,
+    /// The ends; 0 and 1 are a pair, 2 and 3, and so on.
+    pub ends: Vec<End>,
+    /// How long the sources send.
+    pub time: Nanos,
+    /// How long after that arrivals still count.
+    pub drain: Nanos,
+}
+
+/// What was seen.
+pub(crate) struct Observed {
+    /// What arrived at each end.
+    pub meters: Vec<Meter>,
+    /// What the engine says.
+    pub report: Report,
+    /// Frames that the counters missed, because they could not keep up.
+    pub missed: u64,
+}
+
+/// The first address behind the end in this place; the n-th link's packets come from or go to the n-th.
+pub(crate) fn base(place: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 10 + place as u8, 0, 0)
+}
+
+/// Hardware address of the end in this place. It is no interface's own, so that the hosts' stacks let the frames pass.
+pub(crate) const fn mac(place: usize) -> [u8; 6] {
+    [2, 0x77, 0, 0, 0, place as u8 + 1]
+}
+
+/// The end at the other side of the wire.
+pub(crate) const fn partner(place: usize) -> usize {
+    place ^ 1
+}
+
+/// Links `count` from the end `from` to its partner, told apart by addresses, each with these keys (lines of a scenario).
+pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
+    let to = partner(from);
+    let [a, b] = [world::HOSTS[from], world::HOSTS[to]];
+    format!(
+        "[[link]]\nname = \"{a}{{n}}\"\ncount = {count}\nfirst = 0\nfrom = \"{a}\"\nto = \"{b}\"\n\
+         match = [{{ source = \"{{{} + n}}\", destination = \"{{{} + n}}\" }}]\n{keys}\n",
+        base(from),
+        base(to)
+    )
+}
+
+/// The plan of a generator at the end `from`: frames of `frame_bytes` without FCS to each of `links` destinations in turn.
+pub(crate) fn blast(from: usize, links: u32, frame_bytes: usize) -> BlastPlan {
+    let nth = |base: Ipv4Addr, n| Ipv4Addr::from_bits(base.to_bits() + n);
+    let pairs = (0..links).map(|n| (nth(base(from), n), nth(base(partner(from)), n))).collect();
+    BlastPlan {
+        frame_bytes,
+        pairs,
+        shuffle: None,
+        count: u64::MAX,
+        gap: None,
+        macs: (mac(partner(from)), mac(from)),
+    }
+}
+
+/// A generator whose packets together have `rate` bit/s at the link layer, for `time`.
+pub(crate) fn paced(plan: BlastPlan, rate: u64, time: Nanos) -> BlastPlan {
+    let bits = (plan.frame_bytes as u64 + 4).max(64) * 8;
+    let gap = (u128::from(bits) * 1_000_000_000 / u128::from(rate.max(1))).max(1) as u64;
+    BlastPlan { gap: Some(Nanos(gap)), count: (time.0 / gap).max(1), ..plan }
+}
+
+/// Says hello, so that the bridge learns where this end is, and nothing else.
+pub(crate) fn silent(place: usize) -> BlastPlan {
+    let nobody = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED)];
+    BlastPlan { count: 1, gap: Some(Nanos(1)), pairs: nobody, ..blast(place, 0, 60) }
+}
+
+/// The port of a plan.
+pub(crate) fn generator(place: usize, plan: BlastPlan) -> Result<Box<dyn Port>, BenchError> {
+    let name = world::HOSTS[place];
+    let blast = Blast::new(name, plan).map_err(|error| BenchError::NotHere(error.to_string()))?;
+    Ok(Box::new(blast))
+}
+
+/// One flow of numbered packets from the end 0: `count` frames of `frame_bytes` without FCS, this far apart.
+pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Result<Box<dyn Port>, BenchError> {
+    let flow = Flow {
+        id: 0,
+        destination_mac: mac(1),
+        source_mac: mac(0),
+        source: (base(0), 1000).into(),
+        destination: (base(1), 9).into(),
+        frame_bytes,
+        pacing: Pacing::Constant(every),
+        start: Nanos::ZERO,
+        until: Nanos::NEVER,
+        count,
+    };
+    Ok(Box::new(SourcePort::new(world::HOSTS[0], &[flow], 1, 1)?))
+}
+
+impl Experiment {
+    /// Runs it as the settings say. `world` has the test hosts, made when they are first needed.
+    pub(crate) fn run(self, settings: &Settings<'_>, world: &mut Hosts) -> Result<Observed, BenchError> {
+        if settings.simulate { self.simulate() } else { self.on_ports(settings, world) }
+    }
+
+    /// The whole scenario.
+    fn text(&self) -> String {
+        scenario(self.ends.len(), &self.links)
+    }
+
+    /// On the virtual clock, to the end.
+    pub(crate) fn simulate(self) -> Result<Observed, BenchError> {
+        let plan = longwire_scenario::parse("validate", &self.text())?;
+        let mut ports: Vec<Box<dyn Port>> = Vec::new();
+        let mut meters = Vec::new();
+        for end in self.ends {
+            let meter = Shared::new(end.meter);
+            meters.push(meter.clone());
+            ports.push(Box::new(EndPort { source: end.source, meter }));
+        }
+        let built = longwire_scenario::build(&plan, ports, |_| None)?;
+        let report = built.setup.simulate(longwire_scenario::TO_THE_END);
+        let meters = meters.iter().map(|meter| std::mem::take(&mut *meter.lock())).collect();
+        Ok(Observed { meters, report, missed: 0 })
+    }
+
+    /// In real time, on test hosts.
+    fn on_ports(self, settings: &Settings<'_>, hosts: &mut Hosts) -> Result<Observed, BenchError> {
+        let text = self.text();
+        let world = hosts.world(settings, self.ends.len(), false)?;
+        let run = world.start_scenario(&text)?;
+        let seen = far_ends(settings, world, self);
+        let report = run.stop();
+        let (meters, missed) = seen?;
+        Ok(Observed { meters, report, missed })
+    }
+}
+
+/// A scenario of so many ends, in pairs, with these links.
+pub(crate) fn scenario(ends: usize, links: &str) -> String {
+    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"512 MiB\"\n".to_owned();
+    for pair in 0..ends.div_ceil(2) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "[[bridge]]\nname = \"pair{pair}\"");
+    }
+    for (place, name) in world::HOSTS.into_iter().enumerate().take(ends) {
+        let (pair, network) = (place / 2, base(place));
+        let _ = writeln!(
+            text,
+            "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"pair{pair}\"\naddresses = \"{network}/16\""
+        );
+    }
+    text + links
+}
+
+/// Test hosts that several experiments share.
+#[derive(Default)]
+pub(crate) struct Hosts(Option<(World, usize, bool)>);
+
+impl Hosts {
+    /// So many hosts, with or without addresses: the ones there are, or new ones.
+    pub(crate) fn world(
+        &mut self,
+        settings: &Settings<'_>,
+        count: usize,
+        addresses: bool,
+    ) -> Result<&World, BenchError> {
+        settings.require_real("this row")?;
+        let same = self.0.as_ref().is_some_and(|(_, number, with)| (*number, *with) == (count, addresses));
+        if !same {
+            // The old ones go first: they may have the same names.
+            self.0 = None;
+            self.0 = Some((World::of(settings.driver, count, addresses)?, count, addresses));
+        }
+        self.0.as_ref().map(|(world, ..)| world).ok_or_else(|| BenchError::NotHere("no test hosts".into()))
+    }
+}
+
+/// An end on the far side of a wire: a packet socket on the host's own interface.
+pub(crate) struct Far {
+    port: AfPacket,
+    source: Box<dyn Port>,
+    meter: Meter,
+}
+
+impl Far {
+    /// In the host in this place; `slots` is how many frames may wait to be counted.
+    pub(crate) fn open(world: &World, place: usize, end: End, slots: u32) -> Result<Self, BenchError> {
+        let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(slots) };
+        let host = &world.hosts()[place];
+        let port = host.run(|| AfPacket::open("far", host.interface(), &options))??;
+        Ok(Self { port, source: end.source, meter: end.meter })
+    }
+
+    /// Sends what is due at `now` since the beginning.
+    pub(crate) fn send(&mut self, pool: &mut Pool, now: Nanos) -> Result<(), BenchError> {
+        let mut batch = Batch::new();
+        self.source.receive(pool, now, &mut batch)?;
+        if !batch.is_empty() {
+            self.port.transmit(pool, &batch)?;
+        }
+        Ok(())
+    }
+
+    /// Counts what has come.
+    pub(crate) fn count(&mut self, pool: &mut Pool) -> Result<(), BenchError> {
+        let mut batch = Batch::new();
+        self.port.receive(pool, monotonic(), &mut batch)?;
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            self.meter.take(Nanos(meta.arrival), pool.data(handle), meta.wire_len);
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    /// What was counted, and what could not be.
+    pub(crate) fn close(self) -> (Meter, u64) {
+        let missed = self.port.stats().in_missed;
+        (self.meter, missed)
+    }
+}
+
+/// How many frames wait at a far end at the most while others are served.
+const SLOTS: u32 = 8192;
+
+/// Sends and counts at all far ends, in one thread on the processor that the engine leaves free.
+fn far_ends(
+    settings: &Settings<'_>,
+    world: &World,
+    experiment: Experiment,
+) -> Result<(Vec<Meter>, u64), BenchError> {
+    let (time, end) = (experiment.time, experiment.time + experiment.drain);
+    let ends = experiment.ends.into_iter().enumerate();
+    let mut far =
+        ends.map(|(place, end)| Far::open(world, place, end, SLOTS)).collect::<Result<Vec<_>, _>>()?;
+    std::thread::scope(|scope| {
+        let working = scope.spawn(move || -> Result<(Vec<Meter>, u64), BenchError> {
+            settle_beside();
+            let mut pool = Pool::new(4 << 20)?;
+            let begin = monotonic();
+            loop {
+                let now = monotonic().since(begin);
+                if now > end || settings.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                for far in &mut far {
+                    if now <= time {
+                        far.send(&mut pool, now)?;
+                    }
+                    far.count(&mut pool)?;
+                }
+            }
+            settings.go_on()?;
+            let closed: Vec<_> = far.into_iter().map(Far::close).collect();
+            let missed = closed.iter().map(|(_, missed)| missed).sum();
+            Ok((closed.into_iter().map(|(meter, _)| meter).collect(), missed))
+        });
+        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Sends as fast as it goes from the ends in `from` while `measure` runs.
+pub(crate) fn flood<R>(
+    world: &World,
+    plans: Vec<(usize, BlastPlan)>,
+    measure: impl FnOnce() -> Result<R, BenchError>,
+) -> Result<R, BenchError> {
+    let mut far = Vec::new();
+    for (place, plan) in plans {
+        let end = End { source: generator(place, plan)?, meter: Meter::default() };
+        far.push(Far::open(world, place, end, 64)?);
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| -> Result<(), BenchError> {
+            settle_beside();
+            let mut pool = Pool::new(4 << 20)?;
+            let begin = monotonic();
+            while !stop.load(Ordering::Relaxed) {
+                let now = monotonic().since(begin);
+                far.iter_mut().try_for_each(|far| far.send(&mut pool, now))?;
+            }
+            Ok(())
+        });
+        let measured = {
+            let _ending = Ending(&stop);
+            measure()
+        };
+        let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        flooded.and(measured)
+    })
+}
+
+/// Sets a flag when dropped, however that comes about.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Observed {
+    /// The row with a note about what was lost elsewhere than in links, which fails it: then not the link was measured.
+    pub(crate) fn checked(&self, row: Row) -> Row {
+        let row = world::with_losses(row, &self.report);
+        let row = if self.report.is_conserved() {
+            row
+        } else {
+            row.judged(false).note("packets are missing from the engine's books")
+        };
+        if self.missed == 0 {
+            return row;
+        }
+        row.note(format!("{} frames were not counted at the far end: this machine is too slow", self.missed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saturated_link_passes_exactly_its_rate() {
+        let time = Nanos::from_secs(2);
+        let plan = paced(blast(0, 3, LONGEST), 3 * 1_100_000, time);
+        let ends = vec![
+            End { source: generator(0, plan).unwrap(), meter: Meter::new(base(0), 3) },
+            End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 3) },
+        ];
+        let links = links(0, 3, "rate = \"1 Mbit/s\"\nqueue = \"10 packets\"");
+        let seen = Experiment { links, ends, time, drain: Nanos::ZERO }.simulate().unwrap();
+        assert!(seen.report.is_conserved());
+        for link in &seen.meters[1].links {
+            // 12 144 bits at 1 Mbit/s are 12 144 µs, 164 of them in 2 s, and what the queue still held.
+            assert!((160..190).contains(&link.packets), "{link:?}");
+            assert_eq!(link.last.since(link.first).0, (link.packets - 1) * 12_144_000);
+        }
+    }
+
+    #[test]
+    fn numbered_packets_are_all_seen() {
+        let every = Interval::per_second(8000).unwrap();
+        let ends = vec![
+            End { source: numbered(every, LONGEST, 50).unwrap(), meter: Meter::default() },
+            End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 1).with_sequences() },
+        ];
+        let experiment = Experiment {
+            links: links(0, 1, "loss = \"0 %\""),
+            ends,
+            time: Nanos::ZERO,
+            drain: Nanos::ZERO,
+        };
+        let seen = experiment.simulate().unwrap();
+        assert_eq!(seen.meters[1].sequences, Some((0..50).collect()));
+    }
+}

@@ -1,0 +1,221 @@
+//! Table 5.1: how far the bandwidth of a link is from what it was set to.
+//!
+//! At the link layer: bits of all arrivals but the first over the time from first to last arrival, frames with FCS. Once
+//! with datagrams that fill the link, once with TCP as in the thesis; the thesis' own numbers are iperf's.
+
+use crate::book::{Book, paper};
+use crate::experiment::{
+    End, Experiment, Far, Hosts, LONGEST, LONGEST_BITS, blast, generator, links, paced, silent,
+};
+use crate::meter::{Arrivals, Meter};
+use crate::plot::{Plot, Style};
+use crate::{Settings, experiment};
+use longwire_bench::BenchError;
+use longwire_bench::world::{HOSTS, World, settle_beside};
+use longwire_engine::clock::monotonic;
+use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
+use longwire_lab::traffic::{Progress, Until};
+use longwire_packet::Pool;
+use longwire_report::Row;
+use longwire_units::{Nanos, Rate};
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+/// What links are set to, in bit/s, and what the thesis observed.
+const RATES: [(u64, Option<u64>); 9] = [
+    (64_000, Some(63_460)),
+    (128_000, Some(126_510)),
+    (256_000, Some(254_060)),
+    (512_000, Some(508_120)),
+    (1_544_000, Some(1_531_620)),
+    (2_000_000, Some(1_984_790)),
+    (10_000_000, Some(9_920_840)),
+    (100_000_000, None),
+    (1_000_000_000, None),
+];
+/// How far a bandwidth may be off, in percent.
+const WITHIN: f64 = 0.5;
+/// From here on one flow at a time: two would need more processor than test hosts on this machine have.
+const FAST: u64 = 100_000_000;
+
+pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
+    let mut plot = Plot::new("Table 5.1: bandwidth error", "configured, bit/s", "error, %").log_x();
+    let observed = RATES.iter().filter_map(|(rate, paper)| Some((*rate, percent((*paper)? as f64, *rate))));
+    let thesis = observed.map(|(rate, error)| (rate as f64, error)).collect();
+    for (what, tcp) in [("link layer", false), ("TCP", true)] {
+        let mut errors = Vec::new();
+        for (rate, observed) in RATES {
+            let row = Row::new(format!("table 5.1: {}, {what}", Rate(rate)), "bit/s").expected(rate);
+            let row = observed.map_or(row.clone(), |observed| paper(row, observed));
+            let settings = book.settings;
+            let row = book.row(row, |row| {
+                if tcp { over_tcp(settings, hosts, rate, row) } else { filled(settings, hosts, rate, row) }
+            });
+            errors.extend(row.and_then(|row| Some((rate as f64, row.error_percent?))));
+        }
+        plot = plot.with(format!("Longwire, {what}"), Style::Line, errors);
+    }
+    book.plot(plot.with("LinkEM", Style::Line, thesis));
+}
+
+fn percent(measured: f64, configured: u64) -> f64 {
+    (measured / configured as f64 - 1.0) * 100.0
+}
+
+/// Datagrams, 5 % more than the link carries.
+fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Result<Row, BenchError> {
+    let time = Nanos::from_secs(settings.choose(10, 2));
+    let plan = paced(blast(0, 1, LONGEST), rate / 20 * 21, time);
+    let ends = vec![
+        End { source: generator(0, plan)?, meter: Meter::default() },
+        End { source: generator(1, silent(1))?, meter: Meter::new(experiment::base(1), 1) },
+    ];
+    let links = links(0, 1, &format!("rate = \"{rate} bit/s\"\nqueue = \"100 packets\""));
+    let seen = Experiment { links, ends, time, drain: Nanos::from_millis(100) }.run(settings, hosts)?;
+    let arrivals = seen.meters[1].links[0];
+    let row = judged(row, rate, arrivals, settings.simulate);
+    Ok(seen.checked(row))
+}
+
+/// The row of what arrived. On the virtual clock the bits must be those that the rate gives in that time, to one packet.
+fn judged(row: Row, rate: u64, arrivals: Arrivals, exact: bool) -> Row {
+    let Some(measured) = arrivals.rate() else {
+        return row.measured("too few").judged(false).note("fewer than two packets arrived");
+    };
+    let row = row.measured(measured).within_percent(WITHIN).extra("packets", arrivals.packets);
+    if !exact {
+        return row;
+    }
+    let span = arrivals.last.since(arrivals.first);
+    let due = u128::from(rate) * u128::from(span.0) / 1_000_000_000;
+    let off = due.abs_diff(u128::from(arrivals.bits()));
+    let ok = row.pass == Some(true) && off <= u128::from(LONGEST_BITS);
+    row.judged(ok).extra("bits_off", off as u64).note(format!(
+        "{off} bits more or less than the rate gives in the time of {} packets",
+        arrivals.packets
+    ))
+}
+
+/// TCP from the first host of each pair to the second, as in the thesis: two flows at once, four links.
+fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Result<Row, BenchError> {
+    settings.require_real("TCP")?;
+    let time = Duration::from_secs(settings.choose(10, 3));
+    let pairs = if rate < FAST { 2 } else { 1 };
+    let world = hosts.world(settings, 2 * pairs, true)?;
+    let run = world.start_scenario(&tcp_scenario(pairs, rate))?;
+    let flows = flows(settings, world, pairs, time);
+    let report = run.stop();
+    let flows = flows?;
+    let worst = flows.iter().map(|(arrivals, _)| *arrivals).max_by(|a, b| {
+        let off = |arrivals: &Arrivals| percent(arrivals.rate().unwrap_or(0.0), rate).abs();
+        off(a).total_cmp(&off(b))
+    });
+    let row = judged(row, rate, worst.unwrap_or_default(), false);
+    let goodput = flows.iter().filter_map(|(_, bulk)| bulk.reception.goodput_bits_per_second);
+    let goodput = goodput.fold(f64::INFINITY, f64::min);
+    let row = row
+        .extra("goodput_bits_per_second", goodput)
+        .extra("flows", pairs)
+        .note(format!("the worse of {pairs} flows; payload alone at the receiver: {goodput:.0} bit/s"));
+    Ok(longwire_bench::world::with_losses(row, &report))
+}
+
+/// Links of this rate both ways between the hosts of each pair.
+fn tcp_scenario(pairs: usize, rate: u64) -> String {
+    // A queue of 50 ms, but at least of as many packets as TCP needs, and at most of as many as it fills in time.
+    let queue = (rate / 20 / LONGEST_BITS).clamp(30, 400);
+    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
+    for (place, name) in HOSTS.into_iter().enumerate().take(2 * pairs) {
+        let number = place + 1;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    }
+    for pair in 0..pairs {
+        let [a, b] = [HOSTS[2 * pair], HOSTS[2 * pair + 1]];
+        let _ = write!(
+            text,
+            "[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"\n"
+        );
+    }
+    text
+}
+
+/// What arrived of each flow at the link layer once it filled its link, and what TCP says of it.
+fn flows(
+    settings: &Settings<'_>,
+    world: &World,
+    pairs: usize,
+    time: Duration,
+) -> Result<Vec<(Arrivals, BulkResult)>, BenchError> {
+    let begin = monotonic();
+    let time_ns = time.as_nanos() as u64;
+    let mut far = Vec::new();
+    for pair in 0..pairs {
+        let to = 2 * pair + 1;
+        let address = Ipv4Addr::new(10, 0, 0, to as u8 + 1);
+        let meter = Meter::new(address, 1).after(begin + Nanos(time_ns / 5));
+        let source = generator(to, longwire_port::driver::memory::BlastPlan::sink())?;
+        far.push(Far::open(world, to, End { source, meter }, 4096)?);
+    }
+    let end = begin + Nanos(time_ns);
+    let ended = AtomicBool::new(false);
+    // The flows outlive the count, so that the links are full to its end.
+    let bulk = Bulk::new(Until::duration(time + Duration::from_millis(200)));
+    std::thread::scope(|scope| {
+        let counting = scope.spawn(|| -> Result<Vec<Arrivals>, BenchError> {
+            settle_beside();
+            let mut pool = Pool::new(4 << 20)?;
+            while monotonic() < end && !ended.load(Ordering::Relaxed) {
+                far.iter_mut().try_for_each(|far| far.count(&mut pool))?;
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            Ok(far.into_iter().map(|far| far.close().0.links[0]).collect())
+        });
+        let sending: Vec<_> = (0..pairs)
+            .map(|pair| {
+                let bulk = &bulk;
+                scope.spawn(move || {
+                    let go_on = |_: Progress| match settings.go_on() {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    };
+                    world.between(2 * pair, 2 * pair + 1, |receiver| send(receiver, bulk, &mut { go_on }))
+                })
+            })
+            .collect();
+        let sent: Result<Vec<_>, BenchError> = sending.into_iter().map(joined).collect();
+        ended.store(true, Ordering::Relaxed);
+        let counted = joined(counting);
+        settings.go_on()?;
+        Ok(counted?.into_iter().zip(sent?).collect())
+    })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_rows_are_exact_to_a_packet() {
+        let mut meter = Meter::new(Ipv4Addr::new(10, 2, 0, 0), 1);
+        let mut frame = [0; 60];
+        frame[30..34].copy_from_slice(&[10, 2, 0, 0]);
+        for n in 0..100u64 {
+            meter.take(Nanos(n * 12_144_000), &frame, 1514);
+        }
+        let row = || Row::new("x", "bit/s").expected(1_000_000);
+        assert_eq!(judged(row(), 1_000_000, meter.links[0], true).pass, Some(true));
+        // A hundredth more in the same time are more bits than a packet has, though the error is small enough.
+        assert_eq!(judged(row(), 1_004_000, meter.links[0], true).extra["bits_off"], 4809);
+        assert_eq!(judged(row(), 1_020_000, meter.links[0], true).pass, Some(false));
+        assert_eq!(judged(row(), 1_000_000, Arrivals::default(), false).pass, Some(false));
+    }
+}

@@ -1,0 +1,233 @@
+//! Tables 5.2 to 5.5: round-trip times less those without a delay, by packet size.
+
+use crate::book::{Book, paper};
+use crate::ends::{Asker, Echo, Shared};
+use crate::experiment::{Hosts, base, links, numbered, scenario};
+use crate::plot::{Plot, Style, cumulative};
+use crate::Settings;
+use longwire_bench::BenchError;
+use longwire_bench::world::{settle_beside, with_losses};
+use longwire_block::Port;
+use longwire_lab::traffic::Progress;
+use longwire_lab::traffic::ping::{Ping, ping_each};
+use longwire_port::driver::source::Interval;
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
+
+/// Lengths of frames with FCS.
+const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
+/// Ethernet header and FCS, IPv4 header, echo header.
+const HEADERS: usize = 18 + 20 + 8;
+/// Table 5.2, in µs: means and standard deviations.
+const BASE: [(u64, u64); 6] = [(330, 4), (424, 36), (452, 3), (696, 4), (1058, 20), (1427, 3)];
+/// Tables 5.3 to 5.5: one-way delay in ms; round-trip times less base and standard deviations, in µs.
+const DELAYS: [(&str, u64, [(u64, u64); 6]); 3] = [
+    ("5.3", 5, [(9987, 28), (9983, 44), (10_007, 7), (10_007, 7), (9979, 53), (10_007, 12)]),
+    ("5.4", 30, [(60_006, 14), (60_063, 17), (60_039, 9), (60_038, 8), (60_035, 26), (60_038, 7)]),
+    ("5.5", 101, [(202_077, 15), (202_041, 59), (202_081, 13), (202_079, 8), (202_049, 53), (202_079, 10)]),
+];
+/// The error that is allowed in any case, in ns.
+const ALLOWED: f64 = 15e3;
+/// From request to request: they overlap.
+const EVERY: Nanos = Nanos(1_000_000);
+
+/// Sorted round-trip times in ns.
+struct Times(Vec<f64>);
+
+impl Times {
+    fn of(times: Vec<i64>) -> Self {
+        let mut times: Vec<_> = times.into_iter().map(|time| time as f64).collect();
+        times.sort_by(f64::total_cmp);
+        Self(times)
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
+    }
+
+    fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        let squares: f64 = self.0.iter().map(|time| (time - mean).powi(2)).sum();
+        (squares / self.0.len().max(1) as f64).sqrt()
+    }
+
+    /// The time that this share does not exceed.
+    fn quantile(&self, share: f64) -> f64 {
+        let rank = (self.0.len() as f64 * share).ceil() as usize;
+        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
+
+    /// Mean, deviation and quantiles of what is left of the times less `offset`.
+    fn describe(&self, row: Row, offset: f64, paper_deviation: u64) -> Row {
+        let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|share| self.quantile(share) - offset);
+        let deviation = self.deviation();
+        let us = |ns: f64| ns / 1e3;
+        row.extra("deviation_ns", deviation)
+            .extra("paper_deviation_ns", paper_deviation * 1000)
+            .extra("p50_ns", p50)
+            .extra("p99_ns", p99)
+            .extra("p999_ns", p999)
+            .extra("max_ns", max)
+            .extra("packets", self.0.len())
+            .note(format!(
+                "s.d. {:.1} µs (paper {paper_deviation}); p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs of {} echoes",
+                us(deviation),
+                us(p50),
+                us(p99),
+                us(p999),
+                us(max),
+                self.0.len()
+            ))
+    }
+}
+
+pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
+    let mut bases = HashMap::new();
+    let settings = book.settings;
+    for (size, (mean, deviation)) in SIZES.into_iter().zip(BASE) {
+        let row = paper(Row::new(format!("table 5.2: base RTT, {size} bytes"), "ns"), mean * 1000);
+        book.row(row, |row| {
+            let (times, row) = echoes(settings, hosts, 0, size, row)?;
+            let row = times.describe(row.measured(times.mean()), 0.0, deviation);
+            bases.insert(size, times.mean());
+            Ok(row)
+        });
+    }
+    for (table, delay, observed) in DELAYS {
+        let mut plot = Plot::new(
+            format!("Table {table}: error of the round trip, {delay} ms each way"),
+            "round-trip time less base, less twice the delay, µs",
+            "share of echoes",
+        );
+        for (size, (mean, deviation)) in SIZES.into_iter().zip(observed) {
+            let nominal = 2_000_000 * delay;
+            let name = format!("table {table}: RTT less base, {delay} ms each way, {size} bytes");
+            let row = paper(Row::new(name, "ns").expected(nominal), mean * 1000);
+            let mut errors = Vec::new();
+            book.row(row, |row| {
+                let base = base_of(settings, hosts, &mut bases, size)?;
+                let (times, row) = echoes(settings, hosts, delay, size, row)?;
+                errors = times.0.iter().map(|time| (time - base - nominal as f64) / 1e3).collect();
+                let row = row.measured(times.mean() - base).within(allowed(mean * 1000, nominal));
+                Ok(times.describe(row, base + nominal as f64, deviation))
+            });
+            plot = plot.with(format!("{size} bytes"), Style::Steps, cumulative(&errors, 400));
+        }
+        book.plot(plot);
+    }
+}
+
+/// How far the mean may be off, in ns: as far as the paper's, or 15 µs.
+fn allowed(paper: u64, nominal: u64) -> f64 {
+    ALLOWED.max(paper.abs_diff(nominal) as f64)
+}
+
+/// The mean without a delay, measured if it was not yet.
+fn base_of(
+    settings: &Settings<'_>,
+    hosts: &mut Hosts,
+    bases: &mut HashMap<usize, f64>,
+    size: usize,
+) -> Result<f64, BenchError> {
+    if let Some(base) = bases.get(&size) {
+        return Ok(*base);
+    }
+    let (times, _) = echoes(settings, hosts, 0, size, Row::new("base", "ns"))?;
+    bases.insert(size, times.mean());
+    Ok(times.mean())
+}
+
+/// Echo requests through links with this delay each way, in ms.
+fn echoes(
+    settings: &Settings<'_>,
+    hosts: &mut Hosts,
+    delay: u64,
+    size: usize,
+    row: Row,
+) -> Result<(Times, Row), BenchError> {
+    let count = settings.choose(10_000, 500);
+    if settings.simulate {
+        return Ok((Times::of(simulated(delay, size, u64::from(count))?), row));
+    }
+    let world = hosts.world(settings, 2, true)?;
+    let run = world.start_scenario(&real_scenario(delay))?;
+    let ping = Ping { interval_ns: EVERY.0, payload: size - HEADERS, ..Ping::new(Ipv4Addr::new(10, 0, 0, 2).into(), count) };
+    let mut times = Vec::with_capacity(count as usize);
+    let result = world.host("a")?.run(|| {
+        settle_beside();
+        let mut go_on = |_: Progress| match settings.go_on() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        ping_each(&ping, &mut go_on, &mut |time| times.push(time))
+    });
+    let report = run.stop();
+    settings.go_on()?;
+    let result = result??;
+    let row = if result.lost > 0 { row.note(format!("{} echoes were lost", result.lost)) } else { row };
+    if times.is_empty() {
+        return Err(BenchError::System {
+            doing: "pinging through the link",
+            source: std::io::Error::other("no echo came back"),
+        });
+    }
+    Ok((Times::of(times), with_losses(row, &report)))
+}
+
+fn real_scenario(delay: u64) -> String {
+    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
+    for (name, number) in [("a", 1), ("b", 2)] {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    }
+    text + &format!("[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay} ms\"\nloss = \"0 %\"\n")
+}
+
+/// The same on the virtual clock, against an end that answers at once.
+fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError> {
+    let keys = format!("delay = \"{delay} ms\"\nloss = \"0 %\"");
+    let text = scenario(2, &(links(0, 1, &keys) + &links(1, 1, &keys)));
+    let plan = longwire_scenario::parse("validate", &text)?;
+    let every = Interval::of(EVERY).ok_or_else(|| BenchError::NotHere("no time between echoes".into()))?;
+    let times = Shared::new(Vec::new());
+    let source = numbered(every, size - 4, count)?;
+    let asker = Asker { source, every: EVERY, times: times.clone(), answered: 0 };
+    let ports: Vec<Box<dyn Port>> = vec![Box::new(asker), Box::new(Echo::default())];
+    longwire_scenario::build(&plan, ports, |_| None)?.setup.simulate(longwire_scenario::TO_THE_END);
+    let times = std::mem::take(&mut *times.lock());
+    if times.len() as u64 == count {
+        return Ok(times);
+    }
+    Err(BenchError::System {
+        doing: "simulating echoes",
+        source: std::io::Error::other(format!("{} of {count} came back to {}", times.len(), base(0))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_by_hand() {
+        let times = Times::of(vec![4, 1, 3, 2]);
+        assert_eq!((times.mean(), times.quantile(0.5), times.quantile(0.99), times.quantile(1.0)), (2.5, 2.0, 4.0, 4.0));
+        assert!((times.deviation() - 1.25f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_paper_may_be_as_far_off_as_it_is() {
+        assert_eq!(allowed(9_979_000, 10_000_000), 21_000.0);
+        assert_eq!(allowed(10_007_000, 10_000_000), 15_000.0);
+    }
+
+    #[test]
+    fn virtual_echoes_take_exactly_twice_the_delay() {
+        assert_eq!(simulated(0, 64, 20).unwrap(), [0; 20]);
+        assert_eq!(simulated(101, 1518, 300).unwrap(), [202_000_000; 300]);
+    }
+}

@@ -1,0 +1,158 @@
+//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and how late
+//! they leave.
+
+use crate::Settings;
+use crate::ends::Shared;
+use crate::experiment::{blast, paced, partner, scenario, silent};
+use longwire_bench::BenchError;
+use longwire_bench::engine::Punctual;
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_engine::Report;
+use longwire_engine::clock::monotonic;
+use longwire_link::Histogram;
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_units::Nanos;
+use std::time::Duration;
+
+/// What to carry.
+pub(crate) struct Load {
+    /// Ports, in pairs; each sends to its partner. With one port, that one sends.
+    pub ports: usize,
+    /// Links of each port, told apart by addresses.
+    pub links_a_port: u32,
+    /// Length of the frames without FCS.
+    pub frame_bytes: usize,
+    /// The links, as in a scenario.
+    pub links: String,
+    /// Bits per second of each port at the link layer; none for as fast as it goes.
+    pub rate: Option<u64>,
+}
+
+/// What was carried.
+pub(crate) struct Carried {
+    pub packets_per_second: f64,
+    pub report: Report,
+}
+
+impl Carried {
+    /// Whether no packet is missing from the books.
+    ///
+    /// # Errors
+    /// If one is: then there is no number to show.
+    pub(crate) fn checked(self) -> Result<Self, BenchError> {
+        if self.report.is_conserved() {
+            return Ok(self);
+        }
+        Err(BenchError::System {
+            doing: "counting packets",
+            source: std::io::Error::other("packets are missing from the engine's books"),
+        })
+    }
+}
+
+impl Load {
+    fn sends(&self, place: usize) -> bool {
+        place < self.ports
+    }
+
+    fn plan(&self, place: usize) -> BlastPlan {
+        let plan = blast(place, self.links_a_port, self.frame_bytes);
+        match self.rate {
+            _ if !self.sends(place) => silent(place),
+            Some(rate) => BlastPlan { count: u64::MAX, ..paced(plan, rate, Nanos::NEVER) },
+            None => plan,
+        }
+    }
+
+    fn ends(&self) -> usize {
+        (0..self.ports).map(|place| partner(place).max(place) + 1).max().unwrap_or(2)
+    }
+
+    fn ports(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
+        let port = |place| -> Result<Box<dyn Port>, BenchError> {
+            let name = longwire_bench::world::HOSTS[place];
+            let blast = Blast::new(name, self.plan(place))
+                .map_err(|error| BenchError::NotHere(error.to_string()))?;
+            Ok(Box::new(Punctual::new(blast)))
+        };
+        (0..self.ends()).map(port).collect()
+    }
+
+    /// Carries it for `time`, after half as long to warm up.
+    pub(crate) fn carry(&self, settings: &Settings<'_>, time: Duration) -> Result<Carried, BenchError> {
+        self.carry_through(settings, time, self.ports()?)
+    }
+
+    fn carry_through(
+        &self,
+        settings: &Settings<'_>,
+        time: Duration,
+        ports: Vec<Box<dyn Port>>,
+    ) -> Result<Carried, BenchError> {
+        let plan = longwire_scenario::parse("validate", &scenario(self.ends(), &self.links))?;
+        let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
+        let remote = run.remote();
+        let measured = || -> Result<f64, BenchError> {
+            settings.pause(time / 2)?;
+            let (before, from) = remote.flow()?;
+            settings.pause(time)?;
+            let (after, to) = remote.flow()?;
+            Ok((after.sent - before.sent) as f64 / to.since(from).as_secs_f64())
+        };
+        let packets_per_second = measured();
+        let report = run.stop();
+        Carried { packets_per_second: packets_per_second?, report }.checked()
+    }
+
+    /// How late its packets leave: a histogram over `time`.
+    pub(crate) fn lateness(&self, settings: &Settings<'_>, time: Duration) -> Result<Histogram, BenchError> {
+        let late = Shared::new(Histogram::default());
+        let watch = |port| -> Box<dyn Port> { Box::new(Punctuality { port, late: late.clone() }) };
+        let ports = self.ports()?.into_iter().map(watch).collect();
+        self.carry_through(settings, time, ports)?;
+        let histogram = std::mem::take(&mut *late.lock());
+        Ok(histogram)
+    }
+}
+
+/// A port that notes how late packets come to it.
+struct Punctuality {
+    port: Box<dyn Port>,
+    late: Shared<Histogram>,
+}
+
+impl Port for Punctuality {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.port.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let now = monotonic();
+        let mut late = self.late.lock();
+        for &handle in batch.as_slice() {
+            late.record(now.since(Nanos(pool.meta(handle).leave)));
+        }
+        self.port.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.port.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}

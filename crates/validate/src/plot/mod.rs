@@ -1,0 +1,135 @@
+//! Figures: what they show, and how they become SVG.
+//!
+//! Colours are CSS variables with fallbacks, so that a figure is readable on light and on dark ground.
+
+mod axis;
+mod svg;
+
+use axis::Axis;
+
+/// How the points of a series are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Points joined by a line.
+    Line,
+    /// A line without marks, dashed: what something is compared with.
+    Reference,
+    /// Points alone.
+    Scatter,
+    /// Steps: a cumulative distribution.
+    Steps,
+    /// A bar at each point, beside those of the other series.
+    Bars,
+}
+
+/// Points that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What they are, for the legend.
+    pub name: String,
+    /// How they are drawn.
+    pub style: Style,
+    /// Where they are. Points that are not finite, and points at or below 0 on a logarithmic axis, are left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// What is along the horizontal axis, with its unit.
+    pub x: String,
+    /// What is along the vertical axis, with its unit.
+    pub y: String,
+    /// Whether the horizontal axis is logarithmic.
+    pub log_x: bool,
+    /// Whether the vertical axis is.
+    pub log_y: bool,
+    /// What is drawn, in this order.
+    pub series: Vec<Series>,
+}
+
+impl Plot {
+    /// An empty figure with linear axes.
+    pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            x: x.into(),
+            y: y.into(),
+            log_x: false,
+            log_y: false,
+            series: Vec::new(),
+        }
+    }
+
+    /// With a logarithmic horizontal axis.
+    pub fn log_x(self) -> Self {
+        Self { log_x: true, ..self }
+    }
+
+    /// With a logarithmic vertical axis.
+    pub fn log_y(self) -> Self {
+        Self { log_y: true, ..self }
+    }
+
+    /// With another series, unless it has no points.
+    pub fn with(mut self, name: impl Into<String>, style: Style, points: Vec<(f64, f64)>) -> Self {
+        if !points.is_empty() {
+            self.series.push(Series { name: name.into(), style, points });
+        }
+        self
+    }
+
+    /// Whether any series is more than something to compare with.
+    pub fn shows_a_measurement(&self) -> bool {
+        self.series.iter().any(|series| series.style != Style::Reference)
+    }
+
+    /// The figure as an SVG element, 640 by 400.
+    pub fn to_svg(&self) -> String {
+        svg::render(self)
+    }
+
+    /// Points that can be drawn.
+    fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let fits = |value: f64, log: bool| value.is_finite() && !(log && value <= 0.0);
+        series.points.iter().copied().filter(move |(x, y)| fits(*x, self.log_x) && fits(*y, self.log_y))
+    }
+
+    fn axes(&self) -> (Axis, Axis) {
+        let points = || self.series.iter().flat_map(|series| self.drawable(series));
+        let bars = self.series.iter().any(|series| series.style == Style::Bars);
+        let x = Axis::over(points().map(|(x, _)| x), self.log_x, false);
+        // A bar's length is its value, so that it has to begin at 0.
+        let y = Axis::over(points().map(|(_, y)| y), self.log_y, bars);
+        (x, y)
+    }
+}
+
+/// The cumulative distribution of sorted values, in at most `most` points: the share of all that each value reaches.
+pub fn cumulative(sorted: &[f64], most: usize) -> Vec<(f64, f64)> {
+    let count = sorted.len();
+    let step = count.div_ceil(most.max(1)).max(1);
+    let picked = (0..count).filter(|at| at % step == 0 || at + 1 == count);
+    picked.map(|at| (sorted[at], (at + 1) as f64 / count as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cumulative_distributions_end_at_one() {
+        assert_eq!(cumulative(&[1.0, 2.0, 4.0, 8.0], 10), [(1.0, 0.25), (2.0, 0.5), (4.0, 0.75), (8.0, 1.0)]);
+        assert_eq!(cumulative(&[1.0, 2.0, 4.0, 8.0], 2), [(1.0, 0.25), (4.0, 0.75), (8.0, 1.0)]);
+        assert_eq!(cumulative(&[], 2), []);
+    }
+
+    #[test]
+    fn a_figure_of_references_alone_shows_nothing() {
+        let plot = Plot::new("t", "x", "y").with("ideal", Style::Reference, vec![(1.0, 1.0)]);
+        assert!(!plot.shows_a_measurement());
+        assert!(plot.with("ours", Style::Line, vec![(1.0, 1.0)]).shows_a_measurement());
+    }
+}

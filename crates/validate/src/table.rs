@@ -1,0 +1,121 @@
+//! The rows as people read them: the paper's value beside ours.
+
+use longwire_report::{Report, Row, Scalar, in_unit};
+use std::io::{self, Write};
+
+/// What the columns are called.
+pub(crate) const HEAD: [&str; 7] = ["", "paper", "configured", "ours", "error", "ours / paper", ""];
+
+/// A row's texts, but for its verdict.
+pub(crate) struct Cells([String; 6]);
+
+impl Cells {
+    pub(crate) fn of(row: &Row) -> Self {
+        let paper = match row.extra.get("paper") {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
+            None => String::new(),
+        };
+        let shown = |value: &Option<Scalar>| match value {
+            Some(Scalar::Text(text)) => text.clone(),
+            Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
+            None => String::new(),
+        };
+        let error = row.error_percent.map_or_else(String::new, |percent| format!("{percent:+.3} %"));
+        let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
+        let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));
+        Self([row.name.clone(), paper, shown(&row.expected), shown(&row.measured), error, ratio])
+    }
+
+    pub(crate) fn texts(&self) -> &[String; 6] {
+        &self.0
+    }
+}
+
+/// Three digits, or all before the point.
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Writes the rows as an aligned table, their notes below them.
+///
+/// # Errors
+/// What keeps `out` from being written.
+pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let machine = &report.machine;
+    writeln!(
+        out,
+        "longwire {} {} on {}, {} cores, {}, Linux {}",
+        report.version,
+        report.command,
+        machine.cpu_model,
+        machine.cores,
+        in_unit(machine.memory_bytes as f64, "bytes"),
+        machine.kernel
+    )?;
+    let rows: Vec<_> = report.rows.iter().map(|row| (Cells::of(row).0, row)).collect();
+    let mut widths = [0; 6];
+    for (column, width) in widths.iter_mut().enumerate() {
+        let of_rows = rows.iter().map(|(cells, _)| cells[column].chars().count());
+        *width = of_rows.chain([HEAD[column].chars().count()]).max().unwrap_or(0);
+    }
+    let head: [String; 6] = std::array::from_fn(|column| HEAD[column].to_owned());
+    print_line(out, &head, "", &widths)?;
+    for (cells, row) in &rows {
+        let verdict = match row.pass {
+            Some(true) => "ok",
+            Some(false) => "FAIL",
+            None => "",
+        };
+        print_line(out, cells, verdict, &widths)?;
+        for note in &row.notes {
+            writeln!(out, "    {note}")?;
+        }
+    }
+    Ok(())
+}
+
+fn print_line(out: &mut dyn Write, cells: &[String; 6], verdict: &str, widths: &[usize; 6]) -> io::Result<()> {
+    let mut line = format!("{:<1$}", cells[0], widths[0]);
+    for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
+        line += &format!("  {cell:>width$}");
+    }
+    writeln!(out, "{}", format!("{line}  {verdict}").trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_stands_beside_ours() {
+        let mut report = Report::new("validate linkem");
+        let row = Row::new("64 kbit/s", "bit/s").extra("paper", 63_460).extra("ratio", 1.0085);
+        report.push(row.expected(64_000).measured(64_001).within_percent(0.5));
+        report.push(Row::new("tick", "ns").extra("paper", "8192 Hz").measured("not run").note("not asked for"));
+        let mut out = Vec::new();
+        print_table(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "                  paper  configured           ours     error  ours / paper",
+                "64 kbit/s  63.46 kbit/s   64 kbit/s  64.001 kbit/s  +0.002 %         1.01×  ok",
+                "tick            8192 Hz                    not run",
+                "    not asked for",
+            ]
+        );
+    }
+
+    #[test]
+    fn ratios_have_three_digits() {
+        assert_eq!([0.5, 1.234, 12.34, 1234.5].map(three_digits), ["0.500", "1.23", "12.3", "1234"]);
+    }
+}
