@@ -9,6 +9,7 @@ mod address;
 mod build;
 mod file;
 mod finding;
+pub mod import;
 mod plan;
 mod price;
 mod read;

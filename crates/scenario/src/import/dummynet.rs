@@ -1,0 +1,319 @@
+//! Pipes, queues and schedulers of dummynet: the `config` commands of ipfw(8).
+
+use super::netem::Words;
+use super::quantity::{Share, ipfw_rate, plain, rate_text, tc_size, time, whole};
+use super::sheet::file_name;
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use longwire_units::{Bytes, Nanos};
+
+/// dummynet's default queue.
+const SLOTS: u64 = 50;
+/// The packet that dummynet's RED takes for a usual one (sysctl net.inet.ip.dummynet.red_avg_pkt_size).
+const RED_PACKET: &str = "512 B";
+
+/// What one `config` sets.
+#[derive(Debug, Default)]
+pub(super) struct Pipe {
+    line: usize,
+    rate: Option<u64>,
+    delay: Nanos,
+    queue: Option<Limit>,
+    loss: Option<Share>,
+    burst: Option<u64>,
+    profile: Option<String>,
+    discipline: Option<Discipline>,
+    /// The pipe or scheduler that a queue or scheduler belongs to.
+    pub(super) pipe: Option<u64>,
+    pub(super) sched: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Slots(u64),
+    Bytes(u64),
+}
+
+/// A queue discipline: its kind here, and its parameters.
+#[derive(Debug, Clone)]
+struct Discipline {
+    kind: &'static str,
+    parameters: Vec<(&'static str, String)>,
+}
+
+/// A time of dummynet: a bare number is milliseconds.
+fn millis(text: &str) -> Option<Nanos> {
+    time(text, 1_000_000).filter(|time| *time <= Nanos(100_000_000_000))
+}
+
+impl Pipe {
+    /// Reads what stands after `config`.
+    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+        let mut pipe = Self { line: words.line, ..Self::default() };
+        while let Some(word) = words.next() {
+            pipe.option(&word.to_ascii_lowercase(), words, notes)?;
+        }
+        Ok(pipe)
+    }
+
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let line = words.line;
+        match word {
+            "bw" | "bandwidth" => self.bandwidth(words, notes)?,
+            "delay" => self.delay = words.value("delay", "20", millis)?,
+            "queue" => self.queue = Some(words.value("queue", "50 or 60KBytes", limit)?),
+            "plr" => match words.value("plr", "0.01", |word| Some(word.to_owned()))? {
+                several if several.contains(',') => {
+                    notes.add(
+                        line,
+                        &format!("plr {several}"),
+                        "one probability is carried over; see loss, kind gilbert-elliott",
+                    );
+                }
+                one => {
+                    let bad = || {
+                        ImportError::new(line, format!("plr: \"{one}\" is no probability"), "write plr 0.01")
+                    };
+                    self.loss = Some(Share::fraction(&one).ok_or_else(bad)?);
+                }
+            },
+            "burst" => self.burst = Some(words.value("burst", "64k", tc_size)?.0),
+            "profile" => self.profile = Some(words.value("profile", "FILE", |word| Some(word.to_owned()))?),
+            "red" | "gred" => self.red(word == "gred", words)?,
+            "droptail" => self.discipline = None,
+            "codel" | "pie" | "fq_codel" | "fq_pie" => self.controlled(word, words, notes)?,
+            "type" => {
+                let kind = words.value("type", "fq_codel", |word| Some(word.to_ascii_lowercase()))?;
+                match kind.as_str() {
+                    "fq_codel" | "fq_pie" => self.controlled(&kind, words, notes)?,
+                    "fifo" => {}
+                    _ => notes.add(
+                        line,
+                        &format!("type {kind}"),
+                        "flows share the link as they come here, first in first out",
+                    ),
+                }
+            }
+            "pipe" | "link" => self.pipe = Some(words.value(word, "1", whole)?),
+            "sched" => self.sched = Some(words.value(word, "1", whole)?),
+            "mask" | "sched_mask" | "flow_mask" => mask(words, notes),
+            "buckets" | "weight" | "lmax" | "priority" => {
+                let value = words.value(word, "10", |word| Some(word.to_owned()))?;
+                let why = "all packets of the link share one queue here";
+                notes.add(line, &format!("{word} {value}"), why);
+            }
+            "noerror" => notes.add(line, "noerror", "a sender is never told of a drop here"),
+            other => {
+                let what = format!("dummynet has no option \"{}\"", other.escape_debug());
+                let mend = "options are bw, delay, queue, plr, burst, red, gred, codel, pie, profile, mask";
+                return Err(ImportError::new(line, what, mend));
+            }
+        }
+        Ok(())
+    }
+
+    fn bandwidth(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let word = words.value("bw", "1Mbit/s", |word| Some(word.to_owned()))?;
+        match ipfw_rate(&word) {
+            Some(0) => self.rate = None,
+            Some(bits) => {
+                self.rate = Some(bits);
+                if rate_text(bits).is_none() {
+                    let what = format!("no link can have a rate of {bits} bit/s");
+                    return Err(ImportError::new(words.line, what, "300 bit/s to 400 Gbit/s"));
+                }
+            }
+            None if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                let why = "the pace of an interface is not carried over; give the link a rate";
+                notes.add(words.line, &format!("bw {word}"), why);
+            }
+            None => {
+                let what = format!("bw: \"{word}\" is no bandwidth");
+                return Err(ImportError::new(words.line, what, "write bw 1Mbit/s"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `red w_q/min_th/max_th/max_p`.
+    fn red(&mut self, gentle: bool, words: &mut Words<'_>) -> Result<(), ImportError> {
+        let name = if gentle { "gred" } else { "red" };
+        let threshold = |text: &str| tc_size(text).map(|bytes| bytes.0.to_string());
+        let parameters = words.value(name, "0.002/5/15/0.1", |word| {
+            let [weight, min, max, share] = word.split('/').collect::<Vec<_>>().try_into().ok()?;
+            Some(vec![
+                ("min", threshold(min)?),
+                ("max", threshold(max)?),
+                ("max-p", Share::fraction(share)?.text()),
+                ("weight", plain(weight)?),
+                ("gentle", if gentle { "yes" } else { "no" }.to_owned()),
+                ("mean-packet", RED_PACKET.to_owned()),
+            ])
+        })?;
+        self.discipline = Some(Discipline { kind: "red", parameters });
+        Ok(())
+    }
+
+    /// CoDel, PIE and their fair-queueing kin, with the options that follow.
+    fn controlled(
+        &mut self,
+        name: &str,
+        words: &mut Words<'_>,
+        notes: &mut Notes,
+    ) -> Result<(), ImportError> {
+        let kind = match name {
+            "codel" => "codel",
+            "pie" => "pie",
+            "fq_codel" => "fq-codel",
+            _ => "fq-pie",
+        };
+        let mut parameters = Vec::new();
+        while let Some(word) = words.peek() {
+            let (option, example) = (word.to_ascii_lowercase(), "15ms");
+            let (parameter, value) = match option.as_str() {
+                "target" | "interval" | "tupdate" | "max_burst" => {
+                    words.next();
+                    let time = words.value(&option, example, millis)?.to_string();
+                    let renamed = match option.as_str() {
+                        "target" => "target",
+                        "interval" => "interval",
+                        "tupdate" => "update",
+                        _ => "burst",
+                    };
+                    (renamed, time)
+                }
+                "alpha" | "beta" => {
+                    words.next();
+                    (if option == "alpha" { "alpha" } else { "beta" }, words.value(&option, "0.125", plain)?)
+                }
+                "quantum" | "flows" | "limit" => {
+                    words.next();
+                    let number = words.value(&option, "1000", whole)?;
+                    match option.as_str() {
+                        "quantum" => ("quantum", Bytes(number).to_string()),
+                        "flows" => ("flows", number.to_string()),
+                        _ => ("limit", format!("{number} packets")),
+                    }
+                }
+                "ecn" | "noecn" => {
+                    words.next();
+                    ("ecn", if option == "ecn" { "yes" } else { "no" }.to_owned())
+                }
+                "max_ecnth" | "capdrop" | "nocapdrop" | "derand" | "noderand" | "onoff" | "dre" | "ts" => {
+                    words.next();
+                    let value = if option == "max_ecnth" { words.next().unwrap_or_default() } else { "" };
+                    notes.add(
+                        words.line,
+                        &format!("{option} {value}"),
+                        "this switch of PIE is as in RFC 8033 here",
+                    );
+                    continue;
+                }
+                _ => break,
+            };
+            parameters.push((parameter, value));
+        }
+        self.discipline = Some(Discipline { kind, parameters });
+        Ok(())
+    }
+
+    /// Takes the discipline of a scheduler, if it has none itself.
+    pub(super) fn with(&mut self, sched: &Self) {
+        if let Some(discipline) = &sched.discipline {
+            self.discipline = Some(discipline.clone());
+        }
+    }
+
+    /// The links that do the same: one, or two where a profile's delays come before a constant one.
+    pub(super) fn stages(&self, number: u64, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
+        let mut stage = Stage::named(&format!("Pipe {number}."));
+        if let Some(loss) = self.loss.filter(|loss| *loss > Share::ZERO) {
+            stage.set("loss", &loss.text());
+        }
+        self.waiting(&mut stage);
+        let rate = self.rate.and_then(rate_text).unwrap_or_else(|| "unlimited".into());
+        match self.burst.filter(|burst| *burst > 0 && self.rate.is_some()) {
+            Some(burst) => {
+                stage.block("rate", "token-bucket", &[("rate", rate), ("burst", Bytes(burst).to_string())])
+            }
+            None if self.rate.is_some() => stage.set("rate", &rate),
+            None => {}
+        }
+        if self.rate.is_some() {
+            // dummynet counts the IP packet.
+            stage.set("framing", "ip");
+        }
+        let Some(profile) = &self.profile else {
+            if self.delay > Nanos::ZERO {
+                stage.set("delay", &self.delay.to_string());
+            }
+            return Ok(vec![stage]);
+        };
+        let file = file_name(self.line, profile)?;
+        let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw line in the file, \
+                   are not carried over";
+        notes.add(self.line, &format!("profile {file}"), why);
+        stage.block("delay", "distribution", &[("distribution", file), ("order", "keep".into())]);
+        let mut stages = vec![stage];
+        if self.delay > Nanos::ZERO {
+            let mut last = Stage::named(&format!("Pipe {number}: the delay after the profile's."));
+            last.set("delay", &self.delay.to_string());
+            stages.push(last);
+        }
+        Ok(stages)
+    }
+
+    fn waiting(&self, stage: &mut Stage) {
+        let queue = self.queue.unwrap_or(Limit::Slots(SLOTS));
+        let limit = match queue {
+            Limit::Slots(slots) => format!("{slots} packets"),
+            Limit::Bytes(bytes) => Bytes(bytes).to_string(),
+        };
+        let Some(discipline) = &self.discipline else {
+            stage.set("queue", &limit);
+            return;
+        };
+        let mut parameters = discipline.parameters.clone();
+        let fair = discipline.kind.starts_with("fq-");
+        if !fair && !parameters.iter().any(|(name, _)| *name == "limit") {
+            parameters.insert(0, ("limit", limit));
+        }
+        if discipline.kind == "red" && matches!(queue, Limit::Bytes(_)) {
+            parameters.push(("unit", "bytes".into()));
+        }
+        stage.block("queue", discipline.kind, &parameters);
+    }
+}
+
+/// A queue's size: slots, or bytes where a unit follows.
+fn limit(text: &str) -> Option<Limit> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    match text[digits..].to_ascii_lowercase().as_str() {
+        "" => Some(Limit::Slots(number)),
+        "k" | "kb" | "kbytes" | "kbyte" => number.checked_mul(1024).map(Limit::Bytes),
+        "b" | "by" | "byte" | "bytes" => Some(Limit::Bytes(number)),
+        _ => None,
+    }
+}
+
+fn mask(words: &mut Words<'_>, notes: &mut Notes) {
+    const FIELDS: [&str; 8] =
+        ["src-ip", "dst-ip", "src-ip6", "dst-ip6", "src-port", "dst-port", "proto", "flow-id"];
+    let mut text = String::from("mask");
+    while let Some(word) = words.peek() {
+        if FIELDS.contains(&word) {
+            words.next();
+            text += &format!(" {word} {}", words.next().unwrap_or_default());
+        } else if word == "all" || word == "queue" {
+            words.next();
+            text += &format!(" {word}");
+            break;
+        } else {
+            break;
+        }
+    }
+    let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses a link, with \
+               count and match";
+    notes.add(words.line, &text, why);
+}

@@ -1,0 +1,346 @@
+//! ipfw's pipes and the rules that lead packets into them: ipfw(8).
+//!
+//! A rule from one address to another becomes a link between two hosts with these addresses, chosen by `match`. Rules that
+//! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
+
+use super::dummynet::Pipe;
+use super::lines::{Line, commands};
+use super::netem::Words;
+use super::quantity::whole;
+use super::sheet::{Host, Link, Sheet};
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Most pairs of addresses that become links.
+const MOST_PAIRS: usize = 10_000;
+/// The shortest prefix that hosts get: what has less in common is not one network.
+const SHORTEST_PREFIX: u32 = 8;
+
+/// Everything that was configured, by number.
+#[derive(Default)]
+struct Table {
+    pipes: BTreeMap<u64, Pipe>,
+    queues: BTreeMap<u64, Pipe>,
+    scheds: BTreeMap<u64, Pipe>,
+    rules: Vec<Rule>,
+}
+
+/// A rule that leads into a pipe.
+struct Rule {
+    line: usize,
+    text: String,
+    number: u64,
+    queue: bool,
+    from: Option<IpAddr>,
+    to: Option<IpAddr>,
+    way: Way,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    There,
+    Back,
+    Both,
+}
+
+/// The scenario of these commands.
+pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let mut table = Table::default();
+    for line in commands(text)? {
+        table.command(&line, notes)?;
+    }
+    table.join(notes);
+    if table.pipes.is_empty() {
+        let mend = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
+        return Err(ImportError::new(0, "no pipe is configured in it", mend));
+    }
+    let mut sheet = Sheet::new("Pipes of dummynet as links.");
+    if table.rules.iter().any(|rule| rule.from.is_some() && rule.to.is_some()) {
+        table.pairs(&mut sheet, notes)?;
+    }
+    if sheet.links.is_empty() {
+        table.two_hosts(&mut sheet, notes)?;
+    }
+    Ok(sheet)
+}
+
+impl Table {
+    fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<(), ImportError> {
+        let skipped = |word: &&String| {
+            word.as_str() == "sudo"
+                || word.starts_with(['-', '$'])
+                || *word == "ipfw"
+                || word.ends_with("/ipfw")
+        };
+        let at = line.words.iter().take_while(skipped).count();
+        let words: Vec<&str> = line.words[at..].iter().map(String::as_str).collect();
+        match &words[..] {
+            [what @ ("pipe" | "queue" | "sched"), number, "config", ..] => {
+                let bad = || {
+                    ImportError::new(
+                        line.number,
+                        format!("\"{number}\" is no number of a {what}"),
+                        "number it from 1",
+                    )
+                };
+                let number = whole(number).filter(|number| *number > 0).ok_or_else(bad)?;
+                let pipe = Pipe::read(&mut Words::new(line.number, &line.words[at + 3..]), notes)?;
+                let place = match *what {
+                    "pipe" => &mut self.pipes,
+                    "queue" => &mut self.queues,
+                    _ => &mut self.scheds,
+                };
+                place.insert(number, pipe);
+            }
+            ["add", rest @ ..] => self.rule(line, rest, notes)?,
+            [.., "flush" | "show" | "list" | "delete" | "zero"] | [] => {}
+            _ => notes.add(line.number, &line.text(), "it is neither a pipe nor a rule of ipfw"),
+        }
+        Ok(())
+    }
+
+    /// `add [NUMBER] pipe|queue N PROTOCOL from A to B [in|out] …`.
+    fn rule(&mut self, line: &Line, words: &[&str], notes: &mut Notes) -> Result<(), ImportError> {
+        let mut at = usize::from(words.first().is_some_and(|word| whole(word).is_some()));
+        while let Some(&"set" | &"prob") = words.get(at) {
+            let why = "a rule holds for all packets here";
+            notes.add(line.number, &words[at..].iter().take(2).copied().collect::<Vec<_>>().join(" "), why);
+            at += 2;
+        }
+        let (Some(kind @ &("pipe" | "queue")), Some(number)) = (words.get(at), words.get(at + 1)) else {
+            notes.add(
+                line.number,
+                &line.text(),
+                "of ipfw's rules those to pipes and queues are carried over",
+            );
+            return Ok(());
+        };
+        let Some(number) = whole(number) else {
+            let what = format!("\"{number}\" is no number of a {kind}");
+            return Err(ImportError::new(line.number, what, "write ipfw add pipe 1 ip from any to any"));
+        };
+        let rest = words.get(at + 2..).unwrap_or_default();
+        let place = |word: &str| rest.iter().position(|other| *other == word);
+        let (from, to) = match (place("from"), place("to")) {
+            (Some(from), Some(to)) if from < to => (from, to),
+            (None, None) => (rest.len(), rest.len()),
+            _ => {
+                let mend = "write ipfw add pipe 1 ip from 10.0.0.1 to 10.0.0.2";
+                return Err(ImportError::new(line.number, "the rule has no from … to …", mend));
+            }
+        };
+        if let Some(protocol) =
+            rest[..from].first().filter(|word| !["ip", "all", "ip4", "ip6", "log"].contains(word))
+        {
+            let why = "the protocol is not looked at here: all packets between these addresses take the link";
+            notes.add(line.number, protocol, why);
+        }
+        let tail = rest.get(to + 2..).unwrap_or_default();
+        let rule = Rule {
+            line: line.number,
+            text: line.text(),
+            number,
+            queue: *kind == "queue",
+            from: address(line, rest.get(from + 1..to).unwrap_or_default(), notes),
+            to: address(line, rest.get(to + 1..to + 2).unwrap_or_default(), notes),
+            way: way(tail),
+        };
+        let odd: Vec<&str> = tail.iter().copied().filter(|word| !["in", "out"].contains(word)).collect();
+        if !odd.is_empty() {
+            notes.add(
+                line.number,
+                &odd.join(" "),
+                "ports, interfaces and other conditions are not looked at here",
+            );
+        }
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// Leads queues and schedulers to their pipes.
+    fn join(&mut self, notes: &mut Notes) {
+        for sched in self.scheds.values() {
+            if let Some(pipe) = sched.pipe.and_then(|number| self.pipes.get_mut(&number)) {
+                pipe.with(sched);
+            }
+        }
+        for rule in self.rules.iter_mut().filter(|rule| rule.queue) {
+            let queue = self.queues.get(&rule.number);
+            let over = |sched: &u64| self.scheds.get(sched).and_then(|sched| sched.pipe);
+            let pipe = queue.and_then(|queue| queue.pipe.or_else(|| queue.sched.as_ref().and_then(over)));
+            rule.number = pipe.unwrap_or(0);
+            notes.add(
+                rule.line,
+                &rule.text,
+                "its packets take the pipe of the queue, without a queue of their own",
+            );
+        }
+    }
+
+    /// One link for each pair of addresses.
+    fn pairs(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
+        let mut pairs: BTreeMap<(IpAddr, IpAddr), u64> = BTreeMap::new();
+        let mut order = Vec::new();
+        for rule in &self.rules {
+            let (Some(from), Some(to)) = (rule.from, rule.to) else {
+                let why = "rules for pairs of addresses are carried over where there are such; this one is for more";
+                notes.add(rule.line, &rule.text, why);
+                continue;
+            };
+            if from.is_ipv4() != to.is_ipv4() || from == to || pairs.contains_key(&(from, to)) {
+                notes.add(
+                    rule.line,
+                    &rule.text,
+                    "no packet gets to it: an earlier rule has its addresses, or none can",
+                );
+            } else if self.pipes.contains_key(&rule.number) {
+                pairs.insert((from, to), rule.number);
+                order.push((from, to, rule));
+            } else {
+                notes.add(rule.line, &rule.text, "its pipe is not configured");
+            }
+            if order.len() > MOST_PAIRS {
+                let what = format!("there are more than {MOST_PAIRS} pairs of addresses");
+                return Err(ImportError::new(rule.line, what, "write links with a count"));
+            }
+        }
+        let mut uses: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for (from, to, rule) in order {
+            let number = rule.number;
+            let mut stages = self.pipes[&number].stages(number, notes)?;
+            if stages.len() > 1 {
+                notes.add(rule.line, &format!("pipe {number} delay"), "beside a profile it is left out");
+            }
+            let used = uses.entry(number).or_default();
+            *used += 1;
+            if *used == 2 {
+                let why =
+                    "several rules share the pipe there; each pair of addresses has a link of its own here";
+                notes.add(rule.line, &rule.text, why);
+            }
+            let name = if *used == 1 { format!("pipe{number}") } else { format!("pipe{number}-{used}") };
+            let mut link = Link::simplex(name, &host_name(from), &host_name(to), stages.swap_remove(0));
+            link.matches.push((from, to));
+            sheet.links.push(link);
+            addresses.extend([from, to]);
+        }
+        hosts(addresses, sheet, notes);
+        Ok(())
+    }
+
+    /// One link each way between two hosts.
+    fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
+        let (mut there, mut back) = (None, None);
+        for rule in &self.rules {
+            if !self.pipes.contains_key(&rule.number) {
+                notes.add(rule.line, &rule.text, "its pipe is not configured");
+                continue;
+            }
+            let way = match (rule.way, rule.from, rule.to) {
+                (Way::Both, Some(_), None) => Way::There,
+                (Way::Both, None, Some(_)) => Way::Back,
+                (way, ..) => way,
+            };
+            if way == Way::Both {
+                notes.add(
+                    rule.line,
+                    &rule.text,
+                    "both directions share the pipe there; here each has a link of its own",
+                );
+            }
+            let wanted = [(Way::There, &mut there), (Way::Back, &mut back)];
+            for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {
+                if place.is_none() {
+                    *place = Some(rule.number);
+                } else {
+                    notes.add(rule.line, &rule.text, "an earlier rule has the packets of this direction");
+                }
+            }
+        }
+        if there.is_none() && back.is_none() {
+            let mut numbers = self.pipes.keys().copied();
+            (there, back) = (numbers.next(), numbers.next());
+            notes.add(
+                0,
+                "rules",
+                "no rule leads into a pipe: the first is taken as the way from a to b, the second back",
+            );
+        }
+        for number in self.pipes.keys().filter(|number| ![there, back].contains(&Some(**number))) {
+            notes.add(0, &format!("pipe {number}"), "no rule that is carried over leads into it");
+        }
+        let mut stages = |number: Option<u64>| -> Result<Vec<Stage>, ImportError> {
+            number.map_or(Ok(Vec::new()), |number| self.pipes[&number].stages(number, notes))
+        };
+        let name = |number: Option<u64>| number.map_or("pipe".into(), |number| format!("pipe{number}"));
+        let (one, mut other) = (name(there), name(back));
+        if one == other {
+            other += "-back";
+        }
+        let (there, back) = (stages(there)?, stages(back)?);
+        sheet.host("a");
+        sheet.host("b");
+        sheet.chain(("a", "b"), (&one, &other), there, back);
+        Ok(())
+    }
+}
+
+/// One exact address, or none; what is neither that nor `any` is told.
+fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
+    let [word, ports @ ..] = words else { return None };
+    if !ports.is_empty() {
+        notes.add(line.number, &ports.join(" "), "ports are not looked at here");
+    }
+    let exact = word.strip_suffix("/32").or_else(|| word.strip_suffix("/128")).unwrap_or(word);
+    if let Ok(address) = exact.parse() {
+        return Some(address);
+    }
+    if !["any", "me", "me6"].contains(word) {
+        notes.add(line.number, word, "only single addresses are told apart here: it is taken as any");
+    }
+    None
+}
+
+fn way(tail: &[&str]) -> Way {
+    match (tail.contains(&"in"), tail.contains(&"out")) {
+        (true, false) => Way::Back,
+        (false, true) => Way::There,
+        _ => Way::Both,
+    }
+}
+
+/// The hosts with these addresses, in networks as small as hold them all.
+fn hosts(mut addresses: Vec<IpAddr>, sheet: &mut Sheet, notes: &mut Notes) {
+    addresses.sort_unstable();
+    addresses.dedup();
+    let bits = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    for v4 in [true, false] {
+        let family: Vec<_> = addresses.iter().filter(|address| address.is_ipv4() == v4).collect();
+        let Some(first) = family.first() else { continue };
+        let differing = family.iter().fold(0, |all, address| all | (bits(address) ^ bits(first)));
+        let most = if v4 { 24 } else { 64 };
+        let prefix = differing.leading_zeros().min(most);
+        if prefix < SHORTEST_PREFIX {
+            let why = "the hosts are in different networks: on real interfaces give them gateways";
+            notes.add(0, "addresses", why);
+        }
+        let prefix = prefix.max(SHORTEST_PREFIX);
+        for address in family {
+            sheet.hosts.push(Host {
+                name: host_name(*address),
+                address: format!("{address}/{prefix}"),
+                bridge: None,
+            });
+        }
+    }
+}
+
+fn host_name(address: IpAddr) -> String {
+    format!("host-{address}").trim_end_matches(':').to_owned()
+}

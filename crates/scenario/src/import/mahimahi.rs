@@ -1,0 +1,296 @@
+//! mahimahi's shells, one inside the other, and its packet-delivery traces.
+//!
+//! A packet on its way out passes the innermost shell first, one on its way in the outermost. Shells that a link does in
+//! the same order become one link.
+
+use super::lines::commands;
+use super::netem::Words;
+use super::quantity::{Share, time, whole};
+use super::sheet::{Sheet, file_name};
+use super::stage::Stage;
+use super::{ImportError, Notes, Source};
+use longwire_units::{Bytes, Nanos};
+
+/// How often mahimahi's PIE works out its probability, in its source.
+const PIE_UPDATE: &str = "30 ms";
+/// Most shells of one command line.
+const MOST_SHELLS: usize = 100;
+
+/// What one shell does to packets of one direction.
+enum Part {
+    Loss(Share),
+    OnOff(Nanos, Nanos),
+    Link { trace: String, once: bool, queue: String },
+    Delay(Nanos),
+}
+
+/// A shell: what it does to packets on their way out, and in.
+#[derive(Default)]
+struct Shell {
+    up: Option<Part>,
+    down: Option<Part>,
+}
+
+/// The scenario of a command line, or of one or two traces.
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let shells = match sources {
+        [up, ..] if is_trace(&up.text) => vec![traces(sources, notes)?],
+        [first, ..] => read(&first.text, notes)?,
+        [] => Vec::new(),
+    };
+    if shells.is_empty() {
+        let mend = "write mm-delay 20 mm-link up.trace down.trace -- COMMAND, or name trace files";
+        return Err(ImportError::new(0, "there is no shell of mahimahi in it", mend));
+    }
+    let mut sheet = Sheet::new("A host inside mahimahi's shells, and one outside.");
+    let up = joined(shells.iter().rev().filter_map(|shell| shell.up.as_ref()));
+    let down = joined(shells.iter().filter_map(|shell| shell.down.as_ref()));
+    sheet.host("inside");
+    sheet.host("outside");
+    sheet.chain(("inside", "outside"), ("up", "down"), up, down);
+    Ok(sheet)
+}
+
+/// Whether a text is a list of milliseconds, one a line.
+fn is_trace(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(100).peekable();
+    lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// One or two traces as a link shell.
+fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
+    let part = |source: &Source| {
+        let mend = "name the file: a scenario refers to it";
+        let Some(name) = &source.file else {
+            return Err(ImportError::new(0, "a trace has to stand in a file", mend));
+        };
+        if !is_trace(&source.text) {
+            let mend = "write one whole number of milliseconds a line";
+            return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), mend));
+        }
+        Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })
+    };
+    let up = part(&sources[0])?;
+    if sources.len() == 1 {
+        notes.add(0, &super::shown(&sources[0]), "one trace is taken for both directions");
+    }
+    for more in sources.iter().skip(2) {
+        notes.add(0, &super::shown(more), "two traces are taken: the way out and the way in");
+    }
+    Ok(Shell { up: Some(up), down: Some(part(sources.get(1).unwrap_or(&sources[0]))?) })
+}
+
+/// The shells of a command line, the outermost first.
+fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
+    let mut shells = Vec::new();
+    for line in commands(text)? {
+        let mut words = Words::new(line.number, &line.words);
+        while let Some(word) = words.next() {
+            if shells.len() == MOST_SHELLS {
+                let what = format!("there are more than {MOST_SHELLS} shells");
+                return Err(ImportError::new(line.number, what, "leave some out"));
+            }
+            match word.rsplit('/').next().unwrap_or(word) {
+                "mm-delay" => shells.push(delay(&mut words)?),
+                "mm-loss" => shells.push(loss(&mut words)?),
+                "mm-onoff" => shells.push(on_off(&mut words, notes)?),
+                "mm-link" => shells.push(link(&mut words, notes)?),
+                "--" | "sudo" => {}
+                _ => {
+                    let rest: Vec<&str> =
+                        std::iter::once(word).chain(std::iter::from_fn(|| words.next())).collect();
+                    let why = if word.starts_with("mm-") {
+                        "this shell is not carried over; of mahimahi's, mm-delay, mm-loss, mm-link and mm-onoff are"
+                    } else {
+                        "the command is not carried over; it runs in the host \"inside\" (longwire lab enter)"
+                    };
+                    notes.add(line.number, &rest.join(" "), why);
+                }
+            }
+        }
+    }
+    Ok(shells)
+}
+
+fn delay(words: &mut Words<'_>) -> Result<Shell, ImportError> {
+    let delay = words.value("mm-delay", "20", |word| time(word, 1_000_000))?;
+    if delay > Nanos(100_000_000_000) {
+        return Err(ImportError::new(
+            words.line,
+            format!("{delay} is too long a delay"),
+            "write at most 100000 ms",
+        ));
+    }
+    Ok(Shell { up: Some(Part::Delay(delay)), down: Some(Part::Delay(delay)) })
+}
+
+fn loss(words: &mut Words<'_>) -> Result<Shell, ImportError> {
+    let up = uplink("mm-loss", words)?;
+    let part = Part::Loss(words.value("mm-loss uplink", "0.01", Share::fraction)?);
+    Ok(one_way(up, part))
+}
+
+fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> {
+    let up = uplink("mm-onoff", words)?;
+    let seconds = |word: &str| time(word, 1_000_000_000);
+    let on = words.value("mm-onoff uplink", "1.5 0.5", seconds)?;
+    let off = words.value("mm-onoff uplink ON", "0.5", seconds)?;
+    let why = "the times are drawn with these means there; here the link is up and down for exactly so long";
+    notes.add(words.line, "mm-onoff", why);
+    Ok(one_way(up, Part::OnOff(on, off)))
+}
+
+/// Whether the next word is `uplink`; an error if it is neither that nor `downlink`.
+fn uplink(option: &str, words: &mut Words<'_>) -> Result<bool, ImportError> {
+    words.value(option, "uplink …", |word| match word {
+        "uplink" => Some(true),
+        "downlink" => Some(false),
+        _ => None,
+    })
+}
+
+fn one_way(up: bool, part: Part) -> Shell {
+    if up { Shell { up: Some(part), down: None } } else { Shell { up: None, down: Some(part) } }
+}
+
+/// `mm-link UP DOWN [options]`.
+fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> {
+    let line = words.line;
+    let (mut files, mut once) = (Vec::new(), false);
+    let mut kinds = [None, None];
+    let mut arguments = [String::new(), String::new()];
+    // The trace files may stand before, between and after the options.
+    while let Some(word) = words.peek() {
+        let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty()) else {
+            if files.len() == 2 || word == "--" {
+                break;
+            }
+            files.push(file_name(line, word)?);
+            words.next();
+            continue;
+        };
+        words.next();
+        let (name, given) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let side = usize::from(name.starts_with("downlink"));
+        match name {
+            "once" => once = true,
+            "uplink-queue" | "downlink-queue" => {
+                kinds[side] = given.or_else(|| words.next()).map(str::to_owned)
+            }
+            "uplink-queue-args" | "downlink-queue-args" => {
+                arguments[side] = given.or_else(|| words.next()).unwrap_or_default().to_owned();
+            }
+            "uplink-log" | "downlink-log" => {
+                let file = given.or_else(|| words.next()).unwrap_or_default();
+                notes.add(
+                    line,
+                    &format!("--{name} {file}"),
+                    "what passes is recorded with longwire run --record here",
+                );
+            }
+            _ => notes.add(line, word, "it shows something on the screen; see longwire ctl here"),
+        }
+    }
+    let Ok([up, down]) = <[String; 2]>::try_from(files) else {
+        return Err(ImportError::new(line, "mm-link needs two traces", "write mm-link up.trace down.trace"));
+    };
+    if once {
+        notes.add(
+            line,
+            "--once",
+            "at the end of the trace the shell ends there; here the link sends without limit from then on",
+        );
+    }
+    let mut part = |side: usize, trace: String| -> Result<Part, ImportError> {
+        let kind = kinds[side].as_deref().unwrap_or("infinite");
+        Ok(Part::Link { trace, once, queue: queue(line, kind, &arguments[side], notes)? })
+    };
+    Ok(Shell { up: Some(part(0, up)?), down: Some(part(1, down)?) })
+}
+
+/// A queue of mahimahi as the value of a link's key.
+fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<String, ImportError> {
+    let mut limit = None;
+    let mut parameters: Vec<(&str, String)> = Vec::new();
+    if kind == "pie" {
+        parameters.push(("update", PIE_UPDATE.into()));
+    }
+    for argument in arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty()) {
+        let bad = || {
+            let what = format!("queue arguments: \"{argument}\" can't be understood");
+            ImportError::new(line, what, "write packets=100, or bytes=100000")
+        };
+        let (name, value) = argument.split_once('=').ok_or_else(bad)?;
+        let (name, value) = (name.trim(), value.trim());
+        let number = whole(value).ok_or_else(bad)?;
+        let milliseconds = || Nanos(number.saturating_mul(1_000_000)).to_string();
+        match (name, kind) {
+            ("packets" | "bytes", _) if limit.is_some() => {
+                notes.add(line, argument, "a queue has one limit here; the first is taken");
+            }
+            ("packets", _) => limit = Some(format!("{number} packets")),
+            ("bytes", _) => limit = Some(Bytes(number).to_string()),
+            ("target" | "interval", "codel") => {
+                parameters.push((if name == "target" { "target" } else { "interval" }, milliseconds()));
+            }
+            ("qdelay_ref", "pie") => parameters.push(("target", milliseconds())),
+            ("max_burst", "pie") => parameters.push(("burst", milliseconds())),
+            _ => notes.add(line, argument, format!("a {kind} queue has no such argument here")),
+        }
+    }
+    let limited = limit.clone().unwrap_or_else(|| "unlimited".into());
+    Ok(match kind {
+        "infinite" => "\"unlimited\"".into(),
+        "droptail" => super::sheet::quoted(&limited),
+        "drophead" => super::stage::block("head-drop", &[("limit", limited)]),
+        "codel" | "pie" => {
+            parameters.insert(0, ("limit", limited));
+            super::stage::block(kind, &parameters)
+        }
+        other => {
+            let what = format!("mahimahi has no queue \"{other}\"");
+            return Err(ImportError::new(line, what, "there are infinite, droptail, drophead, codel, pie"));
+        }
+    })
+}
+
+/// Parts in the order in which packets pass them, as few links as keep that order.
+fn joined<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Stage> {
+    // A link's own order: state, loss, queue and rate, delay.
+    let place = |part: &Part| match part {
+        Part::OnOff(..) => 1,
+        Part::Loss(_) => 2,
+        Part::Link { .. } => 3,
+        Part::Delay(_) => 4,
+    };
+    let mut stages: Vec<Stage> = Vec::new();
+    let mut last = usize::MAX;
+    for part in parts {
+        if place(part) <= last {
+            stages.push(Stage::default());
+        }
+        last = place(part);
+        let Some(stage) = stages.last_mut() else { continue };
+        part.write(stage);
+    }
+    stages
+}
+
+impl Part {
+    fn write(&self, stage: &mut Stage) {
+        match self {
+            Self::OnOff(on, off) => {
+                stage.block("state", "flap", &[("up", on.to_string()), ("down", off.to_string())]);
+            }
+            Self::Loss(share) => stage.set("loss", &share.text()),
+            Self::Link { trace, once, queue } => {
+                let end = if *once { "clear" } else { "loop" };
+                let parameters = [("file", trace.clone()), ("end", end.into()), ("framing", "ip".into())];
+                stage.block("rate", "trace", &parameters);
+                stage.settings.push(("queue".into(), queue.clone()));
+            }
+            Self::Delay(delay) => stage.set("delay", &delay.to_string()),
+        }
+    }
+}

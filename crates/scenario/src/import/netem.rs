@@ -1,0 +1,482 @@
+//! netem's options as links: tc-netem(8), and for what it does with them `net/sched/sch_netem.c`.
+//!
+//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it: the time at
+//! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
+//! link that sends.
+
+use super::quantity::{Share, is_number, rate_text, tc_rate, time, whole};
+use super::sheet::file_name;
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use longwire_units::Nanos;
+
+/// netem's default limit in packets.
+const LIMIT: u64 = 1000;
+/// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
+pub(super) const HEADER: i64 = 14;
+/// The longest delay of a link.
+const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
+
+/// What a netem does.
+#[derive(Debug, Default)]
+pub(super) struct Netem {
+    line: usize,
+    limit: Option<u64>,
+    delay: Option<Nanos>,
+    jitter: Nanos,
+    delay_correlation: Option<Share>,
+    distribution: Option<String>,
+    loss: Option<Loss>,
+    ecn: bool,
+    corrupt: Option<(Share, Share)>,
+    duplicate: Option<(Share, Share)>,
+    reorder: Option<(Share, Share)>,
+    gap: Option<u64>,
+    rate: Option<u64>,
+    overhead: i64,
+    atm: bool,
+    slot: Option<Slot>,
+    pub(super) seed: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Loss {
+    Random(Share, Share),
+    State([Share; 5]),
+    Gilbert([Share; 4]),
+}
+
+#[derive(Debug)]
+struct Slot {
+    min: Nanos,
+    max: Nanos,
+    packets: u64,
+    bytes: u64,
+}
+
+/// The words of one command that are still to be read.
+pub(super) struct Words<'w> {
+    pub(super) line: usize,
+    rest: &'w [String],
+}
+
+impl<'w> Words<'w> {
+    pub(super) fn new(line: usize, rest: &'w [String]) -> Self {
+        Self { line, rest }
+    }
+
+    /// The next word.
+    pub(super) fn next(&mut self) -> Option<&'w str> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// The next word, which stays.
+    pub(super) fn peek(&self) -> Option<&'w str> {
+        self.rest.first().map(String::as_str)
+    }
+
+    /// The next word, if it begins a number.
+    pub(super) fn number(&mut self) -> Option<&'w str> {
+        self.rest.first().filter(|word| is_number(word))?;
+        self.next()
+    }
+
+    /// The value of `option`, as `read` reads it; `example` shows how to write one.
+    pub(super) fn value<T>(
+        &mut self,
+        option: &str,
+        example: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ImportError> {
+        let mend = format!("write {option} {example}");
+        let Some(word) = self.next() else {
+            return Err(ImportError::new(self.line, format!("{option} has no value"), mend));
+        };
+        read(word).ok_or_else(|| self.bad(option, word, &mend))
+    }
+
+    /// The value that may follow; `default` if the next word is no number.
+    fn optional<T>(
+        &mut self,
+        option: &str,
+        default: T,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ImportError> {
+        match self.number() {
+            Some(word) => read(word).ok_or_else(|| self.bad(option, word, "correct it")),
+            None => Ok(default),
+        }
+    }
+
+    fn bad(&self, option: &str, word: &str, mend: &str) -> ImportError {
+        ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), mend)
+    }
+
+    /// Passes over the next word if it is this one.
+    fn skip(&mut self, word: &str) {
+        if self.rest.first().is_some_and(|next| next.eq_ignore_ascii_case(word)) {
+            self.rest = &self.rest[1..];
+        }
+    }
+}
+
+/// A time: a bare number is microseconds.
+fn micros(text: &str) -> Option<Nanos> {
+    time(text, 1000).filter(|time| *time <= LONGEST_DELAY)
+}
+
+impl Netem {
+    /// Reads netem's options, as they are given to `tc` or shown by it.
+    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+        let mut netem = Self { line: words.line, ..Self::default() };
+        while let Some(word) = words.next() {
+            netem.option(word, words, notes)?;
+        }
+        netem.check()?;
+        Ok(netem)
+    }
+
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        match word {
+            "delay" | "latency" => self.delay(words, notes)?,
+            "jitter" => self.jitter = words.value("jitter", "10ms", micros)?,
+            "distribution" => {
+                self.distribution = Some(words.value("distribution", "normal", |w| Some(w.to_owned()))?)
+            }
+            "loss" | "drop" => self.loss = Some(loss(words)?),
+            "ecn" => self.ecn = true,
+            "corrupt" => self.corrupt = Some(pair("corrupt", words)?),
+            "duplicate" => self.duplicate = Some(pair("duplicate", words)?),
+            "reorder" => self.reorder = Some(pair("reorder", words)?),
+            "gap" => self.gap = Some(words.value("gap", "5", whole)?),
+            "rate" => self.rate(words, notes)?,
+            "slot" => self.slot(words, notes)?,
+            "limit" => self.limit = Some(words.value("limit", "1000", whole)?),
+            "seed" => self.seed = Some(words.value("seed", "42", whole)?),
+            other => {
+                let what = format!("netem has no option \"{other}\"");
+                let mend = "options are delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
+                return Err(ImportError::new(words.line, what, mend));
+            }
+        }
+        Ok(())
+    }
+
+    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let mut bare = None;
+        let mut read = |word: &str| {
+            if word.ends_with(|c: char| c.is_ascii_digit()) {
+                bare = Some(word.to_owned());
+            }
+            micros(word)
+        };
+        self.delay = Some(words.value("delay", "100ms", &mut read)?);
+        self.jitter = words.optional("delay", Nanos::ZERO, &mut read)?;
+        self.delay_correlation = Some(words.optional("delay", Share::ZERO, Share::percent)?);
+        if let Some(word) = bare.filter(|word| word != "0") {
+            let why = "taken as microseconds, as tc did for long; newer ones read nanoseconds: write a unit";
+            notes.add(words.line, &format!("delay {word}"), why);
+        }
+        Ok(())
+    }
+
+    fn rate(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        self.rate = Some(words.value("rate", "1mbit", tc_rate)?);
+        let signed = |word: &str| word.parse::<i64>().ok().filter(|n| n.abs() < 10_000);
+        let mut numbers = Vec::new();
+        for label in ["packetoverhead", "cellsize", "celloverhead"] {
+            words.skip(label);
+            let negative = words.rest.first().is_some_and(|word| word.starts_with('-'));
+            match if negative { words.next() } else { words.number() } {
+                Some(word) => {
+                    numbers.push(signed(word).ok_or_else(|| words.bad("rate", word, "correct it"))?)
+                }
+                None => break,
+            }
+        }
+        self.overhead = numbers.first().copied().unwrap_or(0);
+        self.atm = numbers.get(1) == Some(&48) && numbers.get(2) == Some(&5);
+        if !self.atm && numbers.get(1).is_some_and(|cell| *cell != 0) {
+            let why =
+                "only ATM's cells, 48 and 5, are carried over: packets take the time of their own bytes here";
+            notes.add(words.line, "rate … CELLSIZE CELLOVERHEAD", why);
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let nanos = |word: &str| time(word, 1).filter(|time| *time <= LONGEST_DELAY);
+        let drawn = words.rest.first().is_some_and(|word| word == "distribution");
+        let mut slot = Slot { min: Nanos::ZERO, max: Nanos::ZERO, packets: 0, bytes: 0 };
+        if drawn {
+            let kind = words.rest.get(1).cloned().unwrap_or_default();
+            words.rest = words.rest.get(2..).unwrap_or_default();
+            let mean = words.value("slot distribution", "normal 10ms 1ms", nanos)?;
+            let spread = words.optional("slot distribution", Nanos::ZERO, nanos)?;
+            (slot.min, slot.max) = (mean.since(spread), mean + spread);
+            let why = "slots are drawn evenly from delay − jitter to delay + jitter here";
+            notes.add(words.line, &format!("slot distribution {kind}"), why);
+        } else {
+            slot.min = words.value("slot", "10ms 20ms", nanos)?;
+            slot.max = words.optional("slot", slot.min, nanos)?;
+        }
+        while let Some(word) = words.rest.first().filter(|word| ["packets", "bytes"].contains(&word.as_str()))
+        {
+            words.skip(word);
+            let number = words.value(word, "10", whole)?;
+            *(if word == "packets" { &mut slot.packets } else { &mut slot.bytes }) = number;
+        }
+        self.slot = Some(slot);
+        Ok(())
+    }
+
+    /// What tc itself refuses.
+    fn check(&self) -> Result<(), ImportError> {
+        let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
+        let wrong = |what: &str, mend: &str| Err(ImportError::new(self.line, what, mend));
+        if (self.reorder.is_some() || self.gap.is_some()) && !delayed {
+            return wrong(
+                "reorder needs a delay: what is not delayed overtakes",
+                "write delay 10ms reorder 25%",
+            );
+        }
+        if self.distribution.is_some() && (!delayed || self.jitter == Nanos::ZERO) {
+            return wrong(
+                "distribution needs a delay and a jitter",
+                "write delay 100ms 20ms distribution normal",
+            );
+        }
+        if self.slot.as_ref().is_some_and(|slot| slot.max < slot.min) {
+            return wrong("slot: the longest is below the shortest", "write slot 10ms 20ms");
+        }
+        Ok(())
+    }
+
+    /// The links that do the same.
+    pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
+        let mut first = Stage::default();
+        self.impairments(&mut first);
+        self.delays(&mut first, notes)?;
+        let last = self.sending(notes)?;
+        self.limits(last.is_some(), notes);
+        if self.seed.is_some() {
+            notes.add(
+                self.line,
+                "seed",
+                "the seed is carried over, but the draws are those of another generator",
+            );
+        }
+        Ok(match last {
+            None => {
+                first.comment = "What netem does to a packet.".into();
+                vec![first]
+            }
+            Some(mut last) if first.is_empty() => {
+                last.comment = "netem's rate.".into();
+                vec![last]
+            }
+            Some(last) => {
+                first.comment = "What netem does first: it delays before it sends.".into();
+                vec![first, last]
+            }
+        })
+    }
+
+    fn impairments(&self, stage: &mut Stage) {
+        let correlated =
+            |stage: &mut Stage, key, (probability, correlation): (Share, Share), kind, more: &[(_, &str)]| {
+                let mut parameters = vec![("probability", probability.text())];
+                if correlation > Share::ZERO {
+                    parameters.push(("correlation", correlation.text()));
+                }
+                parameters
+                    .extend(more.iter().map(|(name, value): &(&str, &str)| (*name, (*value).to_owned())));
+                stage.block(key, kind, &parameters);
+            };
+        if let Some(duplicate) = self.duplicate {
+            correlated(stage, "duplicate", duplicate, "independent", &[("where", "queue")]);
+        }
+        let ecn: &[(&str, &str)] = if self.ecn { &[("ecn", "yes")] } else { &[] };
+        match &self.loss {
+            Some(Loss::Random(share, Share::ZERO)) if !self.ecn => stage.set("loss", &share.text()),
+            Some(Loss::Random(share, Share::ZERO)) => {
+                correlated(stage, "loss", (*share, Share::ZERO), "independent", ecn);
+            }
+            Some(Loss::Random(share, correlation)) => {
+                correlated(stage, "loss", (*share, *correlation), "correlated", ecn)
+            }
+            Some(Loss::State(p)) => markov(stage, "markov", &["p13", "p31", "p32", "p23", "p14"], p, ecn),
+            Some(Loss::Gilbert(p)) => markov(stage, "gilbert-elliott", &["p", "r", "h", "k"], p, ecn),
+            None => {}
+        }
+        if let Some(corrupt) = self.corrupt {
+            correlated(stage, "bit-error", corrupt, "per-packet", &[]);
+        }
+        match (self.reorder, self.gap) {
+            (None, None) => {}
+            // netem takes a gap alone for certain: every gap-th packet is sent at once.
+            (reorder, gap) => {
+                let gap = gap.unwrap_or(1).max(1).to_string();
+                let more: &[(&str, &str)] = if gap == "1" { &[] } else { &[("gap", &gap)] };
+                correlated(
+                    stage,
+                    "reorder",
+                    reorder.unwrap_or((Share::ALL, Share::ZERO)),
+                    "independent",
+                    more,
+                );
+            }
+        }
+    }
+
+    fn delays(&self, stage: &mut Stage, notes: &mut Notes) -> Result<(), ImportError> {
+        let Some(delay) = self.delay.filter(|delay| *delay > Nanos::ZERO || self.jitter > Nanos::ZERO) else {
+            return Ok(());
+        };
+        if self.jitter == Nanos::ZERO {
+            stage.set("delay", &delay.to_string());
+            return Ok(());
+        }
+        let order = if self.rate.is_some() || self.slot.is_some() { "keep" } else { "reorder" };
+        let mut parameters = vec![("delay", delay.to_string()), ("jitter", self.jitter.to_string())];
+        parameters.push(("distribution", self.quantiles(notes)?));
+        if let Some(correlation) = self.delay_correlation.filter(|share| *share > Share::ZERO) {
+            parameters.push(("correlation", correlation.text()));
+        }
+        parameters.push(("order", order.into()));
+        stage.block("delay", "jitter", &parameters);
+        if order == "keep" {
+            let why = "with a rate netem keeps packets in order, each waiting for the one before; here in-order jitter \
+                       keeps the mean delay";
+            notes.add(self.line, "delay … JITTER with rate", why);
+        }
+        Ok(())
+    }
+
+    /// The distribution's name here.
+    fn quantiles(&self, notes: &mut Notes) -> Result<String, ImportError> {
+        let name = match self.distribution.as_deref() {
+            None | Some("uniform") => return Ok("uniform".into()),
+            Some(name @ ("normal" | "pareto")) => return Ok(name.into()),
+            Some("paretonormal") => return Ok("pareto-normal".into()),
+            Some(name) => file_name(self.line, name)?,
+        };
+        let file = if name.contains(['/', '.']) { name.clone() } else { format!("{name}.dist") };
+        let why = format!(
+            "tc looks for it in its own folder (/usr/lib/tc); put the file {file} beside the scenario"
+        );
+        notes.add(self.line, &format!("distribution {name}"), why);
+        Ok(file)
+    }
+
+    /// The link that sends, if netem has a rate or slots.
+    fn sending(&self, notes: &mut Notes) -> Result<Option<Stage>, ImportError> {
+        if self.rate.is_none() && self.slot.is_none() {
+            return Ok(None);
+        }
+        let mut stage = Stage::named("Then netem's rate.");
+        let rate = match self.rate.filter(|rate| *rate > 0) {
+            Some(bits) => rate_text(bits).ok_or_else(|| {
+                ImportError::new(
+                    self.line,
+                    format!("no link can have a rate of {bits} bit/s"),
+                    "300 bit/s to 400 Gbit/s",
+                )
+            })?,
+            None => "unlimited".into(),
+        };
+        if let Some(slot) = &self.slot {
+            let mut parameters =
+                vec![("rate", rate), ("min", slot.min.to_string()), ("max", slot.max.to_string())];
+            for (name, number) in [("packets", slot.packets), ("bytes", slot.bytes)] {
+                if number > 0 {
+                    parameters.push((name, number.to_string()));
+                }
+            }
+            stage.block("rate", "slotted", &parameters);
+        } else {
+            stage.set("rate", &rate);
+        }
+        framed(self.line, &mut stage, self.overhead, self.atm, notes);
+        stage.set("queue", &format!("{} packets", self.limit.unwrap_or(LIMIT)));
+        Ok(Some(stage))
+    }
+
+    fn limits(&self, queue: bool, notes: &mut Notes) {
+        let limit = self.limit.unwrap_or(LIMIT);
+        let option = format!("limit {limit}");
+        if queue {
+            if self.delay.is_some() {
+                let why = "it counts packets on their way through the delay there; here those that wait for the rate";
+                notes.add(self.line, &option, why);
+            }
+        } else if self.limit.is_some() {
+            let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many as come";
+            notes.add(self.line, &option, why);
+        }
+    }
+}
+
+/// Says which bytes tc counts: the frame without FCS, and an overhead.
+pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
+    let all = HEADER + overhead;
+    stage.set("framing", if atm { "atm" } else { "ip" });
+    match u64::try_from(all) {
+        Ok(all) if all <= 1000 => stage.set("overhead", &all.to_string()),
+        _ => notes.add(line, &format!("overhead {overhead}"), "a link adds 0 to 1000 bytes to the IP packet"),
+    }
+}
+
+/// A probability and its correlation.
+fn pair(option: &str, words: &mut Words<'_>) -> Result<(Share, Share), ImportError> {
+    let share = words.value(option, "1% 25%", Share::percent)?;
+    Ok((share, words.optional(option, Share::ZERO, Share::percent)?))
+}
+
+fn loss(words: &mut Words<'_>) -> Result<Loss, ImportError> {
+    match words.rest.first().map(String::as_str) {
+        Some("state") => {
+            words.next();
+            words.skip("p13");
+            let p13 = words.value("loss state", "1% 25%", Share::percent)?;
+            let mut p = [p13, p13.rest(), Share::ZERO, Share::ALL, Share::ZERO];
+            for (at, label) in [(1, "p31"), (2, "p32"), (3, "p23"), (4, "p14")] {
+                words.skip(label);
+                p[at] = words.optional("loss state", p[at], Share::percent)?;
+            }
+            Ok(Loss::State(p))
+        }
+        Some("gemodel") => {
+            words.next();
+            words.skip("p");
+            let p = words.value("loss gemodel", "1% 25%", Share::percent)?;
+            let mut all = [p, p.rest(), Share::ALL, Share::ZERO];
+            for (at, label) in [(1, "r"), (2, "1-h"), (3, "1-k")] {
+                words.skip(label);
+                all[at] = words.optional("loss gemodel", all[at], Share::percent)?;
+            }
+            // netem takes how much is lost in a state, Longwire how much is kept.
+            Ok(Loss::Gilbert([all[0], all[1], all[2].rest(), all[3].rest()]))
+        }
+        Some("random") => {
+            words.next();
+            pair("loss random", words).map(|(share, correlation)| Loss::Random(share, correlation))
+        }
+        _ => pair("loss", words).map(|(share, correlation)| Loss::Random(share, correlation)),
+    }
+}
+
+fn markov(
+    stage: &mut Stage,
+    kind: &str,
+    names: &[&'static str],
+    shares: &[Share],
+    more: &[(&'static str, &str)],
+) {
+    let mut parameters: Vec<_> =
+        names.iter().zip(shares).map(|(name, share)| (*name, share.text())).collect();
+    parameters.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    stage.block("loss", kind, &parameters);
+}

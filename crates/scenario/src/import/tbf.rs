@@ -1,0 +1,99 @@
+//! tc's token bucket as a link: tc-tbf(8).
+
+use super::netem::{Words, framed};
+use super::quantity::{rate_text, tc_rate, tc_size, time, whole};
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use longwire_units::{Bytes, Nanos};
+
+/// What a tbf does.
+#[derive(Default)]
+struct Tbf {
+    rate: u64,
+    burst: u64,
+    limit: Option<u64>,
+    latency: Option<Nanos>,
+    peak: Option<u64>,
+    overhead: i64,
+    atm: bool,
+}
+
+/// The link that does what these options say.
+pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, ImportError> {
+    let line = words.line;
+    let mut tbf = Tbf::default();
+    while let Some(word) = words.next() {
+        tbf.option(word, words, notes)?;
+    }
+    let example = "write tbf rate 1mbit burst 32kbit latency 400ms";
+    let missing = |what: &str| ImportError::new(line, format!("tbf needs a {what}"), example);
+    if tbf.rate == 0 {
+        return Err(missing("rate"));
+    }
+    if tbf.burst == 0 {
+        return Err(missing("burst"));
+    }
+    let text = |bits| {
+        rate_text(bits).ok_or_else(|| {
+            ImportError::new(
+                line,
+                format!("no link can have a rate of {bits} bit/s"),
+                "300 bit/s to 400 Gbit/s",
+            )
+        })
+    };
+    let mut stage = Stage::named("tc's token bucket.");
+    let mut parameters = vec![("rate", text(tbf.rate)?), ("burst", Bytes(tbf.burst).to_string())];
+    if let Some(peak) = tbf.peak {
+        parameters.push(("peak", text(peak)?));
+    }
+    stage.block("rate", "token-bucket", &parameters);
+    framed(line, &mut stage, tbf.overhead, tbf.atm, notes);
+    stage.set("queue", &Bytes(tbf.limit()).to_string());
+    Ok(stage)
+}
+
+impl Tbf {
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        // A size may be followed by the size of a cell of tc's rate table.
+        let size = |word: &str| tc_size(word.split('/').next().unwrap_or_default()).map(|bytes| bytes.0);
+        match word {
+            "rate" => self.rate = words.value("rate", "1mbit", tc_rate)?,
+            "burst" | "buffer" | "maxburst" => self.burst = words.value(word, "32kbit", size)?,
+            "limit" => self.limit = Some(words.value("limit", "64kb", size)?),
+            "latency" | "lat" => {
+                self.latency = Some(words.value("latency", "400ms", |word| time(word, 1000))?)
+            }
+            "peakrate" => self.peak = Some(words.value("peakrate", "2mbit", tc_rate)?),
+            "overhead" => self.overhead = words.value("overhead", "4", |word| word.parse().ok())?,
+            "linklayer" => self.atm = words.value("linklayer", "atm", |word| Some(word == "atm"))?,
+            "mtu" | "minburst" => {
+                let bytes = words.value(word, "1540", size)?;
+                notes.add(words.line, &format!("{word} {bytes}"), "the peak's bucket holds one packet here");
+            }
+            "mpu" => {
+                let bytes = words.value("mpu", "64", whole)?;
+                let why = "short packets are not counted as longer ones here";
+                notes.add(words.line, &format!("mpu {bytes}"), why);
+            }
+            other => {
+                let what = format!("tbf has no option \"{other}\"");
+                let mend =
+                    "options are rate, burst, limit or latency, peakrate, mtu, mpu, overhead, linklayer";
+                return Err(ImportError::new(words.line, what, mend));
+            }
+        }
+        Ok(())
+    }
+
+    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time.
+    fn limit(&self) -> u64 {
+        const BITS_AND_NANOS: u128 = 8_000_000_000;
+        let within = |rate: u64, time: Nanos| (u128::from(rate) * u128::from(time.0) / BITS_AND_NANOS) as u64;
+        match (self.limit, self.latency) {
+            (Some(limit), _) => limit,
+            (None, Some(latency)) => within(self.rate, latency).saturating_add(self.burst),
+            (None, None) => self.burst,
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! As much of Tcl as scripts of ns need: words, quotes, braces, variables and arrays, nested commands, `set`, `incr`, `expr`,
+//! `for`, `foreach`, `while`, `if`, lists.
+//!
+//! Everything else is handed to [`Host::call`]. How much a script may do is bounded.
+
+use super::ImportError;
+use super::tcl_value;
+use std::collections::HashMap;
+
+/// Most commands that a script may carry out.
+const MOST_COMMANDS: usize = 200_000;
+/// Most bytes that the values of all variables, and the words of a command, may have.
+const MOST_BYTES: usize = 8 << 20;
+/// Deepest nesting of commands.
+const DEEPEST: usize = 40;
+
+/// What knows the commands that are not Tcl's own.
+pub(super) trait Host {
+    /// Carries out a command; the result is what it stands for where it is nested.
+    fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError>;
+
+    /// A value was given to a variable.
+    fn named(&mut self, value: &str, variable: &str);
+}
+
+/// A script that is carried out.
+pub(super) struct Tcl<'h, H> {
+    pub(super) host: &'h mut H,
+    variables: HashMap<String, String>,
+    commands: usize,
+    bytes: usize,
+    depth: usize,
+}
+
+/// Where a text is read.
+struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at..)?.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+}
+
+impl<'h, H: Host> Tcl<'h, H> {
+    pub(super) fn new(host: &'h mut H) -> Self {
+        Self { host, variables: HashMap::new(), commands: 0, bytes: 0, depth: 0 }
+    }
+
+    /// Carries out a script that begins in this line.
+    ///
+    /// # Errors
+    /// What is wrong in it, or if it does more than is allowed.
+    pub(super) fn run(&mut self, text: &str, line: usize) -> Result<String, ImportError> {
+        let mut cursor = Cursor { text, at: 0, line };
+        self.script(&mut cursor, None)
+    }
+
+    /// Commands up to `end`, which is passed over, or to the end of the text.
+    fn script(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<String, ImportError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(ImportError::new(
+                cursor.line,
+                "commands are nested too deeply",
+                "write it in several steps",
+            ));
+        }
+        let mut result = String::new();
+        loop {
+            let line = cursor.line;
+            let (words, ended) = self.words(cursor, end)?;
+            if !words.is_empty() {
+                result = self.command(line, &words)?;
+            }
+            if ended {
+                self.depth -= 1;
+                return Ok(result);
+            }
+        }
+    }
+
+    /// The words of the next command, and whether the script ends behind it.
+    fn words(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        end: Option<char>,
+    ) -> Result<(Vec<String>, bool), ImportError> {
+        let mut words = Vec::new();
+        loop {
+            match cursor.peek() {
+                None if end.is_none() => return Ok((words, true)),
+                None => return Err(ImportError::new(cursor.line, "a [ is not closed", "close it with ]")),
+                Some(c) if Some(c) == end => {
+                    cursor.next();
+                    return Ok((words, true));
+                }
+                Some('\n' | ';') => {
+                    cursor.next();
+                    if !words.is_empty() {
+                        return Ok((words, false));
+                    }
+                }
+                Some('\\') if cursor.text[cursor.at..].starts_with("\\\n") => {
+                    cursor.next();
+                    cursor.next();
+                }
+                Some(c) if c.is_whitespace() => {
+                    cursor.next();
+                }
+                // Tcl itself knows comments where a command begins only; scripts write them behind one, too.
+                Some('#') => {
+                    while cursor.peek().is_some_and(|c| c != '\n') {
+                        cursor.next();
+                    }
+                }
+                Some('{') => words.push(self.braced(cursor)?),
+                Some('"') => {
+                    cursor.next();
+                    words.push(self.word(cursor, |c| c == '"')?);
+                    if cursor.next().is_none() {
+                        return Err(ImportError::new(cursor.line, "a \" is not closed", "close the quote"));
+                    }
+                }
+                Some(_) => {
+                    words.push(self.word(cursor, |c| c.is_whitespace() || c == ';' || Some(c) == end)?);
+                }
+            }
+            self.spend(cursor.line, words.last().map_or(0, String::len))?;
+        }
+    }
+
+    /// What stands between braces, as it stands there.
+    fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+        let line = cursor.line;
+        cursor.next();
+        let (start, mut open) = (cursor.at, 1);
+        while let Some(c) = cursor.next() {
+            match c {
+                '\\' => {
+                    cursor.next();
+                }
+                '{' => open += 1,
+                '}' => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(cursor.text[start..cursor.at - 1].to_owned());
+            }
+        }
+        Err(ImportError::new(line, "a { is not closed", "close it with }"))
+    }
+
+    /// A word up to a character that ends it, with variables and nested commands replaced.
+    fn word(&mut self, cursor: &mut Cursor<'_>, ends: impl Fn(char) -> bool) -> Result<String, ImportError> {
+        let mut word = String::new();
+        while let Some(c) = cursor.peek() {
+            if ends(c) {
+                break;
+            }
+            cursor.next();
+            match c {
+                '$' => word += &self.variable(cursor)?,
+                '[' => word += &self.script(cursor, Some(']'))?,
+                '\\' => match cursor.next() {
+                    Some('\n') => word.push(' '),
+                    Some('n') => word.push('\n'),
+                    Some('t') => word.push('\t'),
+                    other => word.extend(other),
+                },
+                c => word.push(c),
+            }
+            self.spend(cursor.line, 1)?;
+        }
+        Ok(word)
+    }
+
+    /// The value of the variable whose name follows a dollar.
+    fn variable(&mut self, cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+        let line = cursor.line;
+        if cursor.peek() == Some('{') {
+            let name = self.braced(cursor)?;
+            return self.value(line, &name);
+        }
+        let mut name = String::new();
+        while let Some(c) = cursor.peek().filter(|c| c.is_ascii_alphanumeric() || "_:".contains(*c)) {
+            name.push(c);
+            cursor.next();
+        }
+        if name.is_empty() {
+            return Ok("$".into());
+        }
+        if cursor.peek() == Some('(') {
+            cursor.next();
+            let index = self.word(cursor, |c| c == ')')?;
+            cursor.next();
+            name = format!("{name}({index})");
+        }
+        self.value(line, &name)
+    }
+
+    fn value(&mut self, line: usize, name: &str) -> Result<String, ImportError> {
+        let value = self.variables.get(name).cloned();
+        let value = value.ok_or_else(|| {
+            ImportError::new(
+                line,
+                format!("there is no variable \"{name}\""),
+                format!("set {name} before it is used"),
+            )
+        })?;
+        self.spend(line, value.len())?;
+        Ok(value)
+    }
+
+    /// Counts what a script uses up.
+    fn spend(&mut self, line: usize, bytes: usize) -> Result<(), ImportError> {
+        self.bytes += bytes;
+        if self.bytes > MOST_BYTES {
+            return Err(ImportError::new(line, "the script makes too much text", "import a smaller one"));
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+        self.commands += 1;
+        if self.commands > MOST_COMMANDS {
+            let what = format!("the script carries out more than {MOST_COMMANDS} commands");
+            return Err(ImportError::new(line, what, "make its loops shorter"));
+        }
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        match &texts[..] {
+            ["set", name] => self.value(line, name),
+            ["set", name, value] => {
+                self.variables.insert((*name).into(), (*value).into());
+                self.host.named(value, name);
+                Ok((*value).into())
+            }
+            ["incr", name, by @ ..] => {
+                let by = by.first().copied().unwrap_or("1");
+                let now = self.variables.get(*name).map_or("0", String::as_str);
+                let sum =
+                    tcl_value::evaluate(&format!("({now}) + ({by})")).map_err(|why| wrong(line, &why))?;
+                self.variables.insert((*name).into(), sum.clone());
+                Ok(sum)
+            }
+            ["expr", rest @ ..] => self.expression(line, &rest.join(" ")),
+            ["list", rest @ ..] => Ok(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" ")),
+            ["lappend", name, rest @ ..] => {
+                let mut value = self.variables.get(*name).cloned().unwrap_or_default();
+                for word in rest {
+                    value = format!("{value} {}", listed(word)).trim_start().to_owned();
+                }
+                self.spend(line, value.len())?;
+                self.variables.insert((*name).into(), value.clone());
+                Ok(value)
+            }
+            ["append", name, rest @ ..] => {
+                let value = self.variables.get(*name).cloned().unwrap_or_default() + &rest.concat();
+                self.spend(line, value.len())?;
+                self.variables.insert((*name).into(), value.clone());
+                Ok(value)
+            }
+            ["for", start, test, next, body] => {
+                self.run(start, line)?;
+                self.repeat(line, test, body, next)
+            }
+            ["while", test, body] => self.repeat(line, test, body, ""),
+            ["foreach", name, list, body] => {
+                for item in items(list) {
+                    self.variables.insert((*name).into(), item);
+                    self.run(body, line)?;
+                }
+                Ok(String::new())
+            }
+            ["if", rest @ ..] => self.choose(line, rest),
+            ["puts" | "flush" | "exit" | "global" | "unset", ..] => Ok(String::new()),
+            _ => self.host.call(line, words),
+        }
+    }
+
+    fn repeat(&mut self, line: usize, test: &str, body: &str, next: &str) -> Result<String, ImportError> {
+        while self.holds(line, test)? {
+            self.commands += 1;
+            if self.commands > MOST_COMMANDS {
+                let what = format!("the loop goes on for more than {MOST_COMMANDS} commands");
+                return Err(ImportError::new(line, what, "make it shorter"));
+            }
+            self.run(body, line)?;
+            self.run(next, line)?;
+        }
+        Ok(String::new())
+    }
+
+    /// `if TEST ?then? BODY ?elseif TEST BODY? ?else? BODY`.
+    fn choose(&mut self, line: usize, mut rest: &[&str]) -> Result<String, ImportError> {
+        loop {
+            let [test, tail @ ..] = rest else { return Ok(String::new()) };
+            let tail = if tail.first() == Some(&"then") { &tail[1..] } else { tail };
+            let [body, tail @ ..] = tail else {
+                return Err(ImportError::new(line, "an if has no body", "write if {$i > 1} { … }"));
+            };
+            if self.holds(line, test)? {
+                return self.run(body, line);
+            }
+            match tail {
+                ["elseif", more @ ..] => rest = more,
+                ["else", body, ..] | [body] => return self.run(body, line),
+                _ => return Ok(String::new()),
+            }
+        }
+    }
+
+    fn holds(&mut self, line: usize, test: &str) -> Result<bool, ImportError> {
+        Ok(!["0", "0.0", "false", "no"].contains(&self.expression(line, test)?.as_str()))
+    }
+
+    /// The value of an expression, whose variables and nested commands are replaced first.
+    fn expression(&mut self, line: usize, text: &str) -> Result<String, ImportError> {
+        let mut cursor = Cursor { text, at: 0, line };
+        let text = self.word(&mut cursor, |_| false)?;
+        tcl_value::evaluate(&text).map_err(|why| wrong(line, &why))
+    }
+}
+
+fn wrong(line: usize, why: &str) -> ImportError {
+    ImportError::new(line, why, "write numbers, + - * / %, comparisons and parentheses")
+}
+
+/// The items of a list: words, of which those in braces stay together.
+pub(super) fn items(list: &str) -> Vec<String> {
+    let (mut all, mut item, mut depth) = (Vec::new(), String::new(), 0usize);
+    for c in list.chars() {
+        match c {
+            '{' => {
+                if depth > 0 {
+                    item.push(c);
+                }
+                depth += 1;
+            }
+            '}' if depth > 0 => {
+                depth -= 1;
+                if depth > 0 {
+                    item.push(c);
+                }
+            }
+            c if c.is_whitespace() && depth == 0 => {
+                if !item.is_empty() {
+                    all.push(std::mem::take(&mut item));
+                }
+            }
+            c => item.push(c),
+        }
+    }
+    if !item.is_empty() {
+        all.push(item);
+    }
+    all
+}
+
+/// A word as an item of a list.
+fn listed(word: &str) -> String {
+    if word.is_empty() || word.contains(char::is_whitespace) { format!("{{{word}}}") } else { word.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes down what it is called with.
+    #[derive(Default)]
+    struct Log(Vec<String>);
+
+    impl Host for Log {
+        fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+            self.0.push(format!("{line}: {}", words.join("|")));
+            Ok(format!("r{}", self.0.len()))
+        }
+
+        fn named(&mut self, value: &str, variable: &str) {
+            if value.starts_with('r') {
+                self.0.push(format!("{variable} = {value}"));
+            }
+        }
+    }
+
+    fn calls(script: &str) -> Vec<String> {
+        let mut log = Log::default();
+        Tcl::new(&mut log).run(script, 1).unwrap();
+        log.0
+    }
+
+    fn error(script: &str) -> String {
+        Tcl::new(&mut Log::default()).run(script, 1).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn words_and_substitution() {
+        let script = "set a 5 ;# five\nset n [make node] # a comment\nlink $a \"x $n\" {$a [b]} \\\n  ${n} end\nset b($a) 7\nput $b(5) $b($a)";
+        let expected = ["2: make|node", "n = r1", "3: link|5|x r1|$a [b]|r1|end", "6: put|7|7"];
+        assert_eq!(calls(script), expected);
+    }
+
+    #[test]
+    fn loops_and_choices() {
+        let script = "for {set i 0} {$i < 3} {incr i} { set x [expr $i * 2 + 1]; go $x }\nforeach w {a {b c}} { go $w }\n\
+                      if {$i == 3 && $x >= 5} { go yes } else { go no }\nif {$i > 3} {go no} elseif {1} {go third}\n\
+                      lappend l a \"b c\"\nforeach w $l { go $w }";
+        let wanted = ["go|1", "go|3", "go|5", "go|a", "go|b c", "go|yes", "go|third", "go|a", "go|b c"];
+        let calls: Vec<_> =
+            calls(script).iter().map(|call| call.split_once(": ").unwrap().1.to_owned()).collect();
+        assert_eq!(calls, wanted);
+    }
+
+    #[test]
+    fn errors_have_lines_and_ends() {
+        for (script, part) in [
+            ("a\nb $x", "line 2: there is no variable \"x\""),
+            ("a [b", "a [ is not closed"),
+            ("a\n\n{b", "line 3: a { is not closed"),
+            ("a \"b", "a \" is not closed"),
+            ("while {1} {}", "more than 200000"),
+            ("expr 1 +", "ends too early"),
+            ("set a xxxxxxxxxx; while {1} {append a $a}", "too much text"),
+        ] {
+            assert!(error(script).contains(part), "{script}: {}", error(script));
+        }
+        assert!(error(&"[".repeat(1000)).contains("too deeply"));
+    }
+}

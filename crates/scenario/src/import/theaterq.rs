@@ -1,0 +1,207 @@
+//! Trace files of TheaterQ, which change the delay, the rate, the loss and the queue over time, and its options in `tc`.
+//!
+//! Like netem it delays before it sends: a link with the delays and losses, and after it one with the rates. The link
+//! reads the file itself; here it is only looked at for what does not fit into one.
+
+use super::lines::commands;
+use super::netem::{Words, framed};
+use super::quantity::whole;
+use super::sheet::{Sheet, file_name};
+use super::stage::Stage;
+use super::{ImportError, Notes, Source};
+
+/// Fields of a line in the simple and in the extended format.
+const SIMPLE: usize = 5;
+const EXTENDED: usize = 9;
+
+/// What TheaterQ's options say.
+struct Options {
+    end: &'static str,
+    seed: Option<u64>,
+    overhead: i64,
+    bytes: bool,
+}
+
+/// What a trace holds besides times, delays, rates and losses.
+#[derive(Default)]
+struct Trace {
+    limit: Option<u64>,
+    limits_differ: bool,
+    jitter: bool,
+    duplicates: bool,
+    routes: bool,
+}
+
+/// The scenario of one or two traces (the way there, the way back), and a `tc` command with their options.
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let mut options = Options { end: "loop", seed: None, overhead: 0, bytes: false };
+    let (mut traces, mut told) = (Vec::new(), false);
+    for source in sources {
+        match &source.file {
+            Some(name) if looks_like_trace(&source.text) => traces.push((file_name(0, name)?, &source.text)),
+            _ => {
+                options.read(&source.text, notes)?;
+                told = true;
+            }
+        }
+    }
+    if traces.is_empty() {
+        let mend = "name a file with lines KEEP,LATENCY,RATE,LOSS,LIMIT";
+        return Err(ImportError::new(0, "there is no trace of TheaterQ in it", mend));
+    }
+    if !told {
+        notes.add(
+            0,
+            "cont",
+            "at its end a trace begins again, as with cont LOOP; else write end = \"hold\" or \"clear\"",
+        );
+    }
+    for (name, _) in traces.iter().skip(2) {
+        notes.add(0, name, "two traces are taken: the way there and the way back");
+    }
+    let mut ways = Vec::new();
+    for (name, text) in traces.iter().take(2) {
+        let trace = Trace::read(text)?;
+        trace.tell(name, notes);
+        ways.push(stages(name, &trace, &options, notes));
+    }
+    let mut sheet = Sheet::new("Two hosts, and between them what TheaterQ plays.");
+    sheet.seed = options.seed;
+    sheet.host("a");
+    sheet.host("b");
+    let back = if ways.len() == 2 { ways.swap_remove(1) } else { Vec::new() };
+    sheet.chain(("a", "b"), ("there", "back"), ways.swap_remove(0), back);
+    Ok(sheet)
+}
+
+fn stages(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Vec<Stage> {
+    let from_file = || [("file", name.to_owned()), ("end", options.end.to_owned())];
+    let mut first = Stage::named("What comes first: losses and delays.");
+    first.block("loss", "trace", &from_file());
+    first.block("delay", "trace", &from_file());
+    let mut last = Stage::named("Then the rate.");
+    last.block("rate", "trace", &from_file());
+    framed(0, &mut last, options.overhead, false, notes);
+    if let Some(limit) = trace.limit {
+        let unit = if options.bytes { "B" } else { "packets" };
+        last.set("queue", &format!("{limit} {unit}"));
+    }
+    vec![first, last]
+}
+
+impl Options {
+    /// Reads the options of one or more `tc` commands.
+    fn read(&mut self, text: &str, notes: &mut Notes) -> Result<(), ImportError> {
+        for line in commands(text)? {
+            let Some(at) = line.words.iter().position(|word| word == "theaterq") else {
+                notes.add(line.number, &line.text(), "it is no command for theaterq");
+                continue;
+            };
+            let mut words = Words::new(line.number, &line.words[at + 1..]);
+            while let Some(word) = words.next() {
+                self.option(word, &mut words, notes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        match word {
+            "cont" => {
+                self.end = words.value("cont", "LOOP", |word| match word {
+                    "LOOP" => Some("loop"),
+                    "HOLD" => Some("hold"),
+                    "CLEAR" => Some("clear"),
+                    _ => None,
+                })?;
+            }
+            "seed" => self.seed = Some(words.value("seed", "1", whole)?),
+            "overhead" => self.overhead = words.value("overhead", "4", |word| word.parse().ok())?,
+            "byteqlen" => self.bytes = true,
+            "pktqlen" => self.bytes = false,
+            "stage" | "ingest" | "syncgroup" => {
+                let value = words.next().unwrap_or_default();
+                let why = match word {
+                    "stage" => "traces begin with the run here",
+                    "ingest" => "which format a trace has is seen in the file here",
+                    _ => "all traces begin with the run here, and so are in step",
+                };
+                notes.add(words.line, &format!("{word} {value}"), why);
+            }
+            "allow_gso" | "prevent_gso" => {
+                notes.add(words.line, word, "large segments are always counted one by one here")
+            }
+            "ecn_enable" => notes.add(
+                words.line,
+                word,
+                "a full queue drops here; choose a queue that marks, such as codel",
+            ),
+            "ecn_disable" => {}
+            other => {
+                let what = format!("theaterq has no option \"{other}\"");
+                let mend = "options are stage, cont, seed, overhead, syncgroup, ingest, byteqlen, pktqlen";
+                return Err(ImportError::new(words.line, what, mend));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lines that don't begin with a digit are passed over, as TheaterQ does.
+fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    lines.filter(|(_, line)| line.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn looks_like_trace(text: &str) -> bool {
+    entries(text).next().is_some_and(|(_, line)| line.contains(','))
+}
+
+impl Trace {
+    fn read(text: &str) -> Result<Self, ImportError> {
+        let mut trace = Self::default();
+        let mut fields = 0;
+        for (number, line) in entries(text) {
+            let values: Option<Vec<u64>> = line.split(',').map(|field| whole(field.trim())).collect();
+            let count = values.as_ref().map_or(0, Vec::len);
+            let mend = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine fields";
+            let Some(values) = values.filter(|values| values.len() == SIMPLE || values.len() == EXTENDED)
+            else {
+                return Err(ImportError::new(number, "this is no line of a TheaterQ trace", mend));
+            };
+            if fields != 0 && fields != count {
+                return Err(ImportError::new(number, "lines differ in their number of fields", mend));
+            }
+            fields = count;
+            trace.add(&values);
+        }
+        Ok(trace)
+    }
+
+    fn add(&mut self, values: &[u64]) {
+        let limit = if values.len() == SIMPLE { values[4] } else { values[5] };
+        self.limits_differ |= self.limit.is_some_and(|other| other != limit);
+        self.limit = self.limit.max(Some(limit));
+        if let [_, _, jitter, _, _, _, duplicates, _, route] = values {
+            self.jitter |= *jitter > 0;
+            self.duplicates |= *duplicates > 0;
+            self.routes |= *route > 0;
+        }
+    }
+
+    fn tell(&self, name: &str, notes: &mut Notes) {
+        let mut say = |what: &str, why: &str| notes.add(0, &format!("{name}: {what}"), why);
+        if self.limits_differ {
+            say("LIMIT", "it changes there; the queue keeps its largest here (change it with [[at]] events)");
+        }
+        if self.jitter {
+            say("JITTER", "a trace has one delay at a time here");
+        }
+        if self.duplicates {
+            say("DUP_PROB, DUP_DELAY", "duplicates don't change over time here; see the key duplicate");
+        }
+        if self.routes {
+            say("ROUTE_ID", "packets stay in order here");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The network that an ns script describes, and how it is written as a scenario.
+//!
+//! A node with one link becomes a host, one with several a bridge; so does a LAN, whose nodes hang on it by cables.
+
+use super::quantity::{Share, rate_text};
+use super::sheet::{Event, Host, Link, Sheet, name_of};
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use longwire_units::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A host's network as long as there are few hosts, and when there are many.
+const FEW: usize = 250;
+const MOST_HOSTS: usize = 60_000;
+
+/// Nodes, links and what happens to them.
+#[derive(Debug, Default)]
+pub(super) struct Topology {
+    pub(super) nodes: Vec<Node>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// A node, or a LAN.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: Option<String>,
+    pub(super) lan: bool,
+}
+
+/// A link between two nodes, or a node's cable to a LAN.
+#[derive(Debug)]
+pub(super) struct Edge {
+    pub(super) line: usize,
+    pub(super) name: Option<String>,
+    pub(super) ends: (usize, usize),
+    pub(super) duplex: bool,
+    pub(super) there: Way,
+    pub(super) back: Way,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) rate: u64,
+    pub(super) delay: Nanos,
+    pub(super) loss: Share,
+    pub(super) queue: Queue,
+}
+
+/// A queue with Emulab's names and defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Queue {
+    pub(super) red: bool,
+    pub(super) gentle: bool,
+    pub(super) limit: u64,
+    pub(super) bytes: bool,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) linterm: u64,
+    pub(super) weight: String,
+    pub(super) packet: u64,
+}
+
+/// A change of a link at a time.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) time: Nanos,
+    pub(super) edge: usize,
+    /// Which directions: there, back.
+    pub(super) ways: [bool; 2],
+    pub(super) settings: Vec<(&'static str, String)>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        let weight = "0.002".into();
+        Self {
+            red: false,
+            gentle: false,
+            limit: 50,
+            bytes: false,
+            min: 5,
+            max: 15,
+            linterm: 10,
+            weight,
+            packet: 500,
+        }
+    }
+}
+
+impl Topology {
+    /// The scenario.
+    pub(super) fn sheet(&self, notes: &mut Notes) -> Result<Sheet, ImportError> {
+        let degrees = self.degrees();
+        let mut names = self.names();
+        let mut sheet = Sheet::new("An ns script of Emulab.");
+        let leaf = |node: usize| !self.nodes[node].lan && degrees[node] == 1;
+        let leaves: Vec<usize> = (0..self.nodes.len()).filter(|node| leaf(*node)).collect();
+        let inner: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| degrees[*node] > 0 && !leaf(*node)).collect();
+        for node in (0..self.nodes.len()).filter(|node| degrees[*node] == 0) {
+            notes.add(0, &names.nodes[node], "it has no link, and is left out");
+        }
+        self.explain(&inner, &names, notes);
+        sheet.bridges = inner.iter().map(|node| names.nodes[*node].clone()).collect();
+        let mut hosts: Vec<(String, Option<String>)> =
+            leaves.iter().map(|node| (names.nodes[*node].clone(), None)).collect();
+        if leaves.len() < 2 {
+            for node in inner.iter().filter(|node| !self.nodes[**node].lan) {
+                let bridge = names.nodes[*node].clone();
+                hosts.push((names.fresh(&format!("{bridge}-host")), Some(bridge)));
+            }
+            notes.add(0, "nodes", "too few have one link only: every other node also gets a host of its own");
+        }
+        self.pairs(&leaf, &mut names, &mut sheet, &mut hosts);
+        if hosts.len() > MOST_HOSTS {
+            let what = format!("there are more than {MOST_HOSTS} hosts");
+            return Err(ImportError::new(0, what, "import a part of the script"));
+        }
+        for (at, (name, bridge)) in hosts.iter().enumerate() {
+            let number = at + 1;
+            let address = if hosts.len() <= FEW {
+                format!("10.0.0.{number}/24")
+            } else {
+                format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
+            };
+            sheet.hosts.push(Host { name: name.clone(), address, bridge: bridge.clone() });
+        }
+        sheet.shortest = self.has_loop(&leaf);
+        if sheet.shortest {
+            let why = "where several ways lead on, packets take the one with the least delay here, with the fewest links there";
+            notes.add(0, "routing", why);
+        }
+        self.links(&mut names, &mut sheet)?;
+        Ok(sheet)
+    }
+
+    /// How many links each node has; two simplex links between the same two are one.
+    fn degrees(&self) -> Vec<usize> {
+        let mut degrees = vec![0; self.nodes.len()];
+        let mut simplex = BTreeSet::new();
+        for edge in &self.edges {
+            let (one, other) = edge.ends;
+            if edge.duplex || simplex.insert((one.min(other), one.max(other))) {
+                degrees[one] += 1;
+                degrees[other] += 1;
+            }
+        }
+        degrees
+    }
+
+    fn names(&self) -> Names {
+        let mut names = Names::default();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let name =
+                node.name.clone().unwrap_or_else(|| format!("{}{at}", if node.lan { "lan" } else { "node" }));
+            let name = names.fresh(&name_of(&name));
+            names.nodes.push(name);
+        }
+        names
+    }
+
+    fn explain(&self, inner: &[usize], names: &Names, notes: &mut Notes) {
+        let routers: Vec<&str> =
+            inner.iter().filter(|node| !self.nodes[**node].lan).map(|node| &*names.nodes[*node]).collect();
+        if let [first, ..] = &routers[..] {
+            let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
+            let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets take the same links";
+            notes.add(0, &all, why);
+        }
+    }
+
+    /// Two hosts with nothing but a link between them share a bridge, if there are other bridges.
+    fn pairs(
+        &self,
+        leaf: &impl Fn(usize) -> bool,
+        names: &mut Names,
+        sheet: &mut Sheet,
+        hosts: &mut [(String, Option<String>)],
+    ) {
+        let alone: Vec<(usize, usize)> = self
+            .edges
+            .iter()
+            .map(|edge| edge.ends)
+            .filter(|(one, other)| leaf(*one) && leaf(*other))
+            .collect();
+        if sheet.bridges.is_empty() && alone.len() == 1 {
+            return;
+        }
+        for (one, other) in alone {
+            let bridge = names.fresh(&format!("{}-{}-net", names.nodes[one], names.nodes[other]));
+            for host in
+                hosts.iter_mut().filter(|host| [&names.nodes[one], &names.nodes[other]].contains(&&host.0))
+            {
+                host.1 = Some(bridge.clone());
+            }
+            sheet.bridges.push(bridge);
+        }
+    }
+
+    /// Whether bridges form a loop.
+    fn has_loop(&self, leaf: &impl Fn(usize) -> bool) -> bool {
+        let mut parent: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut seen = BTreeSet::new();
+        for edge in self.edges.iter().filter(|edge| !leaf(edge.ends.0) && !leaf(edge.ends.1)) {
+            let (one, other) = edge.ends;
+            // Of two simplex links between the same two, the second closes no loop.
+            if !edge.duplex && !seen.insert((one.min(other), one.max(other))) {
+                continue;
+            }
+            let (one, other) = (root(&mut parent, one), root(&mut parent, other));
+            if one == other {
+                return true;
+            }
+            parent[one] = other;
+        }
+        false
+    }
+
+    fn links(&self, names: &mut Names, sheet: &mut Sheet) -> Result<(), ImportError> {
+        let mut switched = BTreeSet::new();
+        for change in &self.changes {
+            if change.settings.iter().any(|(key, _)| *key == "state") {
+                switched.insert(change.edge);
+            }
+        }
+        let mut link_names = BTreeMap::new();
+        for (at, edge) in self.edges.iter().enumerate() {
+            let ends = (names.nodes[edge.ends.0].clone(), names.nodes[edge.ends.1].clone());
+            let wanted = edge.name.as_deref().map_or_else(|| format!("{}-{}", ends.0, ends.1), name_of);
+            let name = names.fresh_link(&wanted);
+            link_names.insert(at, name.clone());
+            let stage = |way: &Way| way.stage(edge.line, switched.contains(&at));
+            let mut link = Link::simplex(name, &ends.0, &ends.1, stage(&edge.there)?);
+            if edge.duplex {
+                link.duplex = true;
+                if edge.there != edge.back {
+                    link.forward = std::mem::take(&mut link.stage);
+                    link.backward = stage(&edge.back)?;
+                }
+            }
+            sheet.links.push(link);
+        }
+        let mut changes: Vec<&Change> = self.changes.iter().collect();
+        changes.sort_by_key(|change| change.time);
+        for change in changes {
+            let duplex = self.edges[change.edge].duplex;
+            let ways: &[(usize, &str)] =
+                if duplex { &[(0, ".forward"), (1, ".backward")] } else { &[(0, "")] };
+            for (_, suffix) in ways.iter().filter(|(way, _)| change.ways[*way]) {
+                let settings =
+                    change.settings.iter().map(|(key, value)| (*key, super::sheet::quoted(value))).collect();
+                let link = format!("{}{suffix}", link_names[&change.edge]);
+                sheet.events.push(Event { time: change.time.to_string(), link, settings });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn root(parent: &mut [usize], mut node: usize) -> usize {
+    while parent[node] != node {
+        parent[node] = parent[parent[node]];
+        node = parent[node];
+    }
+    node
+}
+
+impl Way {
+    fn stage(&self, line: usize, switched: bool) -> Result<Stage, ImportError> {
+        let mut stage = Stage::default();
+        if switched {
+            stage.set("state", "up");
+        }
+        let rate = rate_text(self.rate).ok_or_else(|| {
+            ImportError::new(
+                line,
+                format!("no link can have a rate of {} bit/s", self.rate),
+                "300 bit/s to 400 Gbit/s",
+            )
+        })?;
+        stage.set("rate", &rate);
+        if self.delay > Nanos::ZERO {
+            stage.set("delay", &self.delay.to_string());
+        }
+        if self.loss > Share::ZERO {
+            stage.set("loss", &self.loss.text());
+        }
+        self.queue.write(&mut stage);
+        Ok(stage)
+    }
+}
+
+impl Queue {
+    fn write(&self, stage: &mut Stage) {
+        let unit = if self.bytes { "B" } else { "packets" };
+        let limit = format!("{} {unit}", self.limit);
+        if !self.red {
+            stage.set("queue", &limit);
+            return;
+        }
+        let mut parameters = vec![
+            ("limit", limit),
+            ("min", self.min.to_string()),
+            ("max", self.max.to_string()),
+            ("max-p", Share::one_in(self.linterm).text()),
+            ("weight", self.weight.clone()),
+            ("gentle", if self.gentle { "yes" } else { "no" }.into()),
+            ("mean-packet", format!("{} B", self.packet)),
+        ];
+        if self.bytes {
+            parameters.push(("unit", "bytes".into()));
+        }
+        stage.block("queue", "red", &parameters);
+    }
+}
+
+/// Names that are taken.
+#[derive(Default)]
+struct Names {
+    nodes: Vec<String>,
+    taken: BTreeSet<String>,
+    links: BTreeSet<String>,
+}
+
+impl Names {
+    fn fresh(&mut self, wanted: &str) -> String {
+        fresh(&mut self.taken, wanted)
+    }
+
+    fn fresh_link(&mut self, wanted: &str) -> String {
+        fresh(&mut self.links, wanted)
+    }
+}
+
+/// The wanted name, numbered if it is taken.
+fn fresh(taken: &mut BTreeSet<String>, wanted: &str) -> String {
+    let wanted: String = wanted.chars().take(50).collect();
+    let mut name = wanted.clone();
+    let mut number = 2;
+    while !taken.insert(name.clone()) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    name
+}
