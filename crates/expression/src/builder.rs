@@ -16,6 +16,14 @@ pub(crate) struct Block {
 /// An open end: the test's number and its answer.
 type End = (u16, bool);
 
+/// A question and the answer it was given.
+type Fact = (Question, bool);
+
+/// Most facts that are kept for a test: those of the first tests on the way, which ask for protocols.
+const MAX_FACTS: usize = 12;
+/// Most tests in a row that are led past.
+const MAX_STEPS: usize = 256;
+
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     tests: Vec<Test>,
@@ -73,6 +81,9 @@ impl Builder {
         self.close(&block.yes, MATCH);
         self.close(&block.no, MISS);
         self.shorten();
+        for test in &mut self.tests {
+            test.question = test.question.direct();
+        }
         Program { tests: self.tests.into(), steps: self.steps.into() }
     }
 
@@ -83,22 +94,46 @@ impl Builder {
         }
     }
 
-    /// Leads past tests whose answer is known from the one just made: `ip` is not asked where `ip6` was found.
+    /// Leads past tests whose answer is known from those made before: `ip` is not asked where `ip6` was found. A test is
+    /// reached from lower numbers only, so that what is known there is known when its turn comes.
     fn shorten(&mut self) {
-        for number in (0..self.tests.len()).rev() {
-            let test = self.tests[number];
-            let past = |answer: bool, mut target: u16| {
-                while let Some(next) = self.tests.get(usize::from(target)) {
-                    match implied(test.question, answer, next.question) {
-                        Some(known) => target = if known { next.yes } else { next.no },
-                        None => break,
-                    }
-                }
-                target
-            };
-            let (yes, no) = (past(true, test.yes), past(false, test.no));
-            self.tests[number] = Test { yes, no, ..test };
+        let mut known: Vec<Option<Vec<Fact>>> = vec![None; self.tests.len()];
+        if let Some(first) = known.first_mut() {
+            *first = Some(Vec::new());
         }
+        for number in 0..self.tests.len() {
+            // None: no way leads here any more.
+            let Some(facts) = known[number].take() else { continue };
+            let test = self.tests[number];
+            for answer in [true, false] {
+                let mut facts = facts.clone();
+                if facts.len() < MAX_FACTS {
+                    facts.push((test.question, answer));
+                }
+                let target = self.past_known(&facts, if answer { test.yes } else { test.no });
+                let test = &mut self.tests[number];
+                *if answer { &mut test.yes } else { &mut test.no } = target;
+                match known.get_mut(usize::from(target)) {
+                    Some(Some(common)) => common.retain(|fact| facts.contains(fact)),
+                    Some(none) => *none = Some(facts),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// The first test from `target` on whose answer does not follow from the facts; none is looked for for ever.
+    fn past_known(&self, facts: &[Fact], mut target: u16) -> u16 {
+        for _ in 0..MAX_STEPS {
+            let Some(next) = self.tests.get(usize::from(target)) else { break };
+            let implied =
+                facts.iter().rev().find_map(|&(question, answer)| implied(question, answer, next.question));
+            match implied {
+                Some(known) => target = if known { next.yes } else { next.no },
+                None => break,
+            }
+        }
+        target
     }
 }
 
@@ -163,5 +198,26 @@ mod tests {
         let all = builder.or(both, again);
         let program = builder.finish(&all);
         assert_eq!((program.tests[0].yes, program.tests[0].no), (MATCH, MISS));
+    }
+
+    #[test]
+    fn what_was_known_long_before_is_not_asked_again() {
+        // (a = 1 and b = 2) or (a = 3 and b = 4) or (a = 1 and b = 5): after a = 1 and b ≠ 2 comes b = 5.
+        let mut builder = Builder::default();
+        let mut all: Option<Block> = None;
+        for (a, b) in [(1, 2), (3, 4), (1, 5)] {
+            let a = byte(&mut builder, 0, a);
+            let b = byte(&mut builder, 1, b);
+            let both = builder.and(a, b);
+            all = Some(match all {
+                Some(before) => builder.or(before, both),
+                None => both,
+            });
+        }
+        let program = builder.finish(&all.unwrap());
+        assert_eq!((program.tests[1].no, program.tests[0].no), (5, 2));
+        for (a, b) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
+            assert_eq!(program.matches(&[a, b], 0), matches!((a, b), (1, 2) | (3, 4) | (1, 5)), "{a} {b}");
+        }
     }
 }

@@ -66,9 +66,41 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// Whether the masked value stands in the relation to a constant.
-    Compare { load: Load, mask: u32, relation: Relation, value: u32 },
+    Compare {
+        load: Load,
+        mask: u32,
+        relation: Relation,
+        value: u32,
+    },
+    /// The same for bytes of the frame that have to be equal, which most tests ask.
+    ByteIs {
+        at: u32,
+        mask: u32,
+        value: u32,
+    },
+    HalfIs {
+        at: u32,
+        mask: u32,
+        value: u32,
+    },
+    WordIs {
+        at: u32,
+        mask: u32,
+        value: u32,
+    },
+    /// The same for two bytes behind an IPv4 header: a port.
+    PortIs {
+        header: u32,
+        at: u32,
+        value: u32,
+    },
     /// Whether two arithmetic expressions do: steps `start..middle` and `middle..end`.
-    Arithmetic { start: u32, middle: u32, end: u32, relation: Relation },
+    Arithmetic {
+        start: u32,
+        middle: u32,
+        end: u32,
+        relation: Relation,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +132,18 @@ impl Program {
         match question {
             Question::Compare { load, mask, relation, value } => {
                 load.read(frame, wire_len, 0).is_some_and(|found| relation.holds(found & mask, value))
+            }
+            Question::ByteIs { at, mask, value } => {
+                byte(frame, at).is_some_and(|found| found & mask == value)
+            }
+            Question::HalfIs { at, mask, value } => {
+                half(frame, at).is_some_and(|found| found & mask == value)
+            }
+            Question::WordIs { at, mask, value } => {
+                word(frame, at).is_some_and(|found| found & mask == value)
+            }
+            Question::PortIs { header, at, value } => {
+                behind(frame, header, at).is_some_and(|at| half(frame, at) == Some(value))
             }
             Question::Arithmetic { start, middle, end, relation } => {
                 let left = self.compute(start, middle, frame, wire_len);
@@ -140,18 +184,55 @@ impl Load {
         let (at, width) = match self {
             Self::Length => return Some(wire_len),
             Self::Frame { at, width } => (at, width),
-            Self::Behind { header, at, width } => {
-                let header_len = u32::from(*frame.get(header as usize)? & 0x0f) * 4;
-                (at.wrapping_add(header_len), width)
-            }
+            Self::Behind { header, at, width } => (behind(frame, header, at)?, width),
         };
-        let bytes = frame.get(at.wrapping_add(index) as usize..)?;
+        let at = at.wrapping_add(index);
         match width {
-            Width::Byte => bytes.first().map(|&byte| u32::from(byte)),
-            Width::Half => bytes.first_chunk().map(|&half| u32::from(u16::from_be_bytes(half))),
-            Width::Word => bytes.first_chunk().map(|&word| u32::from_be_bytes(word)),
+            Width::Byte => byte(frame, at),
+            Width::Half => half(frame, at),
+            Width::Word => word(frame, at),
         }
     }
+}
+
+impl Question {
+    /// The same question in the form that is answered soonest.
+    pub fn direct(self) -> Self {
+        match self {
+            Self::Compare { load, mask, relation: Relation::Equal, value } => match load {
+                Load::Frame { at, width: Width::Byte } => Self::ByteIs { at, mask, value },
+                Load::Frame { at, width: Width::Half } => Self::HalfIs { at, mask, value },
+                Load::Frame { at, width: Width::Word } => Self::WordIs { at, mask, value },
+                Load::Behind { header, at, width: Width::Half } if mask == u32::MAX => {
+                    Self::PortIs { header, at, value }
+                }
+                _ => self,
+            },
+            _ => self,
+        }
+    }
+}
+
+/// The offset that lies `at` bytes further than it would behind an IPv4 header of no length.
+#[inline]
+fn behind(frame: &[u8], header: u32, at: u32) -> Option<u32> {
+    Some(at.wrapping_add((byte(frame, header)? & 0x0f) * 4))
+}
+
+#[inline]
+fn byte(frame: &[u8], at: u32) -> Option<u32> {
+    frame.get(at as usize).map(|&byte| u32::from(byte))
+}
+
+#[inline]
+fn half(frame: &[u8], at: u32) -> Option<u32> {
+    let half = frame.get(at as usize..)?.first_chunk()?;
+    Some(u32::from(u16::from_be_bytes(*half)))
+}
+
+#[inline]
+fn word(frame: &[u8], at: u32) -> Option<u32> {
+    frame.get(at as usize..)?.first_chunk().map(|&word| u32::from_be_bytes(word))
 }
 
 impl Relation {
