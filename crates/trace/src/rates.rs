@@ -99,7 +99,7 @@ impl Steps {
             let rounds = (until - at).0 / self.series.length().0;
             if rounds > 0 && cursor.end() == End::Loop && cursor.round() == at {
                 done = done.saturating_add(self.round.saturating_mul(rounds.into()));
-                at = at + Nanos(rounds * self.series.length().0);
+                at += Nanos(rounds * self.series.length().0);
                 continue;
             }
             let end = cursor.next_change().min(until);

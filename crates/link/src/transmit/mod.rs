@@ -28,7 +28,8 @@ pub trait Sender: Block {
     /// When the packet being sent is finished: exact, rounded down; never, if nothing now known ends it.
     fn finish(&mut self) -> Nanos;
 
-    /// Before a change at `now` while a packet is being sent: what is sent by now stays sent.
+    /// Before a change at `now`: what is sent by now stays sent, and tokens that have come by now have come. Said to an idle
+    /// transmitter, too.
     fn settle(&mut self, now: Nanos);
 
     /// The rate, as limits in time and disciplines reckon with it: the current one, or the mean of a trace.

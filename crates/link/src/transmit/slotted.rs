@@ -226,10 +226,9 @@ mod tests {
 
     fn ends(link: &mut Slotted, start: u64, packets: &[u64]) -> Vec<u64> {
         let send = |(index, &bytes): (usize, &u64)| {
-            if index == 0 {
-                link.begin(Nanos::from_millis(start), bytes)
-            } else {
-                link.follow(bytes)
+            match index {
+                0 => link.begin(Nanos::from_millis(start), bytes),
+                _ => link.follow(bytes),
             }
             link.finish().0 / 1_000_000
         };

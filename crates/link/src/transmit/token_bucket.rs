@@ -311,6 +311,17 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(6) + Nanos::from_micros(1600));
     }
 
+    /// The bucket is empty at 0. By 4 ms 500 bytes have come at 1 Mbit/s; the other 500 take 2 ms at 2 Mbit/s.
+    #[test]
+    fn tokens_that_came_before_a_change_have_come() {
+        let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
+        link.begin(Nanos::ZERO, 1000);
+        link.settle(Nanos::from_millis(4));
+        link.change(&values("2 Mbit/s", "1 kB", "unlimited"));
+        link.begin(Nanos::from_millis(5), 1000);
+        assert_eq!(link.finish(), Nanos::from_millis(6));
+    }
+
     /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of them would be sent.
     #[test]
     fn rounding_never_accumulates() {

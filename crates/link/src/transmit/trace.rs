@@ -231,7 +231,7 @@ impl Trace {
     fn reckon(&mut self) {
         match self.rates.as_deref() {
             Some(Rates::Steps(steps)) => {
-                (self.finish, self.rest) = by_steps(steps, &mut self.cursor, self.start, self.work)
+                (self.finish, self.rest) = by_steps(steps, &mut self.cursor, self.start, self.work);
             }
             Some(Rates::Opportunities(trace)) => {
                 (self.finish, self.to) = by_opportunities(trace, self.from, self.start, self.work);
