@@ -90,10 +90,19 @@ impl Settings<'_> {
     /// # Errors
     /// Why not.
     pub(crate) fn require_real(&self, what: &str) -> Result<(), BenchError> {
+        self.require_real_time(what)?;
+        require_hosts(what)
+    }
+
+    /// Whether this is a run in real time.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub(crate) fn require_real_time(&self, what: &str) -> Result<(), BenchError> {
         if self.simulate {
             return Err(BenchError::NotHere(format!("{what} has no meaning in virtual time")));
         }
-        require_hosts(what)
+        Ok(())
     }
 
     /// # Errors

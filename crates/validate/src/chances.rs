@@ -30,11 +30,12 @@ pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u
     let tail = weights.iter().sum::<f64>() * (1.0 - share) / 2.0;
     let cut = |weights: &mut dyn Iterator<Item = &f64>| {
         let mut sum = 0.0;
-        weights.take_while(|weight| {
-            sum += **weight;
-            sum <= tail
-        })
-        .count() as u64
+        weights
+            .take_while(|weight| {
+                sum += **weight;
+                sum <= tail
+            })
+            .count() as u64
     };
     let below = cut(&mut weights.iter());
     let above = cut(&mut weights.iter().rev());

@@ -5,6 +5,7 @@ use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Something shared with a port that has gone into an engine.
@@ -25,6 +26,15 @@ impl<T> Shared<T> {
     /// Counters stay meaningful whatever the thread that held them did.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sets a flag when dropped, however that comes about.
+pub(crate) struct Ending<'a>(pub &'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -12,12 +12,12 @@ use longwire_engine::clock::monotonic;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_port::driver::memory::{Blast, BlastPlan};
-use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The longest Ethernet frame, without and with FCS, and its bits as a link counts them.
 pub(crate) const LONGEST: usize = 1514;
@@ -115,13 +115,13 @@ pub(crate) fn generator(place: usize, plan: BlastPlan) -> Result<Box<dyn Port>, 
 /// One flow of numbered packets from the end 0: `count` frames of `frame_bytes` without FCS, this far apart.
 pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Result<Box<dyn Port>, BenchError> {
     let flow = Flow {
+        name: "numbered".into(),
         id: 0,
         destination_mac: mac(1),
         source_mac: mac(0),
         source: (base(0), 1000).into(),
         destination: (base(1), 9).into(),
-        frame_bytes,
-        pacing: Pacing::Constant(every),
+        model: Model::Cbr { every, size: frame_bytes as u32 },
         start: Nanos::ZERO,
         until: Nanos::NEVER,
         count,
@@ -292,47 +292,6 @@ fn far_ends(
     })
 }
 
-/// Sends as fast as it goes from the ends in `from` while `measure` runs.
-pub(crate) fn flood<R>(
-    world: &World,
-    plans: Vec<(usize, BlastPlan)>,
-    measure: impl FnOnce() -> Result<R, BenchError>,
-) -> Result<R, BenchError> {
-    let mut far = Vec::new();
-    for (place, plan) in plans {
-        let end = End { source: generator(place, plan)?, meter: Meter::default() };
-        far.push(Far::open(world, place, end, 64)?);
-    }
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let flooding = scope.spawn(|| -> Result<(), BenchError> {
-            settle_beside();
-            let mut pool = Pool::new(4 << 20)?;
-            let begin = monotonic();
-            while !stop.load(Ordering::Relaxed) {
-                let now = monotonic().since(begin);
-                far.iter_mut().try_for_each(|far| far.send(&mut pool, now))?;
-            }
-            Ok(())
-        });
-        let measured = {
-            let _ending = Ending(&stop);
-            measure()
-        };
-        let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        flooded.and(measured)
-    })
-}
-
-/// Sets a flag when dropped, however that comes about.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Observed {
     /// The row with a note about what was lost elsewhere than in links, which fails it: then not the link was measured.
     pub(crate) fn checked(&self, row: Row) -> Row {
@@ -378,12 +337,8 @@ mod tests {
             End { source: numbered(every, LONGEST, 50).unwrap(), meter: Meter::default() },
             End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 1).with_sequences() },
         ];
-        let experiment = Experiment {
-            links: links(0, 1, "loss = \"0 %\""),
-            ends,
-            time: Nanos::ZERO,
-            drain: Nanos::ZERO,
-        };
+        let experiment =
+            Experiment { links: links(0, 1, "loss = \"0 %\""), ends, time: Nanos::ZERO, drain: Nanos::ZERO };
         let seen = experiment.simulate().unwrap();
         assert_eq!(seen.meters[1].sequences, Some((0..50).collect()));
     }

@@ -29,7 +29,8 @@ td.note{text-align:left;color:var(--soft);font-size:.85em;padding-left:2rem}\
 pub fn page(title: &str, report: &Report, plots: &[Plot]) -> String {
     let machine = &report.machine;
     let heading = escaped(&report.command);
-    let verdict = if report.pass { "<span class=\"ok\">passed</span>" } else { "<span class=\"bad\">failed</span>" };
+    let verdict =
+        if report.pass { "<span class=\"ok\">passed</span>" } else { "<span class=\"bad\">failed</span>" };
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
@@ -66,7 +67,12 @@ fn table(out: &mut String, report: &Report) {
         let texts: String = cells.texts().iter().map(|text| format!("<td>{}</td>", escaped(text))).collect();
         let _ = writeln!(out, "<tr>{texts}{last}</tr>");
         for note in &row.notes {
-            let _ = writeln!(out, "<tr><td class=\"note\" colspan=\"{}\">{}</td></tr>", HEAD.len(), escaped(note));
+            let _ = writeln!(
+                out,
+                "<tr><td class=\"note\" colspan=\"{}\">{}</td></tr>",
+                HEAD.len(),
+                escaped(note)
+            );
         }
     }
     *out += "</tbody>\n";
@@ -113,15 +119,20 @@ mod tests {
         [Style::Line, Style::Reference, Style::Scatter, Style::Steps, Style::Bars]
             .into_iter()
             .map(|style| {
-                Plot::new("Rate <\"of\"> A & B", "size", "kpps")
-                    .with("ours", style, points.clone())
-                    .with("thesis' & others", Style::Line, vec![(1.0, 2.0)])
+                Plot::new("Rate <\"of\"> A & B", "size", "kpps").with("ours", style, points.clone()).with(
+                    "thesis' & others",
+                    Style::Line,
+                    vec![(1.0, 2.0)],
+                )
             })
-            .chain([Plot::new("empty", "x", "y"), Plot::new("log", "x", "y").log_x().log_y().with(
-                "all",
-                Style::Line,
-                vec![(0.0, 1.0), (10.0, 100.0), (1000.0, 1.0)],
-            )])
+            .chain([
+                Plot::new("empty", "x", "y"),
+                Plot::new("log", "x", "y").log_x().log_y().with(
+                    "all",
+                    Style::Line,
+                    vec![(0.0, 1.0), (10.0, 100.0), (1000.0, 1.0)],
+                ),
+            ])
             .collect()
     }
 
@@ -159,7 +170,9 @@ mod tests {
         report.push(Row::new("loss", "%").expected(1).measured(3).within(1.0));
         let page = page("A thesis", &report, &plots());
         is_well_formed(&page).unwrap();
-        for text in ["63.46 kbit/s", "64.001 kbit/s", "FAIL", "not run", "on &lt;af_packet&gt;", "<svg", "failed"] {
+        for text in
+            ["63.46 kbit/s", "64.001 kbit/s", "FAIL", "not run", "on &lt;af_packet&gt;", "<svg", "failed"]
+        {
             assert!(page.contains(text), "{text}");
         }
         let outside = page.replace("http://www.w3.org/2000/svg", "");

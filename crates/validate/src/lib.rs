@@ -9,13 +9,14 @@ mod book;
 mod chances;
 mod ends;
 mod experiment;
+mod flooding;
 pub mod html;
+mod kinds;
 mod linkem;
 mod memory;
 mod meter;
 mod osaka;
 pub mod plot;
-mod kinds;
 mod table;
 
 pub use book::Findings;

@@ -72,8 +72,8 @@ impl Load {
     fn ports(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
         let port = |place| -> Result<Box<dyn Port>, BenchError> {
             let name = longwire_bench::world::HOSTS[place];
-            let blast = Blast::new(name, self.plan(place))
-                .map_err(|error| BenchError::NotHere(error.to_string()))?;
+            let blast =
+                Blast::new(name, self.plan(place)).map_err(|error| BenchError::NotHere(error.to_string()))?;
             Ok(Box::new(Punctual::new(blast)))
         };
         (0..self.ends()).map(port).collect()

@@ -81,7 +81,12 @@ pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_line(out: &mut dyn Write, cells: &[String; 6], verdict: &str, widths: &[usize; 6]) -> io::Result<()> {
+fn print_line(
+    out: &mut dyn Write,
+    cells: &[String; 6],
+    verdict: &str,
+    widths: &[usize; 6],
+) -> io::Result<()> {
     let mut line = format!("{:<1$}", cells[0], widths[0]);
     for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
         line += &format!("  {cell:>width$}");
@@ -98,7 +103,8 @@ mod tests {
         let mut report = Report::new("validate linkem");
         let row = Row::new("64 kbit/s", "bit/s").extra("paper", 63_460).extra("ratio", 1.0085);
         report.push(row.expected(64_000).measured(64_001).within_percent(0.5));
-        report.push(Row::new("tick", "ns").extra("paper", "8192 Hz").measured("not run").note("not asked for"));
+        report
+            .push(Row::new("tick", "ns").extra("paper", "8192 Hz").measured("not run").note("not asked for"));
         let mut out = Vec::new();
         print_table(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -128,7 +128,8 @@ fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> 
 fn tcp_scenario(pairs: usize, rate: u64) -> String {
     // A queue of 50 ms, but at least of as many packets as TCP needs, and at most of as many as it fills in time.
     let queue = (rate / 20 / LONGEST_BITS).clamp(30, 400);
-    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
+    let mut text =
+        "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
     for (place, name) in HOSTS.into_iter().enumerate().take(2 * pairs) {
         let number = place + 1;
         // Writing to a String cannot fail.

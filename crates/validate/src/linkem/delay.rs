@@ -1,10 +1,10 @@
 //! Tables 5.2 to 5.5: round-trip times less those without a delay, by packet size.
 
+use crate::Settings;
 use crate::book::{Book, paper};
 use crate::ends::{Asker, Echo, Shared};
 use crate::experiment::{Hosts, base, links, numbered, scenario};
 use crate::plot::{Plot, Style, cumulative};
-use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_bench::world::{settle_beside, with_losses};
 use longwire_block::Port;
@@ -155,7 +155,11 @@ fn echoes(
     }
     let world = hosts.world(settings, 2, true)?;
     let run = world.start_scenario(&real_scenario(delay))?;
-    let ping = Ping { interval_ns: EVERY.0, payload: size - HEADERS, ..Ping::new(Ipv4Addr::new(10, 0, 0, 2).into(), count) };
+    let ping = Ping {
+        interval_ns: EVERY.0,
+        payload: size - HEADERS,
+        ..Ping::new(Ipv4Addr::new(10, 0, 0, 2).into(), count)
+    };
     let mut times = Vec::with_capacity(count as usize);
     let result = world.host("a")?.run(|| {
         settle_beside();
@@ -215,7 +219,10 @@ mod tests {
     #[test]
     fn quantiles_by_hand() {
         let times = Times::of(vec![4, 1, 3, 2]);
-        assert_eq!((times.mean(), times.quantile(0.5), times.quantile(0.99), times.quantile(1.0)), (2.5, 2.0, 4.0, 4.0));
+        assert_eq!(
+            (times.mean(), times.quantile(0.5), times.quantile(0.99), times.quantile(1.0)),
+            (2.5, 2.0, 4.0, 4.0)
+        );
         assert!((times.deviation() - 1.25f64.sqrt()).abs() < 1e-12);
     }
 

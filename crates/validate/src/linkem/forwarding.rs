@@ -1,14 +1,14 @@
 //! Figures 5.2 to 5.5: packets a second by packet size, through links of unlimited bandwidth, no delay and no loss, with
 //! nothing bypassed.
 
+use crate::Settings;
 use crate::book::{Book, paper};
-use crate::experiment::{Hosts, blast, flood, links, scenario};
+use crate::experiment::{Hosts, links};
+use crate::flooding::Flood;
 use crate::memory::Load;
 use crate::plot::{Plot, Style};
-use crate::Settings;
 use longwire_bench::BenchError;
-use longwire_bench::flood::received_by;
-use longwire_bench::world::{World, with_losses};
+use longwire_bench::world::with_losses;
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -18,12 +18,19 @@ pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 const KEYS: &str = "loss = \"0 %\"";
 
 /// The thesis' packets a second, where its text names them: size, LinkEM or else Dummynet.
-const FOUR_PORTS: [(usize, f64, &str); 2] = [(64, 496e3, "LinkEM; Dummynet 106 kpps"), (1518, 26.2e3, "Dummynet; LinkEM line rate")];
+const FOUR_PORTS: [(usize, f64, &str); 2] =
+    [(64, 496e3, "LinkEM; Dummynet 106 kpps"), (1518, 26.2e3, "Dummynet; LinkEM line rate")];
 const TWO_PORTS: [(usize, f64, &str); 2] = [(64, 124e3, "Dummynet"), (128, 104e3, "Dummynet")];
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
-    let mut plot = Plot::new("Figures 5.2 to 5.5: throughput against packet size", "packet, bytes", "Mbit/s").log_y();
-    let line_rate = |ports: u64| SIZES.iter().map(|size| (*size as f64, ports as f64 * 100.0 * *size as f64 / (*size as f64 + 20.0))).collect();
+    let mut plot =
+        Plot::new("Figures 5.2 to 5.5: throughput against packet size", "packet, bytes", "Mbit/s").log_y();
+    let line_rate = |ports: u64| {
+        SIZES
+            .iter()
+            .map(|size| (*size as f64, ports as f64 * 100.0 * *size as f64 / (*size as f64 + 20.0)))
+            .collect()
+    };
     plot = plot.with("line rate of the thesis' 4 ports", Style::Reference, line_rate(4));
     let cases: [(&str, usize, bool, &[(usize, f64, &str)]); 3] = [
         ("fig 5.2: 4 real ports", 4, true, &FOUR_PORTS),
@@ -41,10 +48,16 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
                 None => row,
             };
             let row = book.row(row, |row| {
-                let row = if real { on_ports(settings, hosts, ports, size, row)? } else { in_memory(settings, ports, size, row)? };
+                let row = if real {
+                    on_ports(settings, hosts, ports, size, row)?
+                } else {
+                    in_memory(settings, ports, size, row)?
+                };
                 Ok(described(row, size))
             });
-            points.extend(row.and_then(|row| Some((size as f64, row.measured?.as_f64()? * size as f64 * 8e-6))));
+            points.extend(
+                row.and_then(|row| Some((size as f64, row.measured?.as_f64()? * size as f64 * 8e-6))),
+            );
         }
         curves.push((name, points));
     }
@@ -60,7 +73,11 @@ fn described(row: Row, size: usize) -> Row {
     let pps = row.measured.as_ref().and_then(longwire_report::Scalar::as_f64).unwrap_or(0.0);
     let bits = pps * size as f64 * 8.0;
     let of = row.extra.get("paper_of").and_then(|who| who.as_str()).map(|who| format!("; paper: {who}"));
-    row.extra("bits_per_second", bits).note(format!("{:.1} Mbit/s of frames{}", bits / 1e6, of.unwrap_or_default()))
+    row.extra("bits_per_second", bits).note(format!(
+        "{:.1} Mbit/s of frames{}",
+        bits / 1e6,
+        of.unwrap_or_default()
+    ))
 }
 
 /// Links for 8 flows over so many ports: 8 divided among the ports that send.
@@ -70,9 +87,7 @@ fn eight_links(ports: usize) -> (u32, String) {
 }
 
 fn in_memory(settings: &Settings<'_>, ports: usize, size: usize, row: Row) -> Result<Row, BenchError> {
-    if settings.simulate {
-        settings.require_real("a speed")?;
-    }
+    settings.require_real_time("a speed")?;
     let (links_a_port, links) = eight_links(ports);
     let load = Load { ports, links_a_port, frame_bytes: size - 4, links, rate: None };
     let time = Duration::from_millis(settings.choose(1000, 100));
@@ -89,48 +104,16 @@ fn on_ports(
     size: usize,
     row: Row,
 ) -> Result<Row, BenchError> {
-    let (links_a_port, text) = eight_links(ports);
+    let (links_a_port, links) = eight_links(ports);
     let world = hosts.world(settings, ports, false)?;
-    let (pps, missed, row) = flooded(settings, world, ports, links_a_port, size, &text, row)?;
+    let flood = Flood { ports, links_a_port, size, links: &links, rate: None };
+    let (pps, missed) = flood.carry(settings, world)?;
     let row = row.measured(pps).extra("missed", missed);
     Ok(if missed == 0 {
         row.note("no frame was refused: the generator was no faster than this")
     } else {
         row.note(format!("{missed} frames found a port's queue full: the generator was faster"))
     })
-}
-
-/// Frames of this size into so many ports as fast as they go; how many come out a second, and how many were refused.
-pub(crate) fn flooded(
-    settings: &Settings<'_>,
-    world: &World,
-    ports: usize,
-    links_a_port: u32,
-    size: usize,
-    links: &str,
-    row: Row,
-) -> Result<(f64, u64, Row), BenchError> {
-    let run = world.start_scenario(&scenario(world.hosts().len(), links))?;
-    let plans = (0..ports).map(|place| (place, blast(place, links_a_port, size - 4))).collect();
-    let counted = || -> Result<(u64, longwire_units::Nanos), BenchError> {
-        let mut sum = 0;
-        let mut at = longwire_units::Nanos::ZERO;
-        for host in world.hosts() {
-            let (frames, now) = received_by(host)?;
-            (sum, at) = (sum + frames, now);
-        }
-        Ok((sum, at))
-    };
-    let rate = flood(world, plans, || {
-        settings.pause(Duration::from_millis(settings.choose(300, 100)))?;
-        let (before, from) = counted()?;
-        settings.pause(Duration::from_millis(settings.choose(1500, 200)))?;
-        let (after, to) = counted()?;
-        Ok((after - before) as f64 / to.since(from).as_secs_f64())
-    });
-    let report = run.stop();
-    let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
-    Ok((rate?, missed, row))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Table 5.6: the share of packets that a link loses, and whether losses come in bursts.
 
+use crate::Settings;
 use crate::book::{Book, paper};
 use crate::chances::{SIGMAS_99, binomial_interval, expected_runs, missing};
 use crate::experiment::{End, Experiment, Hosts, LONGEST, base, generator, links, numbered, silent};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
-use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_port::driver::source::Interval;
 use longwire_report::Row;
@@ -102,15 +102,14 @@ pub(crate) fn lose_by(
     row: Row,
 ) -> Result<(Losses, Row), BenchError> {
     let sent = settings.choose(packets, packets / 10);
-    let every = Interval::per_second(PER_SECOND)
-        .ok_or_else(|| BenchError::NotHere("no packets a second".into()))?;
+    let every =
+        Interval::per_second(PER_SECOND).ok_or_else(|| BenchError::NotHere("no packets a second".into()))?;
     let ends = vec![
         End { source: numbered(every, LONGEST, sent)?, meter: Meter::default() },
         End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1).with_sequences() },
     ];
     let time = Nanos(sent * 1_000_000_000 / PER_SECOND);
-    let experiment =
-        Experiment { links: links(0, 1, keys), ends, time, drain: Nanos::from_millis(200) };
+    let experiment = Experiment { links: links(0, 1, keys), ends, time, drain: Nanos::from_millis(200) };
     let seen = experiment.run(settings, hosts)?;
     let (runs, lost) = missing(sent, seen.meters[1].sequences.as_deref().unwrap_or_default());
     let in_links: u64 = seen.report.links.iter().map(|link| link.stats.dropped()).sum();

@@ -3,7 +3,7 @@
 mod bandwidth;
 mod delay;
 mod forwarding;
-mod loss;
+pub(crate) mod loss;
 mod multiplexing;
 mod tick;
 

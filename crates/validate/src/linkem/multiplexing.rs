@@ -3,11 +3,13 @@
 //! The thesis runs TCP one way and counts a flow as two links. Here every link, one each way, is filled with datagrams of
 //! 1518 bytes, 3 % more than it carries.
 
+use crate::Settings;
 use crate::book::{Book, paper};
-use crate::experiment::{End, Experiment, Hosts, LONGEST, Observed, base, blast, generator, links, paced, silent};
+use crate::experiment::{
+    End, Experiment, Hosts, LONGEST, Observed, base, blast, generator, links, paced, silent,
+};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
-use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_report::Row;
 use longwire_units::{Nanos, Rate};
@@ -77,13 +79,17 @@ fn figure(
     }
     let curve = RATES.iter().map(|entry| (entry.0 as f64, ideal(ports, entry.0) as f64)).collect();
     book.plot(
-        Plot::new(format!("Figure {figure}: links multiplexed, {ports} ports"), "bandwidth of a link, bit/s", "links")
-            .log_x()
-            .log_y()
-            .with("ideal", Style::Reference, curve)
-            .with("Longwire, all right at the ideal count", Style::Line, ours)
-            .with("LinkEM", Style::Line, linkem)
-            .with("Dummynet", Style::Line, dummynet),
+        Plot::new(
+            format!("Figure {figure}: links multiplexed, {ports} ports"),
+            "bandwidth of a link, bit/s",
+            "links",
+        )
+        .log_x()
+        .log_y()
+        .with("ideal", Style::Reference, curve)
+        .with("Longwire, all right at the ideal count", Style::Line, ours)
+        .with("LinkEM", Style::Line, linkem)
+        .with("Dummynet", Style::Line, dummynet),
     );
 }
 
@@ -119,7 +125,10 @@ fn fill(
 fn judged(row: Row, rates: &[f64], rate: u64, within: f64) -> Row {
     let errors: Vec<_> = rates.iter().map(|measured| (measured / rate as f64 - 1.0) * 100.0).collect();
     let right = errors.iter().filter(|error| error.abs() <= within).count();
-    let worst = errors.iter().copied().fold(0.0, |worst: f64, error| if error.abs() > worst.abs() { error } else { worst });
+    let worst = errors
+        .iter()
+        .copied()
+        .fold(0.0, |worst: f64, error| if error.abs() > worst.abs() { error } else { worst });
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     row.measured(right)
         .judged(right == rates.len() && right > 0)

@@ -1,1 +1,20 @@
-pub(crate) fn all(_: &mut crate::book::Book<'_>) {}
+//! The figures of the Osaka paper, section III, in its order, and what its RED does once its average is too high.
+
+mod cost;
+mod defect;
+mod discipline;
+mod loss;
+mod sweep;
+
+use crate::book::Book;
+use crate::experiment::Hosts;
+
+/// All of them.
+pub(crate) fn all(book: &mut Book<'_>) {
+    let mut hosts = Hosts::default();
+    cost::rows(book, &mut hosts);
+    sweep::ports(book, &mut hosts);
+    sweep::input_rate(book, &mut hosts);
+    loss::rows(book, &mut hosts);
+    defect::rows(book);
+}

@@ -14,9 +14,8 @@ const TICKS: f64 = 5.0;
 impl Axis {
     /// An axis that has room for all values; `from_zero` makes it begin at 0.
     pub(super) fn over(values: impl Iterator<Item = f64>, log: bool, from_zero: bool) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
+        let (low, high) = values
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 2.0) };
         if log {
             let (low, high) = (low * 0.9, high * 1.1);
@@ -53,7 +52,8 @@ impl Axis {
     fn linear_ticks(&self) -> Vec<f64> {
         let rough = (self.high - self.low) / TICKS;
         let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().rfind(|step| *step <= rough);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().rfind(|step| *step <= rough);
         let step = step.unwrap_or(power);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;

@@ -53,14 +53,7 @@ pub struct Plot {
 impl Plot {
     /// An empty figure with linear axes.
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            x: x.into(),
-            y: y.into(),
-            log_x: false,
-            log_y: false,
-            series: Vec::new(),
-        }
+        Self { title: title.into(), x: x.into(), y: y.into(), log_x: false, log_y: false, series: Vec::new() }
     }
 
     /// With a logarithmic horizontal axis.

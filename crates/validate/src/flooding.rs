@@ -1,0 +1,108 @@
+//! Frames into real ports, as fast as they go or at a rate, counted by the kernel at the far ends.
+
+use crate::Settings;
+use crate::ends::Ending;
+use crate::experiment::{End, Far, blast, generator, paced, partner, scenario, silent};
+use crate::meter::Meter;
+use longwire_bench::BenchError;
+use longwire_bench::flood::received_by;
+use longwire_bench::world::{World, settle_beside};
+use longwire_engine::clock::monotonic;
+use longwire_packet::Pool;
+use longwire_port::driver::memory::BlastPlan;
+use longwire_units::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What is sent.
+pub(crate) struct Flood<'a> {
+    /// Ports that send, each to its partner.
+    pub ports: usize,
+    pub links_a_port: u32,
+    /// Length of the frames with FCS.
+    pub size: usize,
+    /// The links, as in a scenario.
+    pub links: &'a str,
+    /// Bits per second into each port; none for as fast as it goes.
+    pub rate: Option<u64>,
+}
+
+impl Flood<'_> {
+    /// How many frames a second come out, and how many found a port's queue full.
+    pub(crate) fn carry(&self, settings: &Settings<'_>, world: &World) -> Result<(f64, u64), BenchError> {
+        let run = world.start_scenario(&scenario(world.hosts().len(), self.links))?;
+        let rate = send(world, self.plans(world), || {
+            settings.pause(Duration::from_millis(settings.choose(300, 100)))?;
+            let (before, from) = counted(world)?;
+            settings.pause(Duration::from_millis(settings.choose(1000, 200)))?;
+            let (after, to) = counted(world)?;
+            Ok((after - before) as f64 / to.since(from).as_secs_f64())
+        });
+        let report = run.stop();
+        let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
+        let rate = rate?;
+        if report.is_conserved() {
+            return Ok((rate, missed));
+        }
+        Err(BenchError::System {
+            doing: "counting packets",
+            source: std::io::Error::other("packets are missing from the engine's books"),
+        })
+    }
+
+    /// Everyone who has a partner that sends says hello, so that nothing is flooded.
+    fn plans(&self, world: &World) -> Vec<(usize, BlastPlan)> {
+        let plan = |place: usize| {
+            let plan = blast(place, self.links_a_port, self.size - 4);
+            match self.rate {
+                _ if place >= self.ports => silent(place),
+                Some(rate) => BlastPlan { count: u64::MAX, ..paced(plan, rate, Nanos::NEVER) },
+                None => plan,
+            }
+        };
+        let places = (0..world.hosts().len()).filter(|&place| place.min(partner(place)) < self.ports);
+        places.map(|place| (place, plan(place))).collect()
+    }
+}
+
+/// Frames that all hosts have received, and when.
+fn counted(world: &World) -> Result<(u64, Nanos), BenchError> {
+    let mut sum = (0, Nanos::ZERO);
+    for host in world.hosts() {
+        let (frames, now) = received_by(host)?;
+        sum = (sum.0 + frames, now);
+    }
+    Ok(sum)
+}
+
+/// Sends while `measure` runs.
+fn send<R>(
+    world: &World,
+    plans: Vec<(usize, BlastPlan)>,
+    measure: impl FnOnce() -> Result<R, BenchError>,
+) -> Result<R, BenchError> {
+    let mut far = Vec::new();
+    for (place, plan) in plans {
+        let end = End { source: generator(place, plan)?, meter: Meter::default() };
+        far.push(Far::open(world, place, end, 64)?);
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| -> Result<(), BenchError> {
+            settle_beside();
+            let mut pool = Pool::new(4 << 20)?;
+            let begin = monotonic();
+            while !stop.load(Ordering::Relaxed) {
+                let now = monotonic().since(begin);
+                far.iter_mut().try_for_each(|far| far.send(&mut pool, now))?;
+            }
+            Ok(())
+        });
+        let measured = {
+            let _ending = Ending(&stop);
+            measure()
+        };
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent.and(measured)
+    })
+}

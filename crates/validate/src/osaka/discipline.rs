@@ -1,0 +1,103 @@
+//! What the paper compares: plain forwarding, tail drop, RED; carried from memory to memory or through real ports.
+
+use crate::Settings;
+use crate::experiment::{Hosts, links};
+use crate::flooding::Flood;
+use crate::kinds::require;
+use crate::memory::Load;
+use longwire_bench::BenchError;
+use longwire_bench::world::with_losses;
+use longwire_report::Row;
+use std::time::Duration;
+
+/// How packets wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Discipline {
+    /// Not at all: ports without links between them, the paper's SRD.
+    Plain,
+    TailDrop,
+    Red,
+}
+
+/// Where packets come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Memory,
+    Real,
+}
+
+/// What is carried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traffic {
+    pub ports: usize,
+    /// Length of the frames with FCS.
+    pub size: usize,
+    /// Bits per second into each port; none for as fast as it goes.
+    pub rate: Option<u64>,
+}
+
+impl Discipline {
+    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::TailDrop, Self::Red];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain forwarding",
+            Self::TailDrop => "tail drop",
+            Self::Red => "RED",
+        }
+    }
+
+    /// The links from so many ports, each to its partner. They have a rate, so that packets pass the queue; no port can
+    /// fill it, so that none is dropped.
+    fn links(self, ports: usize) -> Result<String, BenchError> {
+        let kind = match self {
+            Self::Plain => return Ok(String::new()),
+            Self::TailDrop => "tail-drop",
+            Self::Red => "red",
+        };
+        require("queue", kind)?;
+        let keys =
+            format!("rate = \"100 Gbit/s\"\nqueue = {{ kind = \"{kind}\", limit = \"1000 packets\" }}");
+        Ok((0..ports).map(|place| links(place, 1, &keys)).collect())
+    }
+}
+
+impl Place {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// Packets a second that come out.
+pub(super) fn carried(
+    settings: &Settings<'_>,
+    hosts: &mut Hosts,
+    place: Place,
+    discipline: Discipline,
+    traffic: Traffic,
+    row: Row,
+) -> Result<(f64, Row), BenchError> {
+    settings.require_real_time("a speed")?;
+    let Traffic { ports, size, rate } = traffic;
+    let links = discipline.links(ports)?;
+    match place {
+        Place::Memory => {
+            let load = Load { ports, links_a_port: 1, frame_bytes: size - 4, links, rate };
+            let time = Duration::from_millis(settings.choose(400, 60));
+            let carried = load.carry(settings, time)?;
+            Ok((carried.packets_per_second, with_losses(row, &carried.report)))
+        }
+        Place::Real => {
+            let world = hosts.world(settings, ports.next_multiple_of(2), false)?;
+            let flood = Flood { ports, links_a_port: 1, size, links: &links, rate };
+            let (pps, missed) = flood.carry(settings, world)?;
+            let row = row.extra("missed", missed);
+            let row =
+                if missed > 0 { row.note(format!("{missed} frames found a port's queue full")) } else { row };
+            Ok((pps, row))
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Figure 5: loss probability set and loss observed, fixed and drawn from a table of (x, C(x)).
+
+use crate::Settings;
+use crate::book::{Book, paper};
+use crate::experiment::Hosts;
+use crate::kinds::require;
+use crate::linkem::loss::{Losses, lose_by};
+use crate::plot::{Plot, Style};
+use longwire_bench::BenchError;
+use longwire_report::Row;
+
+/// Set, in percent.
+const SET: [u32; 6] = [1, 2, 5, 10, 20, 50];
+/// At 1518 bytes and 8000 packets a second, 97 Mbit/s: 5 s.
+const PACKETS: u64 = 40_000;
+
+/// Tables of the paper's kind: evenly spaced C(x), and their mean in percent, worked out by hand.
+const TABLES: [(&str, &str, f64); 2] = [
+    // Uniform between 0 and 20 %.
+    ("uniform from 0 to 20 %", "0 0; 0.05 0.25; 0.1 0.5; 0.15 0.75; 0.2 1", 10.0),
+    // Most packets hardly ever, some often: the steps' means are 0, 0.5, 1.5 and 16 %.
+    ("a long tail", "0 0; 0 0.25; 0.01 0.5; 0.02 0.75; 0.3 1", 4.5),
+];
+
+pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
+    let (mut fixed, mut drawn) = (Vec::new(), Vec::new());
+    let settings = book.settings;
+    for set in SET {
+        let row = Row::new(format!("fig 5: loss set to {set} %"), "%").expected(set);
+        let row = book.row(paper(row, "equal"), |row| {
+            let keys = format!("loss = \"{set} %\"");
+            let (losses, row) = lose_by(settings, hosts, &keys, PACKETS, row)?;
+            Ok(losses.judged(row, f64::from(set) / 100.0))
+        });
+        fixed.extend(row.and_then(|row| Some((f64::from(set), row.measured?.as_f64()?))));
+    }
+    for (name, table, mean) in TABLES {
+        let row = Row::new(format!("fig 5: loss drawn from a CDF table, {name}"), "%").expected(mean);
+        let row = book.row(row, |row| {
+            let (losses, row) = drawn_from(settings, hosts, table, row)?;
+            Ok(losses.judged(row, mean / 100.0))
+        });
+        drawn.extend(row.and_then(|row| Some((mean, row.measured?.as_f64()?))));
+    }
+    book.plot(
+        Plot::new("Figure 5: loss set and observed", "set, %", "observed, %")
+            .with("equal", Style::Reference, vec![(0.0, 0.0), (50.0, 50.0)])
+            .with("fixed", Style::Scatter, fixed)
+            .with("drawn from a CDF table", Style::Scatter, drawn),
+    );
+}
+
+/// Losses whose probability is drawn from a table for each packet: independent, of the table's mean.
+fn drawn_from(
+    settings: &Settings<'_>,
+    hosts: &mut Hosts,
+    table: &str,
+    row: Row,
+) -> Result<(Losses, Row), BenchError> {
+    require("loss", "drawn")?;
+    let keys = format!("loss = {{ kind = \"drawn\", distribution = \"{table}\" }}");
+    lose_by(settings, hosts, &keys, PACKETS, row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mean of a table whose C(x) are evenly spaced: that of the middles of its steps.
+    fn mean(table: &str) -> f64 {
+        let xs: Vec<f64> =
+            table.split("; ").filter_map(|point| point.split(' ').next()?.parse().ok()).collect();
+        let steps: Vec<f64> = xs.windows(2).map(|pair| f64::midpoint(pair[0], pair[1])).collect();
+        steps.iter().sum::<f64>() / steps.len() as f64
+    }
+
+    #[test]
+    fn the_tables_have_the_means_that_are_expected() {
+        for (name, table, percent) in TABLES {
+            assert!((mean(table) * 100.0 - percent).abs() < 1e-9, "{name}: {}", mean(table));
+        }
+    }
+}

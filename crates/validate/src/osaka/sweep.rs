@@ -1,0 +1,95 @@
+//! Figures 3 and 4: throughput by the number of ports, and by the input rate of one port.
+
+use super::discipline::{Discipline, Place, Traffic, carried};
+use crate::book::{Book, paper};
+use crate::experiment::Hosts;
+use crate::plot::{Plot, Style};
+use longwire_report::{Row, Scalar};
+
+/// Figure 3, bytes ("256 KBytes" in print); the same with FCS.
+const PORTS_SIZE: usize = 256;
+/// Figure 4, bytes ("128 KBytes" in print).
+const RATE_SIZE: usize = 128;
+const PORT_RATE: u64 = 100_000_000;
+/// Where the paper's curves become level.
+const PORTS_LEVEL: u64 = 430_000_000;
+const RATE_LEVEL: u64 = 130_000_000;
+const RATES: [u64; 6] = [50, 100, 150, 200, 250, 300];
+
+/// Figure 3: 1 to 8 ports. Into real ports 100 Mbit/s each; memory ports as fast as they go, to show where they end.
+pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
+    for place in [Place::Memory, Place::Real] {
+        let title = format!("Figure 3: ports and throughput, {} ports, {PORTS_SIZE} bytes", place.name());
+        let mut plot = Plot::new(title, "ports", "Mbit/s");
+        for discipline in Discipline::ALL {
+            let mut points = Vec::new();
+            for ports in 1..=8 {
+                let name = format!(
+                    "fig 3: {}, {ports} {} ports, {PORTS_SIZE} bytes",
+                    discipline.name(),
+                    place.name()
+                );
+                let (rate, offered) = match place {
+                    Place::Memory => (None, None),
+                    Place::Real => (Some(PORT_RATE), Some(PORT_RATE * ports as u64)),
+                };
+                let known = (ports == 8).then_some(PORTS_LEVEL);
+                let traffic = Traffic { ports, size: PORTS_SIZE, rate };
+                let bits = throughput(book, hosts, place, discipline, (name, offered, known), traffic);
+                points.extend(bits.map(|bits| (ports as f64, bits / 1e6)));
+            }
+            plot = plot.with(discipline.name(), Style::Line, points);
+        }
+        let level = vec![(1.0, PORTS_LEVEL as f64 / 1e6), (8.0, PORTS_LEVEL as f64 / 1e6)];
+        book.plot(plot.with("the paper's level", Style::Reference, level));
+    }
+}
+
+/// Figure 4: 50 to 300 Mbit/s into one port.
+pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
+    for place in [Place::Memory, Place::Real] {
+        let title =
+            format!("Figure 4: input rate and throughput, one {} port, {RATE_SIZE} bytes", place.name());
+        let mut plot = Plot::new(title, "input, Mbit/s", "throughput, Mbit/s");
+        for discipline in Discipline::ALL {
+            let mut points = Vec::new();
+            for megabits in RATES {
+                let name = format!(
+                    "fig 4: {}, {megabits} Mbit/s into one {} port, {RATE_SIZE} bytes",
+                    discipline.name(),
+                    place.name()
+                );
+                let offered = megabits * 1_000_000;
+                let known = (offered > RATE_LEVEL).then_some(RATE_LEVEL);
+                let traffic = Traffic { ports: 1, size: RATE_SIZE, rate: Some(offered) };
+                let bits = throughput(book, hosts, place, discipline, (name, Some(offered), known), traffic);
+                points.extend(bits.map(|bits| (megabits as f64, bits / 1e6)));
+            }
+            plot = plot.with(discipline.name(), Style::Line, points);
+        }
+        let all = vec![(50.0, 50.0), (300.0, 300.0)];
+        let level = vec![(130.0, RATE_LEVEL as f64 / 1e6), (300.0, RATE_LEVEL as f64 / 1e6)];
+        let plot = plot.with("all of it", Style::Reference, all);
+        book.plot(plot.with("the paper's level", Style::Reference, level));
+    }
+}
+
+/// Measures a row's bits a second. It has a name, what was offered, and where the paper's curve is level.
+fn throughput(
+    book: &mut Book<'_>,
+    hosts: &mut Hosts,
+    place: Place,
+    discipline: Discipline,
+    (name, offered, known): (String, Option<u64>, Option<u64>),
+    traffic: Traffic,
+) -> Option<f64> {
+    let settings = book.settings;
+    let row = Row::new(name, "bit/s");
+    let row = offered.map_or(row.clone(), |offered| row.expected(offered));
+    let row = known.map_or(row.clone(), |known| paper(row, known));
+    let row = book.row(row, |row| {
+        let (pps, row) = carried(settings, hosts, place, discipline, traffic, row)?;
+        Ok(row.measured(pps * traffic.size as f64 * 8.0).extra("packets_per_second", pps))
+    })?;
+    row.measured.as_ref().and_then(Scalar::as_f64)
+}
