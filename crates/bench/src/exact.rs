@@ -7,7 +7,7 @@ use crate::{BenchError, Settings};
 use longwire_block::Port;
 use longwire_engine::Observer;
 use longwire_packet::Meta;
-use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const LINKS: [(u64, u64); 8] = [
 ];
 /// Lengths of frames without FCS, and how much of the rate each takes on average, in percent: together more than all of
 /// it, so that busy periods are long, and with Poisson arrivals, so that they end.
-const FLOWS: [(usize, u64); 4] = [(60, 9), (333, 20), (1001, 30), (1514, 40)];
+const FLOWS: [(u32, u64); 4] = [(60, 9), (333, 20), (1001, 30), (1514, 40)];
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
@@ -86,17 +86,17 @@ fn simulate(rate: u64, delay: u64, packets: u64) -> Result<Book, BenchError> {
 fn flow(id: u16, rate: u64, packets: u64) -> Option<Flow> {
     let (frame_bytes, percent) = FLOWS[usize::from(id)];
     // 100 % of the rate are 100 times as many bits in a hundredth of the time.
-    let bits = (frame_bytes as u64 + 4) * 8;
+    let bits = (u64::from(frame_bytes) + 4) * 8;
     let nanos = u128::from(bits) * 100_000_000_000 / (u128::from(rate) * u128::from(percent));
     let interval = Interval::of(Nanos(u64::try_from(nanos).ok()?.max(1)))?;
     Some(Flow {
+        name: format!("{frame_bytes} bytes"),
         id,
         destination_mac: [2, 0, 0, 0, 0, 2],
         source_mac: [2, 0, 0, 0, 0, 1],
         source: SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + id)),
         destination: SocketAddr::from((Ipv4Addr::new(10, 0, 0, 2), 9)),
-        frame_bytes,
-        pacing: Pacing::Poisson(interval),
+        model: Model::Poisson { every: interval, size: frame_bytes },
         start: Nanos::ZERO,
         until: Nanos::NEVER,
         count: packets / u64::from(FLOWS.len() as u16),

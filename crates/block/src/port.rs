@@ -1,5 +1,6 @@
 //! Where packets come in and go out.
 
+use crate::spec::{Spec, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -99,6 +100,13 @@ pub trait Port: Send {
     /// Real ports can't know and answer none.
     fn next_arrival(&mut self) -> Option<Nanos> {
         None
+    }
+
+    /// Sets one of the traffic sources that it is to another model from `now` on, which is no earlier than any frame that
+    /// it gave. Frames due before `now` should have been taken. Whether there is such a source.
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        let _ = (now, source, spec, values);
+        false
     }
 
     /// A file descriptor that becomes readable when frames wait, for sleeping.

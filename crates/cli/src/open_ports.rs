@@ -8,9 +8,9 @@ use longwire_block::Port;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
-use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
+use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::tap::{Tap, TapOptions};
-use longwire_scenario::{Attachment, End, HostDriver, Pace, Plan, Source};
+use longwire_scenario::{Attachment, End, HostDriver, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -221,31 +221,21 @@ fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
         u16::MAX - 1
     );
     let each = plan.sources.iter().enumerate();
-    each.map(|(id, source)| Ok((source.in_port, flow(plan, id as u16, source)?))).collect()
+    Ok(each.map(|(id, source)| (source.in_port, flow(plan, id as u16, source))).collect())
 }
 
-fn flow(plan: &Plan, id: u16, source: &Source) -> anyhow::Result<Flow> {
-    let interval = match source.pace {
-        Pace::Rate(rate) => Interval::at_rate(rate, source.size.into()),
-        Pace::Interval(time) => Interval::of(time),
-    };
-    let interval = interval.with_context(|| {
-        format!(
-            "source \"{}\" needs a pace: a rate above 0 that is not unlimited, or an interval",
-            source.name
-        )
-    })?;
+fn flow(plan: &Plan, id: u16, source: &Source) -> Flow {
     let start = source.start;
-    Ok(Flow {
+    Flow {
+        name: source.name.to_string(),
         id,
         destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
         source_mac: plan.ports[usize::from(source.in_port)].mac.0,
         source: SocketAddr::new(source.source, FROM_PORT + id % (u16::MAX - FROM_PORT)),
         destination: SocketAddr::new(source.destination, TO_PORT),
-        frame_bytes: source.size as usize,
-        pacing: if source.poisson { Pacing::Poisson(interval) } else { Pacing::Constant(interval) },
+        model: source.model(),
         start,
         until: source.duration.map_or(Nanos::NEVER, |time| start + time),
         count: source.count.unwrap_or(u64::MAX),
-    })
+    }
 }

@@ -1,6 +1,6 @@
 //! A port without an interface: traffic sources, captures in and out, and a sink that measures what arrives.
 
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{InputReport, PcapPort};
 use longwire_port::driver::source::{SourcePort, Tally};
@@ -165,6 +165,11 @@ impl Port for ReplayPort {
         next.map(
             |time| if time == Nanos::NEVER { time } else { begin.map_or(Nanos::ZERO, |begin| begin + time) },
         )
+    }
+
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        let begin = self.beginning.get().unwrap_or(now);
+        self.source.change_source(now.since(begin), source, spec, values)
     }
 
     fn stats(&self) -> PortStats {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
 /// Whether namespaces can be made; prints why a test is skipped if not.
@@ -279,6 +280,41 @@ fn sources_and_captures_on_ports_of_their_own_run_in_real_time() {
     let least = source["delay_ns_min"].as_u64().unwrap();
     assert!((30_000_000..40_000_000).contains(&least), "{least}");
     assert_eq!(row(&report, "port c")["in_frames"], 5);
+}
+
+#[test]
+fn a_source_reaches_a_real_host() {
+    if !can_run("a_source_reaches_a_real_host") {
+        return;
+    }
+    let folder = Folder::new("to-host");
+    let scenario = folder.write(
+        "s.toml",
+        "[[host]]\nname = \"h\"\naddress = \"10.0.0.1/24\"\n\
+         [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"h\"]\ndelay = \"5 ms\"\n\
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"h\"\nmodel = \"on-off\"\nrate = \"16 Mbit/s\"\n\
+         on = \"10 ms\"\noff = \"10 ms\"\npackets = 500\n",
+    );
+    let running = Running::start(&scenario, "to-host", &["--for", "60s"]);
+    let host = running.lab().host("h").unwrap();
+    // The kernel counts a datagram to a port where nobody listens once its checksums were found right.
+    let mut counted = Vec::new();
+    let begin = Instant::now();
+    while counted.first() != Some(&500) && begin.elapsed() < Duration::from_secs(30) {
+        let read = host.command("cat").unwrap().arg("/proc/net/snmp").output().unwrap();
+        let text = stdout(&read);
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+        let columns = lines.next().unwrap().split(' ').zip(lines.next().unwrap().split(' '));
+        let wanted = columns.filter(|(name, _)| ["NoPorts", "InErrors", "InCsumErrors"].contains(name));
+        counted = wanted.map(|(_, number)| number.parse::<u64>().unwrap()).collect();
+    }
+    assert_eq!(counted, [500, 0, 0]);
+    running.signal("INT");
+    let (status, report) = running.end();
+    assert_eq!((status, &row(&report, "source s")["expected"]), (Some(0), &500.into()));
+    // 2000 a second half of the time: the last one comes after half a second, in the mean.
+    assert_eq!(row(&report, "link l.forward")["out_packets"], 500);
 }
 
 #[test]

@@ -153,6 +153,60 @@ fn sources_are_measured_exactly() {
     assert_eq!(report["rows"], again["rows"], "the same seed gives the same run");
 }
 
+/// Two ports of sources, 1 ms apart, and a source of this model from the one to the other.
+fn with_model(model: &str) -> String {
+    format!(
+        "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
+         [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"1 ms\"\n\
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\n{model}\n"
+    )
+}
+
+#[test]
+fn every_model_of_a_source_sends_its_packets() {
+    let folder = Folder::new("models");
+    let capture: Vec<_> = [(0, 60), (3_000_000, 1514), (10_000_000, 200)]
+        .map(|(time, len)| Frame { time: BEGIN + time, wire_len: len as u32, bytes: frame(1, 2, len, 0) })
+        .into();
+    folder.write("in.pcap", pcap(&capture));
+    // Packets of 1000 bytes in 100 s: their mean number, and five standard deviations.
+    for (model, mean, most) in [
+        // 100 a second.
+        ("rate = \"800 kbit/s\"", 10_000, 0),
+        ("poisson = true\nrate = \"800 kbit/s\"", 10_000, 500),
+        ("model = \"poisson\"\ninterval = \"10 ms\"", 10_000, 500),
+        // The index of dispersion is 1 + (σ²/λ)·2/θ = 17 for σ = 80, λ = 100 and θ = 8 a second: √(17·10⁴) is 412.
+        ("model = \"mmpp\"\nrates = \"160 kbit/s, 1.44 Mbit/s\"\ndwell = \"250 ms\"", 10_000, 5 * 412),
+        // 200 a second while on; the time on in t has variance 2·a²b²/(a + b)³·t = 0.25 s².
+        ("model = \"on-off\"\nrate = \"1600 kbit/s\"\non = \"10 ms\"\noff = \"10 ms\"", 10_000, 5 * 100),
+        ("model = \"replay\"\nfile = \"in.pcap\"\nspeed = \"1/10\"", 3, 0),
+    ] {
+        let scenario = folder.write("s.toml", with_model(model));
+        let args = ["run", &scenario, "--virtual", "--for", "100s", "--json"];
+        let report = json(&longwire(&args), 0);
+        let source = row(&report, "source s");
+        let sent = source["expected"].as_u64().unwrap();
+        assert!(sent.abs_diff(mean) <= most, "{model}: {sent}");
+        for point in ["delay_ns_min", "delay_ns_max"] {
+            assert_eq!(source[point], 1_000_000, "{model}");
+        }
+        assert_eq!(row(&json(&longwire(&args), 0), "source s"), source, "{model}");
+    }
+}
+
+#[test]
+fn a_replay_keeps_times_and_lengths() {
+    let folder = Folder::new("replay");
+    let list = "file = \"0 ms 100 B, 3 ms 1514 B, 10 ms 60 B\"";
+    let scenario = folder.write("s.toml", with_model(&format!("model = \"replay\"\n{list}\nspeed = \"2\"")));
+    let out = format!("b={}", folder.text("out.pcap"));
+    json(&longwire(&["run", &scenario, "--virtual", "--for", "1s", "--output", &out, "--json"]), 0);
+    let seen: Vec<_> =
+        read_pcap(&folder.path("out.pcap")).iter().map(|frame| (frame.time, frame.wire_len)).collect();
+    assert_eq!(seen, [(1_000_000, 100), (2_500_000, 1514), (6_000_000, 60)]);
+}
+
 #[test]
 fn a_source_and_an_output_go_together() {
     let folder = Folder::new("both");

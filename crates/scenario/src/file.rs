@@ -2,7 +2,7 @@
 //! all come from these structures and, for what a link is made of, from the block registry.
 
 use crate::address::{Mac, Network};
-use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
+use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ pub(crate) struct File {
     /// Ways that are given instead of found.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
-    /// Traffic of runs in virtual time.
+    /// Traffic that Longwire sends.
     #[serde(default)]
     pub(crate) source: Vec<Source>,
 }
@@ -230,7 +230,7 @@ pub(crate) struct Path {
     pub(crate) first: Option<Written<Whole>>,
 }
 
-/// UDP datagrams in virtual time.
+/// UDP datagrams that Longwire sends.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Source {
@@ -246,12 +246,28 @@ pub(crate) struct Source {
     pub(crate) destination: Option<Written<IpAddr>>,
     /// Bytes of a frame, from its Ethernet header on and without FCS: "60 B" to "65549 B". Default "1000 B".
     pub(crate) size: Option<Written<Bytes>>,
-    /// How fast the frames come; either this or interval.
+    /// How the frames come. Default "cbr", or "poisson" with poisson = true.
+    pub(crate) model: Option<Written<SourceModel>>,
+    /// How fast the frames come (cbr, poisson), or come while it is on (on-off, pareto-on-off).
     pub(crate) rate: Option<Written<Rate>>,
-    /// How far apart the frames come; either this or rate.
+    /// How far apart the frames come, instead of the rate (cbr, poisson).
     pub(crate) interval: Option<Written<Nanos>>,
-    /// Draws exponential gaps with that mean. Default false.
+    /// Draws exponential gaps with that mean: another way to write model = "poisson". Default false.
     pub(crate) poisson: Option<bool>,
+    /// The states' rates (mmpp). Default "1 Mbit/s, 9 Mbit/s".
+    pub(crate) rates: Option<Written<Text>>,
+    /// How long a state lasts in the mean (mmpp). Default "100 ms".
+    pub(crate) dwell: Option<Written<Nanos>>,
+    /// How long it is on in the mean (on-off, pareto-on-off).
+    pub(crate) on: Option<Written<Nanos>>,
+    /// How long it is off in the mean (on-off, pareto-on-off).
+    pub(crate) off: Option<Written<Nanos>>,
+    /// The shape of the times' distribution, 1.01 to 10 (pareto-on-off). Default "1.4".
+    pub(crate) shape: Option<Written<Text>>,
+    /// A pcap or pcapng file, or a list such as "0 ms 1000 B, 5 ms 200 B" (replay).
+    pub(crate) file: Option<Written<Text>>,
+    /// How much faster than in the file: "1", "2.5", "1/3" or "max" (replay). Default "1".
+    pub(crate) speed: Option<Written<Text>>,
     /// When the first comes. Default "0 ms".
     pub(crate) start: Option<Written<Nanos>>,
     /// How many frames it sends. Default: no limit.

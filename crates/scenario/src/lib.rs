@@ -23,12 +23,12 @@ pub use address::{Mac, Network};
 pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
-    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Pace, PairRule,
-    Plan, Port, Profile, Route, Routes, Segment, Source,
+    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, PairRule, Plan,
+    Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
 pub use schema::schema_with;
-pub use words::{Driver, HostDriver, Mapping, Routing, Wait};
+pub use words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 
 use longwire_block::Spec;
 use std::fs::File;

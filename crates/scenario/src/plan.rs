@@ -7,6 +7,7 @@ use crate::address::{Mac, Network};
 use crate::finding::Finding;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Spec, Value, Values};
+use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ pub struct Plan {
     pub address_rules: Vec<AddressRule>,
     /// What decides next: routes by port. Pairs that are not listed cross unimpaired. Ascending by (in, out).
     pub pair_rules: Vec<PairRule>,
-    /// Traffic sources of virtual runs.
+    /// Traffic sources.
     pub sources: Vec<Source>,
     /// What is allowed and yet looks like a mistake.
     pub notes: Vec<Finding>,
@@ -341,10 +342,10 @@ pub struct PairRule {
     pub route: Route,
 }
 
-/// A traffic source: UDP datagrams that come in by a port in virtual time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A traffic source: UDP datagrams that come in by a port.
+#[derive(Debug, Clone)]
 pub struct Source {
-    /// Its name; its dice derive from it.
+    /// Its name.
     pub name: Box<str>,
     /// Place of the port by which its packets come in.
     pub in_port: u16,
@@ -354,13 +355,14 @@ pub struct Source {
     pub source: IpAddr,
     /// Destination address, of the same family.
     pub destination: IpAddr,
-    /// Bytes of each frame from its Ethernet header on, without FCS.
-    pub size: u32,
-    /// How far apart they come.
-    pub pace: Pace,
-    /// Whether the gaps are exponential, with the pace as their mean; else they are all alike.
-    pub poisson: bool,
-    /// When the first one comes.
+    /// How its packets come: one of [`longwire_random::process::SPECS`].
+    pub spec: &'static Spec,
+    /// What that is set to.
+    pub values: Values,
+    /// The time between two packets of `cbr`, or the mean of `poisson`, if it was given instead of the rate; the rate among
+    /// the values is then rounded down.
+    pub interval: Option<Nanos>,
+    /// When it begins.
     pub start: Nanos,
     /// How many there are; none for no limit.
     pub count: Option<u64>,
@@ -368,13 +370,29 @@ pub struct Source {
     pub duration: Option<Nanos>,
 }
 
-/// How far apart a source's packets come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// As far as this rate needs for the bits of a frame; rounding never accumulates.
-    Rate(Rate),
-    /// As far as this.
-    Interval(Nanos),
+impl Source {
+    /// How its packets come.
+    pub fn model(&self) -> Model {
+        let every = self.interval.and_then(Interval::of);
+        match (Model::read(self.spec, &self.values), every) {
+            (Model::Cbr { size, .. }, Some(every)) => Model::Cbr { every, size },
+            (Model::Poisson { size, .. }, Some(every)) => Model::Poisson { every, size },
+            (model, _) => model,
+        }
+    }
+
+    /// Bytes of its largest frame, from the Ethernet header on and without FCS.
+    pub fn size(&self) -> u32 {
+        self.model().largest()
+    }
+
+    /// Its first parameter, if that is a rate: all the time, or while it is on.
+    pub fn rate(&self) -> Option<Rate> {
+        match self.values.at(0) {
+            Value::Rate(rate) => Some(rate),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! The files under `scenarios/` are what their comments say.
 
-use longwire_scenario::{Attachment, End, Pace, Plan, Routing, load};
+use longwire_scenario::{Attachment, End, Plan, Routing, load};
 use longwire_units::{Nanos, Rate};
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ fn two_hosts() {
     assert_eq!((plan.profiles.len(), plan.address_rules.len()), (1, 4));
     assert_eq!(plan.profiles[0].min_delay, Nanos::from_millis(20));
     let source = &plan.sources[0];
-    assert_eq!((source.size, source.pace), (1000, Pace::Rate(Rate(5_000_000))));
+    assert_eq!((source.size(), source.rate()), (1000, Some(Rate(5_000_000))));
     assert_eq!((source.source.to_string(), source.duration), ("10.0.0.1".into(), Some(Nanos::from_secs(10))));
 }
 

@@ -325,7 +325,7 @@ fn engine_and_sources() {
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"9 B\"",
             "7:8",
             "source",
-            &["62 B to"],
+            &["60 B to"],
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\ncount = 2\nrate = \"1 Mbit/s\"",
@@ -338,6 +338,48 @@ fn engine_and_sources() {
             "5:6",
             "source",
             &["families"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"pareto\"\nrate = \"1 Mbit/s\"",
+            "7:9",
+            "source \"a-b\", model: ",
+            &["pareto-on-off"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"on-off\"\nrate = \"1 Mbit/s\"\non = \"1 s\"",
+            "5:8",
+            "source \"a-b\", off: ",
+            &["on-off needs it", "How long it is off"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nshape = 1.4",
+            "7:9",
+            "source \"a-b\", shape: ",
+            &["the model cbr has no shape", "model = \"pareto-on-off\""],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"mmpp\"\ninterval = \"1 ms\"",
+            "7:12",
+            "source \"a-b\", interval: ",
+            &["the model mmpp has no interval"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"mmpp\"\nrates = \"1 Mbit/s, fast\"",
+            "7:9",
+            "source \"a-b\", rates: ",
+            &["fast"],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"replay\"\nfile = \"no.pcap\"",
+            "7:8",
+            "source \"a-b\", file: ",
+            &["no.pcap: "],
+        ),
+        (
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"cbr\"\npoisson = true\nrate = \"1 Mbit/s\"",
+            "7:9",
+            "source \"a-b\", model: ",
+            &["poisson says otherwise"],
         ),
     ];
     for (snippet, place, field, wanted) in table {

@@ -1,8 +1,9 @@
 //! What plans are made of scenarios: defaults, places, names, routes.
 
 use longwire_block::Value;
+use longwire_random::process::{Interval, Model, Packets, Speed};
 use longwire_scenario::{
-    Attachment, End, EngineSettings, HostDriver, Mapping, Pace, Plan, Routing, Segment, Wait, load, parse,
+    Attachment, End, EngineSettings, HostDriver, Mapping, Plan, Routing, Segment, Wait, load, parse,
 };
 use longwire_units::{Bytes, Nanos, Rate};
 use std::path::Path;
@@ -258,14 +259,50 @@ fn sources_take_their_ends_addresses() {
     );
     let last = &plan.sources[2];
     assert_eq!(
-        (&*last.name, last.pace, last.start),
-        ("s7", Pace::Interval(Nanos::from_millis(7)), Nanos::from_millis(70))
+        (&*last.name, last.interval, last.start),
+        ("s7", Some(Nanos::from_millis(7)), Nanos::from_millis(70))
     );
     assert_eq!(
         (last.source.to_string(), last.destination.to_string()),
         ("10.0.0.1".into(), "10.0.0.2".into())
     );
-    assert_eq!((last.size, last.count, last.poisson, last.duration), (1000, Some(4), true, None));
+    let every = Interval::of(Nanos::from_millis(7)).unwrap();
+    assert_eq!(last.model(), Model::Poisson { every, size: 1000 });
+    assert_eq!((last.size(), last.count, last.duration), (1000, Some(4), None));
+    // 1000 bytes every 7 ms: 1 142 857.1 bit/s.
+    assert_eq!(last.rate(), Some(Rate(1_142_857)));
+}
+
+#[test]
+fn sources_have_models() {
+    let text = hosts(&[("a", "x"), ("b", "x")])
+        + &bridges(&["x"])
+        + r#"
+        [[source]]
+        name = "s{n}"
+        count = 2
+        from = "a"
+        to = "b"
+        model = "pareto-on-off"
+        rate = "{n} Mbit/s"
+        on = "{n * 10} ms"
+        off = "30 ms"
+        shape = 1.5
+        size = "100 B"
+        [[source]]
+        from = "b"
+        to = "a"
+        model = "replay"
+        file = "0 ms 1000 B, 5 ms 200 B"
+        speed = "1/2"
+    "#;
+    let plan = plan(&text);
+    let means = [Nanos::from_millis(20), Nanos::from_millis(30)];
+    let second = Model::ParetoOnOff { peak: Rate(2_000_000), means, shape: 1_500_000, size: 100 };
+    assert_eq!(plan.sources[1].model(), second);
+    let packets = Packets::new(vec![(Nanos::ZERO, 1000), (Nanos::from_millis(5), 200)]);
+    let replay = Model::Replay { packets: packets.into(), speed: Speed::ratio(1, 2).unwrap() };
+    assert_eq!((plan.sources[2].model(), plan.sources[2].size()), (replay, 1000));
 }
 
 #[test]

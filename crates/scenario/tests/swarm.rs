@@ -7,8 +7,8 @@
 use longwire_block::{Dice, Port};
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
-use longwire_port::driver::source::{Flow, Interval, Pacing, SourcePort};
-use longwire_scenario::{Pace, Plan, TO_THE_END, build, parse};
+use longwire_port::driver::source::{Flow, SourcePort};
+use longwire_scenario::{Plan, TO_THE_END, build, parse};
 use longwire_units::Nanos;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -98,17 +98,13 @@ fn link(dice: &mut Dice, text: &mut String) {
 /// The plan's sources at the ports by which their packets come in.
 fn ports(plan: &Plan) -> Vec<Box<dyn Port>> {
     let flow = |(id, source): (usize, &longwire_scenario::Source)| Flow {
+        name: source.name.to_string(),
         id: id as u16,
         destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
         source_mac: plan.ports[usize::from(source.in_port)].mac.0,
         source: SocketAddr::new(source.source, 9),
         destination: SocketAddr::new(source.destination, 9),
-        frame_bytes: source.size as usize,
-        pacing: match (source.pace, source.poisson) {
-            (Pace::Interval(time), false) => Pacing::Constant(Interval::of(time).unwrap()),
-            (Pace::Interval(time), true) => Pacing::Poisson(Interval::of(time).unwrap()),
-            (Pace::Rate(_), _) => unreachable!("the swarm writes intervals"),
-        },
+        model: source.model(),
         start: source.start,
         until: Nanos::NEVER,
         count: source.count.unwrap_or(u64::MAX),

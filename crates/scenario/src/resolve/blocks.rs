@@ -64,7 +64,13 @@ impl Desk<'_, '_> {
         Some(signature)
     }
 
-    fn expanded(&mut self, entry: &Entry<'_>, key: &str, text: &str, span: &Range<usize>) -> Option<String> {
+    pub(super) fn expanded(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        text: &str,
+        span: &Range<usize>,
+    ) -> Option<String> {
         match template::expand(text, entry.n) {
             Ok(text) => Some(text.into_owned()),
             Err(what) => {
@@ -141,7 +147,8 @@ impl Desk<'_, '_> {
         let Some((kind, span)) = &text.kind else {
             // The first of the key that has all the parameters named: `delay = { delay = …, jitter = … }` is clear.
             let has = |spec: &&Spec, name: &str| spec.params.iter().any(|param| param.name == name);
-            let fits = |spec: &&Spec| text.params.iter().flat_map(|(name, ..)| name).all(|name| has(spec, name));
+            let fits =
+                |spec: &&Spec| text.params.iter().flat_map(|(name, ..)| name).all(|name| has(spec, name));
             let first = of_key().find(fits).or_else(|| of_key().next());
             if first.is_none() {
                 self.error(&text.span, entry, &text.key, "no block is registered for it", "remove it");
@@ -183,7 +190,7 @@ impl Desk<'_, '_> {
 }
 
 /// What an error says, without the parameter that the field names already.
-fn bare(error: &SpecError) -> String {
+pub(super) fn bare(error: &SpecError) -> String {
     match error {
         SpecError::Unit { source, .. } => source.to_string(),
         SpecError::Text { what, .. } => what.clone(),

@@ -6,7 +6,7 @@ use crate::virtual_run::simulate;
 use longwire_engine::Fidelity;
 use longwire_port::driver::source::Received;
 use longwire_report::Row;
-use longwire_scenario::{Pace, Plan};
+use longwire_scenario::Plan;
 
 /// What sources count of a frame is without its check sequence.
 const CHECK: u64 = 4;
@@ -25,7 +25,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
         Some((source, sent, received))
     };
     if let (Some((source, sent, there)), Some((_, _, back))) = (flow("there"), flow("back")) {
-        let frame = u64::from(source.size) + CHECK;
+        let frame = u64::from(source.size()) + CHECK;
         let least = there.delay_min.0 as f64;
         if let (Some(mean), Some(mean_back)) = (there.delay_mean(), back.delay_mean()) {
             let both = least + back.delay_min.0 as f64;
@@ -36,9 +36,11 @@ pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
         rows.push(link.loss(Losses { sent, lost: there.lost(sent) }));
     }
     if let Some((source, _, received)) = flow("overload") {
-        let frame = u64::from(source.size) + CHECK;
-        let Pace::Rate(offered) = source.pace else { anyhow::bail!("the demo's source \"overload\" has no rate") };
-        let offered = offered.as_f64() * frame as f64 / f64::from(source.size);
+        let frame = u64::from(source.size()) + CHECK;
+        let Some(offered) = source.rate() else {
+            anyhow::bail!("the demo's source \"overload\" has no rate")
+        };
+        let offered = offered.as_f64() * frame as f64 / f64::from(source.size());
         rows.push(link.bandwidth(rate(&received, frame), offered));
     }
     rows.push(link.goodput(None, "cubic").note("not measured: there is no TCP without programs"));

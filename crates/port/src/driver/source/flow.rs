@@ -3,7 +3,7 @@
 //! The payload begins with 18 bytes: a mark (2), the flow's number (2), the packet's sequence number (6) and the time at
 //! which it was due (8), all in network order; zeros follow. So a frame fits in 60 bytes, the least Ethernet carries.
 
-use super::pace::Pacing;
+use longwire_random::process::Model;
 use longwire_units::Nanos;
 use longwire_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
 use std::net::{IpAddr, SocketAddr};
@@ -23,8 +23,10 @@ pub const MIN_FRAME_V6: usize = ETHERNET + 40 + UDP + TAG;
 const MAX_FRAME: usize = ETHERNET + 65_535;
 
 /// A flow of UDP datagrams.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
+    /// What it is changed by: see [`Port::change_source`](longwire_block::Port::change_source).
+    pub name: String,
     /// Its number among all flows of the run, from 0.
     pub id: u16,
     /// Where its frames go.
@@ -35,11 +37,9 @@ pub struct Flow {
     pub source: SocketAddr,
     /// Address and port they go to, of the same family.
     pub destination: SocketAddr,
-    /// Length of each frame from the Ethernet header on, without FCS: from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to
-    /// 65 549 bytes.
-    pub frame_bytes: usize,
-    /// How they are spaced.
-    pub pacing: Pacing,
+    /// When its packets come, counted from the start, and how long they are: bytes of a frame from its Ethernet header on,
+    /// without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter ones of a replay are sent with that length.
+    pub model: Model,
     /// When it begins, on the engine's clock.
     pub start: Nanos,
     /// No packet is sent at this time or later.
@@ -65,7 +65,7 @@ pub enum FlowError {
     },
     /// The frame's length is out of range.
     #[error(
-        "flow {id}: frame_bytes is {bytes}; it must be {min} to {max} (Ethernet to payload, without FCS)"
+        "flow {id}: its frames have {bytes} bytes; there must be {min} to {max} (Ethernet to payload, without FCS)"
     )]
     FrameBytes {
         /// The flow.
@@ -87,12 +87,13 @@ pub enum FlowError {
     },
 }
 
-/// A flow's frame, all but sequence number, time and UDP checksum.
+/// A flow's frame up to its tag, all but lengths, sequence number, time and checksums.
 pub(super) struct Template {
-    bytes: Box<[u8]>,
+    head: Box<[u8]>,
     udp: usize,
-    /// Sum of all 16-bit words that the UDP checksum covers and that never change.
-    sum: Sum,
+    /// Sums of all 16-bit words that never change: those of an IPv4 header, and those that the UDP checksum covers.
+    ip_sum: Option<Sum>,
+    udp_sum: Sum,
 }
 
 /// What a frame of some flow says.
@@ -112,40 +113,56 @@ impl Template {
                 return Err(FlowError::Family { id: flow.id, source_address, destination });
             }
         };
-        let bytes = flow.frame_bytes;
-        if !(min..=MAX_FRAME).contains(&bytes) {
-            return Err(FlowError::FrameBytes { id: flow.id, bytes, min, max: MAX_FRAME });
+        let size = flow.model.largest() as usize;
+        let replays = matches!(flow.model, Model::Replay { .. });
+        if size > MAX_FRAME || (size < min && !replays) {
+            return Err(FlowError::FrameBytes { id: flow.id, bytes: size, min, max: MAX_FRAME });
         }
-        let mut frame = vec![0; bytes];
-        frame[..6].copy_from_slice(&flow.destination_mac);
-        frame[6..12].copy_from_slice(&flow.source_mac);
+        let mut head = vec![0; min];
+        head[..6].copy_from_slice(&flow.destination_mac);
+        head[6..12].copy_from_slice(&flow.source_mac);
         let udp = ETHERNET + ip_header;
-        let datagram = bytes - udp;
-        let pseudo = ip(&mut frame[12..udp], flow.source.ip(), flow.destination.ip(), datagram as u16);
-        frame[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
-        frame[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
-        frame[udp + 4..udp + 6].copy_from_slice(&(datagram as u16).to_be_bytes());
-        frame[udp + UDP..udp + UDP + 2].copy_from_slice(&MARK.to_be_bytes());
-        frame[udp + UDP + 2..udp + UDP + 4].copy_from_slice(&flow.id.to_be_bytes());
-        Ok(Self { sum: pseudo.bytes(&frame[udp..]), bytes: frame.into(), udp })
+        let pseudo = ip(&mut head[12..udp], flow.source.ip(), flow.destination.ip());
+        head[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
+        head[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
+        head[udp + UDP..udp + UDP + 2].copy_from_slice(&MARK.to_be_bytes());
+        head[udp + UDP + 2..udp + UDP + 4].copy_from_slice(&flow.id.to_be_bytes());
+        let ip_sum = flow.source.is_ipv4().then(|| Sum::ZERO.bytes(&head[ETHERNET..udp]));
+        Ok(Self { ip_sum, udp_sum: pseudo.bytes(&head[udp..]), head: head.into(), udp })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+    /// How long a frame is that should have `size` bytes.
+    pub(super) fn len(&self, size: u32) -> usize {
+        (size as usize).clamp(self.head.len(), MAX_FRAME)
     }
 
-    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as the template.
+    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as [`Template::len`] says.
     pub(super) fn write(&self, frame: &mut [u8], sequence: u64, time: Nanos) {
-        frame.copy_from_slice(&self.bytes);
+        let datagram = (frame.len() - self.udp) as u16;
+        let (head, payload) = frame.split_at_mut(self.head.len());
+        head.copy_from_slice(&self.head);
+        payload.fill(0);
+        match self.ip_sum {
+            Some(sum) => {
+                let total = datagram + 20;
+                head[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&total.to_be_bytes());
+                let checksum = sum.short(total).checksum();
+                head[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&checksum.to_be_bytes());
+            }
+            None => head[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&datagram.to_be_bytes()),
+        }
+        head[self.udp + 4..self.udp + 6].copy_from_slice(&datagram.to_be_bytes());
         let tag = self.udp + UDP;
-        frame[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
-        frame[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
-        // A sum of 0 is sent as all ones: 0 stands for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
-        let checksum = match self.sum.bytes(&frame[tag + 4..tag + 18]).checksum() {
+        head[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
+        head[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
+        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 stands for no
+        // checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
+        let sum = self.udp_sum.short(datagram).short(datagram);
+        let checksum = match sum.bytes(&head[tag + 4..tag + 18]).checksum() {
             0 => 0xffff,
             checksum => checksum,
         };
-        frame[self.udp + 6..self.udp + 8].copy_from_slice(&checksum.to_be_bytes());
+        head[self.udp + 6..self.udp + 8].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
@@ -170,19 +187,16 @@ impl Said {
     }
 }
 
-/// Writes EtherType and IP header for a datagram of `datagram` bytes; returns the sum over the pseudo-header.
-fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr, datagram: u16) -> Sum {
+/// Writes EtherType and IP header without length and checksum; returns the sum over the pseudo-header without length.
+fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr) -> Sum {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             header[..4].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
-            header[4..6].copy_from_slice(&(datagram + 20).to_be_bytes());
             // Do not fragment; 64 hops.
             header[8..12].copy_from_slice(&[0x40, 0, 64, UDP_PROTOCOL]);
             header[14..18].copy_from_slice(&source.octets());
             header[18..22].copy_from_slice(&destination.octets());
-            let checksum = Sum::ZERO.bytes(&header[2..]).checksum();
-            header[12..14].copy_from_slice(&checksum.to_be_bytes());
-            pseudo_v4(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, datagram)
+            pseudo_v4(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)
         }
         (source, destination) => {
             let wide = |address| match address {
@@ -191,30 +205,30 @@ fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr, datagram: u16) -> 
             };
             let (source, destination) = (wide(source), wide(destination));
             header[..3].copy_from_slice(&[0x86, 0xdd, 0x60]);
-            header[6..8].copy_from_slice(&datagram.to_be_bytes());
             header[8..10].copy_from_slice(&[UDP_PROTOCOL, 64]);
             header[10..26].copy_from_slice(&source.octets());
             header[26..42].copy_from_slice(&destination.octets());
-            pseudo_v6(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, u32::from(datagram))
+            pseudo_v6(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pace::Interval;
     use super::*;
+    use longwire_random::process::{Interval, Packets, Speed};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
-    fn flow(source: &str, destination: &str, frame_bytes: usize) -> Flow {
+    fn flow(source: &str, destination: &str, size: u32) -> Flow {
         Flow {
+            name: "x".into(),
             id: 7,
             destination_mac: [2, 0, 0, 0, 0, 2],
             source_mac: [2, 0, 0, 0, 0, 1],
             source: source.parse().unwrap(),
             destination: destination.parse().unwrap(),
-            frame_bytes,
-            pacing: Pacing::Constant(Interval::of(Nanos(1)).unwrap()),
+            model: Model::Cbr { every: Interval::of(Nanos(1)).unwrap(), size },
             start: Nanos::ZERO,
             until: Nanos::NEVER,
             count: 1,
@@ -239,7 +253,8 @@ mod tests {
             ("[fd00::1]:5000", "[fd00::2]:6000", 1513),
         ] {
             let template = Template::new(&flow(source, destination, bytes)).unwrap();
-            let mut frame = vec![0; template.len()];
+            let bytes = template.len(bytes);
+            let mut frame = vec![0xee; bytes];
             template.write(&mut frame, 0x0001_0203_0405, Nanos(0x1122_3344_5566_7788));
             let wanted = Said { flow: 7, sequence: 0x0001_0203_0405, time: Nanos(0x1122_3344_5566_7788) };
             assert_eq!(Said::read(&frame), Some(wanted));
@@ -265,7 +280,12 @@ mod tests {
         assert!(error("10.0.0.1:1", "[fd00::2]:2", 100).contains("both be IPv4 or both IPv6"));
         assert!(error("10.0.0.1:1", "10.0.0.2:2", 59).contains("60 to 65549"));
         assert!(error("[fd00::1]:1", "[fd00::2]:2", 79).contains("80 to 65549"));
-        assert!(error("10.0.0.1:1", "10.0.0.2:2", 65_550).contains("frame_bytes is 65550"));
+        assert!(error("10.0.0.1:1", "10.0.0.2:2", 65_550).contains("65550 bytes"));
+        let packets = Arc::new(Packets::new(vec![(Nanos(0), 1), (Nanos(1), 2000)]));
+        let replay = Model::Replay { packets, speed: Speed::default() };
+        let template =
+            Template::new(&Flow { model: replay, ..flow("[fd00::1]:1", "[fd00::2]:2", 60) }).unwrap();
+        assert_eq!((template.len(1), template.len(80), template.len(2000)), (80, 80, 2000));
     }
 
     proptest! {

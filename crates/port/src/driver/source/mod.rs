@@ -2,27 +2,39 @@
 //! what became of them.
 
 mod flow;
-mod pace;
 mod tally;
 
 pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
-pub use pace::{Interval, Pacing};
+pub use longwire_random::process::{Interval, Model};
 pub use tally::{Received, Tally};
 
 use flow::Template;
-use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
+use longwire_block::{Dice, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
+use longwire_random::process::Process;
 use longwire_units::Nanos;
-use pace::Pace;
 
 /// A flow that is running.
 struct Running {
+    name: Box<str>,
     template: Template,
-    pace: Pace,
+    process: Process,
+    start: Nanos,
+    until: Nanos,
+    count: u64,
     id: u16,
     sequence: u64,
     /// When its next packet is due; [`Nanos::NEVER`] when there is none.
     next: Nanos,
+}
+
+impl Running {
+    /// Works out when the next packet is due.
+    fn look(&mut self) {
+        let time = self.start + self.process.peek();
+        let over = self.sequence == self.count || time >= self.until;
+        self.next = if over { Nanos::NEVER } else { time };
+    }
 }
 
 /// A port at which flows begin and end.
@@ -48,8 +60,19 @@ impl SourcePort {
                 return Err(FlowError::Id { id: flow.id, count: flow_count });
             }
             let dice = Dice::named(seed, &format!("ports/{name}/flows/{}", flow.id));
-            let mut pace = Pace::new(flow, dice);
-            Ok(Running { template, next: pace.next(), pace, id: flow.id, sequence: 0 })
+            let mut running = Running {
+                name: flow.name.as_str().into(),
+                template,
+                process: Process::new(flow.model.clone(), dice),
+                start: flow.start,
+                until: flow.until,
+                count: flow.count,
+                id: flow.id,
+                sequence: 0,
+                next: Nanos::NEVER,
+            };
+            running.look();
+            Ok(running)
         };
         Ok(Self {
             name: name.into(),
@@ -87,7 +110,8 @@ impl Port for SourcePort {
         let mut table = self.tally.lock();
         while !batch.is_full() {
             let Some(flow) = due(&mut self.flows).filter(|flow| flow.next <= now) else { break };
-            let (time, len) = (flow.next, flow.template.len());
+            let (time, size) = (flow.next, flow.process.next().1);
+            let len = flow.template.len(size);
             match pool.alloc(len) {
                 Some(handle) => {
                     let (meta, data) = pool.parts_mut(handle);
@@ -100,7 +124,7 @@ impl Port for SourcePort {
                 None => self.stats.in_pool_full += 1,
             }
             flow.sequence += 1;
-            flow.next = flow.pace.next();
+            flow.look();
             table.give(flow.id);
         }
         Ok(())
@@ -122,6 +146,17 @@ impl Port for SourcePort {
         Some(due(&mut self.flows).map_or(Nanos::NEVER, |flow| flow.next))
     }
 
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        let model = Model::read(spec, values);
+        let mut known = false;
+        for flow in self.flows.iter_mut().filter(|flow| &*flow.name == source) {
+            flow.process.set(model.clone(), now.since(flow.start));
+            flow.look();
+            known = true;
+        }
+        known
+    }
+
     fn stats(&self) -> PortStats {
         self.stats
     }
@@ -130,17 +165,18 @@ impl Port for SourcePort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_random::process::spec;
     use longwire_units::Rate;
 
-    fn flow(id: u16, pacing: Pacing) -> Flow {
+    fn flow(id: u16, model: Model) -> Flow {
         Flow {
+            name: format!("flow {id}"),
             id,
             destination_mac: [2, 0, 0, 0, 0, 2],
             source_mac: [2, 0, 0, 0, 0, 1],
             source: "10.0.0.1:5000".parse().unwrap(),
             destination: "10.0.0.2:5001".parse().unwrap(),
-            frame_bytes: 100,
-            pacing,
+            model,
             start: Nanos(1000),
             until: Nanos::NEVER,
             count: u64::MAX,
@@ -164,7 +200,7 @@ mod tests {
     fn constant_rate_keeps_every_time_exactly() {
         // 100 bytes at 3 Gbit/s take 266 and 2/3 ns.
         let rate = Interval::at_rate(Rate(3_000_000_000), 100).unwrap();
-        let mut port = SourcePort::new("a", &[flow(0, Pacing::Constant(rate))], 1, 1).unwrap();
+        let mut port = SourcePort::new("a", &[flow(0, Model::Cbr { every: rate, size: 100 })], 1, 1).unwrap();
         assert_eq!(port.next_arrival(), Some(Nanos(1000)));
         assert_eq!(times(&mut port, 2400), [1000, 1266, 1533, 1800, 2066, 2333]);
         // 30 000 packets later: 8 ms to the nanosecond.
@@ -175,7 +211,7 @@ mod tests {
 
     #[test]
     fn flows_merge_in_time_order_and_stop_at_their_limits() {
-        let every = |nanos| Pacing::Constant(Interval::of(Nanos(nanos)).unwrap());
+        let every = |nanos| Model::Cbr { every: Interval::of(Nanos(nanos)).unwrap(), size: 100 };
         let counted = Flow { count: 3, ..flow(0, every(100)) };
         let timed = Flow { until: Nanos(1250), start: Nanos(1050), ..flow(1, every(50)) };
         let mut port = SourcePort::new("a", &[counted, timed], 2, 1).unwrap();
@@ -186,10 +222,10 @@ mod tests {
 
     #[test]
     fn poisson_has_the_asked_mean_and_follows_its_seed() {
-        let pacing = Pacing::Poisson(Interval::of(Nanos(1000)).unwrap());
+        let model = Model::Poisson { every: Interval::of(Nanos(1000)).unwrap(), size: 100 };
         let run = |seed| {
             let mut port =
-                SourcePort::new("a", &[Flow { count: 100_000, ..flow(0, pacing) }], 1, seed).unwrap();
+                SourcePort::new("a", &[Flow { count: 100_000, ..flow(0, model.clone()) }], 1, seed).unwrap();
             times(&mut port, u64::MAX - 1)
         };
         let one = run(1);
@@ -205,8 +241,8 @@ mod tests {
 
     #[test]
     fn the_far_side_measures_delay_and_loss() {
-        let pacing = Pacing::Constant(Interval::per_second(1_000_000).unwrap());
-        for (source, destination, frame_bytes) in [
+        let every = Interval::per_second(1_000_000).unwrap();
+        for (source, destination, size) in [
             ("10.0.0.1:1", "10.0.0.2:2", 60),
             ("[fd00::1]:1", "[fd00::2]:2", 80),
             ("10.0.0.1:1", "10.0.0.2:2", 1514),
@@ -214,9 +250,8 @@ mod tests {
             let flow = Flow {
                 source: source.parse().unwrap(),
                 destination: destination.parse().unwrap(),
-                frame_bytes,
                 count: 5,
-                ..flow(1, pacing)
+                ..flow(1, Model::Cbr { every, size })
             };
             let mut from = SourcePort::new("a", &[flow], 2, 1).unwrap();
             let mut to = SourcePort::new("b", &[], 2, 1).unwrap();
@@ -236,8 +271,23 @@ mod tests {
             assert_eq!((from.tally().packets_sent(1), got.packets, got.lost(5)), (5, 4, 1));
             assert_eq!((got.first, got.last), (Nanos(1500), Nanos(5504)));
             assert_eq!((got.delay_min, got.delay_max, got.delay_sum), (Nanos(500), Nanos(504), 2008));
-            assert_eq!((got.bytes, got.reordered), (4 * frame_bytes as u64, 0));
+            assert_eq!((got.bytes, got.reordered), (4 * u64::from(size), 0));
             assert_eq!((to.tally().others(), pool.live()), (1, 0));
         }
+    }
+
+    #[test]
+    fn a_source_changes_while_it_runs() {
+        let values = |given| Values::read(spec("cbr").unwrap(), given).unwrap();
+        // 100 bytes at 8 Mbit/s: a packet every 100 µs from 1 µs on.
+        let slow = Model::read(spec("cbr").unwrap(), &values(&[("rate", "8 Mbit/s"), ("size", "100 B")]));
+        let mut port = SourcePort::new("a", &[Flow { count: 7, ..flow(0, slow) }], 1, 1).unwrap();
+        assert_eq!(times(&mut port, 150_000), [1_000, 101_000]);
+        let fast = values(&[("rate", "80 Mbit/s"), ("size", "200 B")]);
+        assert!(!port.change_source(Nanos(151_000), "flow 1", spec("cbr").unwrap(), &fast));
+        assert!(port.change_source(Nanos(151_000), "flow 0", spec("cbr").unwrap(), &fast));
+        // Half a gap is left, now of 10 µs for half of 200 bytes; the count goes on.
+        assert_eq!(times(&mut port, 1_000_000), [161_000, 181_000, 201_000, 221_000, 241_000]);
+        assert_eq!(port.stats().in_bytes, 2 * 100 + 5 * 200);
     }
 }
