@@ -147,7 +147,7 @@ impl Setup {
                 Ended { worker, errors }
             }));
         }
-        report(threads, tolerance, Nanos::ZERO)
+        report(threads, tolerance, (Nanos::ZERO, until))
     }
 
     fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
@@ -194,7 +194,7 @@ impl Run {
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::SeqCst);
         self.remote.ring();
-        report(self.threads, self.tolerance, self.started)
+        report(self.threads, self.tolerance, (self.started, Nanos::NEVER))
     }
 }
 
@@ -216,7 +216,7 @@ fn rings(count: usize) -> (Vec<Vec<Option<Sender>>>, Vec<Vec<Receiver>>) {
 }
 
 /// Waits for the workers and adds up what they did.
-fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, started: Nanos) -> Report {
+fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until): (Nanos, Nanos)) -> Report {
     let mut lateness = Lateness::default();
     let mut all = Report::default();
     // All of them first: what is still in the rings then stays there.
@@ -229,7 +229,7 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, started: Nanos)
         worker.empty_rings();
         let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
         all.elapsed = all.elapsed.max(now.since(started));
-        worker.add_to(&mut all, now);
+        worker.add_to(&mut all, now.min(until));
         lateness.merge(&worker.lateness);
         all.errors.extend(errors.iter().chain(&worker.faults()).map(ToString::to_string));
     }

@@ -1,19 +1,67 @@
 //! Background traffic: packets that stand in the queue and take their time to be sent, and exist nowhere else.
+//!
+//! They pass the same queue discipline as all others, as UDP datagrams of one flow without ECN; filters and impairments don't
+//! see them, and when their last bit is sent they end.
 
 use crate::link::{Link, has};
-use longwire_packet::Pool;
+use longwire_block::{Dice, DropReason, Spec, Values, Verdict};
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_random::process::Process;
 use longwire_units::Nanos;
+
+/// The key of background traffic.
+pub(crate) const KEY: &str = "background";
+
+/// The frame that stands for all background packets: Ethernet, IPv4 and UDP headers between addresses for documentation
+/// (RFC 5737), to the discard port.
+const FRAME: [u8; 42] = [
+    2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x90, 0xcd, 192, 0, 2, 1,
+    192, 0, 2, 2, 0, 9, 0, 9, 0, 8, 0, 0,
+];
+
+/// In real time a link is looked at no later than this after a background packet has come, lest a long pause leaves it with
+/// much to catch up at once.
+const KEEP_UP: Nanos = Nanos::from_millis(1);
+/// Packets are not seen by the engine the moment they are stamped: so much of the time before is left alone.
+const LAG: Nanos = Nanos::from_micros(100);
 
 /// Where a link's background packets come from.
 #[derive(Debug)]
 pub(crate) struct Background {
-    next: Nanos,
+    process: Process,
+    /// When the process began.
+    begin: Nanos,
+    real_time: bool,
 }
 
 impl Background {
+    /// Background traffic of the row `spec`, beginning at `begin`.
+    pub(crate) fn new(spec: &Spec, values: &Values, dice: Dice, begin: Nanos) -> Self {
+        let process = Process::build(spec, values, dice);
+        Self { process, begin, real_time: begin != Nanos::ZERO }
+    }
+
+    /// Whether `spec` is a row of background traffic.
+    pub(crate) fn has(spec: &Spec) -> bool {
+        spec.key == KEY
+    }
+
+    /// Goes on with other parameters, or another model, from `now` on.
+    pub(crate) fn change(&mut self, spec: &Spec, values: &Values, now: Nanos) {
+        self.process.change(spec, values, now.since(self.begin));
+    }
+
+    /// Tells when the run begins.
+    pub(crate) fn start(&mut self, begin: Nanos) {
+        (self.begin, self.real_time) = (begin, begin != Nanos::ZERO);
+    }
+
     /// When the next packet comes; never if there is none.
     fn next(&self) -> Nanos {
-        self.next
+        match self.process.peek() {
+            Nanos::NEVER => Nanos::NEVER,
+            time => self.begin + time,
+        }
     }
 }
 
@@ -22,10 +70,7 @@ impl Link {
     /// before arrivals.
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {
-            let phantom = match &self.books.counters.rare {
-                Some(rare) => rare.background.as_ref().map_or(Nanos::NEVER, Background::next),
-                None => Nanos::NEVER,
-            };
+            let phantom = self.next_phantom();
             let finish = if self.sending.is_none() { Nanos::NEVER } else { self.transmit.finish() };
             let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
             let next = finish.min(resume).min(phantom);
@@ -37,7 +82,54 @@ impl Link {
             } else if next == resume {
                 self.latest = self.latest.max(resume);
                 self.begin_next(pool, resume);
+            } else {
+                self.phantom_arrives(pool, phantom);
             }
         }
     }
+
+    /// When background traffic alone asks for a look; never in simulated time, where nobody sees it.
+    pub(crate) fn keep_up(&self) -> Nanos {
+        let rare = self.books.counters.rare.as_ref();
+        match rare.and_then(|rare| rare.background.as_ref()).filter(|background| background.real_time) {
+            Some(background) if background.next() != Nanos::NEVER => background.next() + KEEP_UP,
+            _ => Nanos::NEVER,
+        }
+    }
+
+    /// Catches up with background traffic, but not up to the moment.
+    pub(crate) fn catch_up_behind(&mut self, pool: &mut Pool, now: Nanos) {
+        self.catch_up_with_others(pool, now.since(LAG));
+    }
+
+    fn next_phantom(&self) -> Nanos {
+        let rare = self.books.counters.rare.as_ref();
+        rare.and_then(|rare| rare.background.as_ref()).map_or(Nanos::NEVER, Background::next)
+    }
+
+    /// A background packet joins the queue, or is dropped.
+    fn phantom_arrives(&mut self, pool: &mut Pool, now: Nanos) {
+        let rare = self.books.counters.rare();
+        let Some(background) = &mut rare.background else { return };
+        let (_, size) = background.process.next();
+        rare.made += 1;
+        let Some(handle) = phantom(pool, now, size) else {
+            return self.books.counters.drop(DropReason::PoolFull, 1);
+        };
+        self.latest = self.latest.max(now);
+        let bytes = self.counted(pool, handle, size);
+        if let Verdict::Drop(reason) = self.admit(pool, handle, now, bytes, 0) {
+            return self.drop(pool, handle, reason);
+        }
+        self.books.counters.rare().phantoms += 1;
+        self.wait_or_begin(pool, handle, now, bytes);
+    }
+}
+
+/// A background packet of `size` bytes; none if the pool is full.
+fn phantom(pool: &mut Pool, now: Nanos, size: u32) -> Option<Handle> {
+    let handle = pool.insert(&FRAME)?;
+    let meta = pool.meta_mut(handle);
+    (meta.wire_len, meta.arrival, meta.flags) = (size, now.0, Meta::PHANTOM);
+    Some(handle)
 }

@@ -1,5 +1,6 @@
 //! Changes to a link while packets flow.
 
+use crate::background::Background;
 use crate::delay::{Delay, Order};
 use crate::judge::{Chain, Either};
 use crate::link::{Link, has};
@@ -34,6 +35,15 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
             link.delay = delay;
         }
         link.note_order();
+    } else if Background::has(spec) {
+        match link.books.counters.rare.as_mut().and_then(|rare| rare.background.as_mut()) {
+            Some(background) => background.change(spec, values, when.now),
+            None => {
+                let mut background = Background::new(spec, values, dice(), when.begin);
+                background.change(spec, values, when.now);
+                link.set_background(Some(background));
+            }
+        }
     } else {
         change_judges(link, change, when, dice);
     }
@@ -46,9 +56,7 @@ fn change_transmit(
     dice: impl Fn() -> Dice,
 ) {
     let busy = !link.sending.is_none();
-    if busy {
-        link.transmit.settle(when.now);
-    }
+    link.transmit.settle(when.now);
     if spec.is(link.transmit.spec()) {
         return link.transmit.change(values);
     }
@@ -113,6 +121,7 @@ impl Link {
         self.chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
         if let Some(rare) = &mut self.books.counters.rare {
             rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+            rare.background.iter_mut().for_each(|background| background.start(begin));
         }
         self.queue.start(begin);
         self.transmit.start(begin);
@@ -139,6 +148,14 @@ impl Link {
         if !wire.is_empty() {
             self.features |= has::WIRE;
             self.books.counters.rare().wire = Chain::new(wire);
+        }
+    }
+
+    /// Gives the link its background traffic, if there is any.
+    pub(crate) fn set_background(&mut self, background: Option<Background>) {
+        if background.is_some() {
+            self.features |= has::BACKGROUND;
+            self.books.counters.rare().background = background;
         }
     }
 

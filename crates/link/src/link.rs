@@ -180,23 +180,29 @@ impl Link {
     /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
     #[inline]
     pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
-        at.pool.meta_mut(handle).leave = bytes;
-        if !self.sending.is_none() || !self.queue.direct() {
-            let (queue, mut hall) = self.hall(at.pool, now);
-            queue.push(&mut hall, handle);
-            if self.sending.is_none() {
-                self.begin_next(at.pool, now);
-            }
-        } else {
-            self.transmit.begin(now, bytes);
-            self.sending = handle;
-        }
+        self.wait_or_begin(at.pool, handle, now, bytes);
         if self.sending.is_none() || self.transmit.finish() > now {
             return;
         }
         self.catch_up_sending(at.pool, now);
         if self.line.next() <= now {
             self.release(at.pool, now, at.out);
+        }
+    }
+
+    /// The same without looking at whether it is sent at once.
+    #[inline]
+    pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
+        pool.meta_mut(handle).leave = bytes;
+        if self.sending.is_none() && self.queue.direct() {
+            self.transmit.begin(now, bytes);
+            self.sending = handle;
+            return;
+        }
+        let (queue, mut hall) = self.hall(pool, now);
+        queue.push(&mut hall, handle);
+        if self.sending.is_none() {
+            self.begin_next(pool, now);
         }
     }
 
@@ -272,7 +278,7 @@ impl Link {
         }
         (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
         if let Some(rare) = &mut self.books.counters.rare {
-            rare.phantoms = 0;
+            (rare.phantoms, rare.background) = (0, None);
         }
     }
 
@@ -307,13 +313,13 @@ impl Link {
     }
 
     /// When something other than leaving needs attention: the packet being sent leaves if that is known, else it is
-    /// sent; or the queue has a packet again. Never for background traffic alone: nobody sees when it is sent.
+    /// sent; or the queue has a packet again.
     #[inline]
     fn wake(&mut self) -> Nanos {
-        if self.sending.is_none() {
-            return if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
+        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
+            return self.wake_for_others();
         }
-        if self.features & has::BACKGROUND != 0 && self.real_packets() == 0 {
+        if self.sending.is_none() {
             return Nanos::NEVER;
         }
         let finish = self.transmit.finish();
@@ -323,15 +329,30 @@ impl Link {
         }
     }
 
+    /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
+    fn wake_for_others(&mut self) -> Nanos {
+        let keep_up = self.keep_up();
+        if self.real_packets() == 0 {
+            return keep_up;
+        }
+        let sent = if self.sending.is_none() { Nanos::NEVER } else { self.transmit.finish() };
+        let resume = if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
+        sent.min(resume).min(keep_up)
+    }
+
     /// Carries out what [`Link::wake`] waits for, which is due by `until`.
     #[inline]
     fn advance(&mut self, pool: &mut Pool, until: Nanos) {
-        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
-            let next = self.wake().min(until);
-            return self.catch_up_with_others(pool, next);
+        if self.features & (has::BACKGROUND | has::WAITING) == 0 {
+            let finish = self.transmit.finish();
+            return self.finish(pool, finish);
         }
-        let finish = self.transmit.finish();
-        self.finish(pool, finish);
+        let next = self.wake().min(until);
+        if next == self.keep_up() {
+            self.catch_up_behind(pool, next);
+        } else {
+            self.catch_up_with_others(pool, next);
+        }
     }
 
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.

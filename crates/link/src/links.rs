@@ -1,5 +1,6 @@
 //! All links of one worker, and what the engine asks of them.
 
+use crate::background::Background;
 use crate::counters::{Histogram, LinkStats};
 use crate::delay::Delay;
 use crate::fifo::Fifo;
@@ -49,6 +50,7 @@ impl Links {
     pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
         let dice = |spec: &Spec| Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
+        let mut background = None;
         for (spec, values) in config.blocks() {
             if let Some(judge) = judge::Either::build(spec, values, || dice(spec)) {
                 judges.push(judge);
@@ -58,6 +60,8 @@ impl Links {
                 transmit = Some(block);
             } else if let Some(block) = Delay::build(spec, values, || dice(spec)) {
                 delay = Some(block);
+            } else if Background::has(spec) {
+                background = Some(Background::new(spec, values, dice(spec), Nanos::ZERO));
             }
         }
         let mut link = Link::new(
@@ -75,6 +79,7 @@ impl Links {
         );
         link.seat_judges(judges);
         link.note_order();
+        link.set_background(background);
         if config.histogram {
             link.books.counters.rare().histogram = Some(Box::default());
         }

@@ -101,6 +101,7 @@ pub fn registry() -> Vec<&'static Spec> {
     let stages = [Filter::SPECS, Impair::SPECS, Queue::SPECS, Transmit::SPECS, Delay::SPECS];
     // The blocks of a key stand together, the default of the key first.
     let mut rows = stages.concat();
+    rows.extend(longwire_random::process::SPECS);
     let keys: Vec<&str> = rows.iter().map(|spec| spec.key).collect();
     rows.sort_by_key(|spec| keys.iter().position(|key| *key == spec.key));
     rows
