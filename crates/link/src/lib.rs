@@ -5,6 +5,7 @@
 //! (scenario keys, help, schema, contract tests) follows from that row.
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod background;
 mod change;
 pub mod classify;

@@ -1,14 +1,13 @@
 //! The delay line: packets that travel, and when they leave.
 //!
 //! As long as packets leave in the order in which they were sent, at times that never go backwards, a list threaded through them
-//! is all there is. Packets that overtake, and times that must be sorted, lie in heaps that few links have.
+//! is all there is. Packets that overtake, and times that must be sorted, lie in agendas that few links have.
 
+use crate::agenda::Agenda;
 use crate::delay::Order;
 use crate::fifo::Fifo;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// See the module.
 #[derive(Debug)]
@@ -27,10 +26,9 @@ pub(crate) struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct Heaps {
     /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has packets.
-    slots: BinaryHeap<Reverse<u64>>,
-    /// Packets that keep no place: time, number, handle.
-    free: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    joined: u64,
+    slots: Agenda<()>,
+    /// Packets that keep no place.
+    free: Agenda<Handle>,
 }
 
 impl Default for Line {
@@ -86,19 +84,18 @@ impl Line {
             self.irregular = true;
             self.packets += u32::from(pool.meta(handle).segments);
             pool.meta_mut(handle).leave = leave.0;
-            heaps.free.push(Reverse((leave.0, heaps.joined, handle.0)));
-            heaps.joined += 1;
+            heaps.free.push(leave.0, handle);
             self.next = self.next.min(leave);
             return;
         }
         let leave = if order == Order::InOrder { leave.max(self.last) } else { leave };
         if order == Order::Sorted && heaps.slots.is_empty() {
             // The times of those that joined in order are sorted already.
-            heaps.slots.extend(self.fifo.iter(pool).map(|waiting| Reverse(pool.meta(waiting).leave)));
+            self.fifo.iter(pool).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
         }
         if order == Order::Sorted || !heaps.slots.is_empty() {
             self.irregular = true;
-            heaps.slots.push(Reverse(leave.0));
+            heaps.slots.push(leave.0, ());
         }
         self.last = self.last.max(leave);
         self.next = self.next.min(leave);
@@ -126,19 +123,18 @@ impl Line {
     /// The same for a line with heaps.
     pub(crate) fn take_heaps(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
         let listed = self.next_listed(heaps, pool);
-        let free = heaps.free.peek().map_or(u64::MAX, |Reverse((leave, ..))| *leave);
+        let free = heaps.free.first().unwrap_or(u64::MAX);
         let handle = if listed <= free && !self.fifo.is_empty() {
             heaps.slots.pop();
             let handle = self.fifo.pop(pool)?;
             pool.meta_mut(handle).leave = listed;
             handle
         } else {
-            let Reverse((.., handle)) = heaps.free.pop()?;
-            Handle(handle)
+            heaps.free.pop()?.1
         };
         self.packets -= u32::from(pool.meta(handle).segments);
         self.irregular = !heaps.slots.is_empty() || !heaps.free.is_empty();
-        let free = heaps.free.peek().map_or(u64::MAX, |Reverse((leave, ..))| *leave);
+        let free = heaps.free.first().unwrap_or(u64::MAX);
         self.next = Nanos(self.next_listed(heaps, pool).min(free));
         Some(handle)
     }
@@ -147,16 +143,16 @@ impl Line {
     pub(crate) fn drain(&mut self, heaps: Option<&mut Heaps>, pool: &mut Pool) -> Fifo {
         let mut all = std::mem::take(self).fifo;
         if let Some(heaps) = heaps {
-            heaps.slots.clear();
-            heaps.free.drain().for_each(|Reverse((.., handle))| all.push(pool, Handle(handle)));
+            heaps.slots.drain();
+            heaps.free.drain().into_iter().for_each(|(_, handle)| all.push(pool, handle));
         }
         all
     }
 
     /// When the first packet of the list leaves.
     fn next_listed(&self, heaps: &Heaps, pool: &Pool) -> u64 {
-        match (heaps.slots.peek(), self.fifo.first()) {
-            (Some(Reverse(slot)), _) => *slot,
+        match (heaps.slots.first(), self.fifo.first()) {
+            (Some(slot), _) => slot,
             (None, Some(first)) => pool.meta(first).leave,
             (None, None) => u64::MAX,
         }

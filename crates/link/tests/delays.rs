@@ -79,8 +79,11 @@ fn assert_follows(mut samples: Vec<f64>, c: impl Fn(f64) -> f64, what: &str) {
     assert!(worst < bound, "{what}: {worst}, at most {bound}");
 }
 
+/// C(x).
+type Closed = fn(f64) -> f64;
+
 /// The shapes with closed forms: name and C(x) of what is 20 ms wide around a mean of 100 ms.
-fn closed_forms() -> [(&'static str, fn(f64) -> f64); 4] {
+fn closed_forms() -> [(&'static str, Closed); 4] {
     [
         ("uniform", |x| ((x - 80.0) / 40.0).clamp(0.0, 1.0)),
         ("exponential", |x| 1.0 - (-(x - 80.0) / 20.0).exp().min(1.0)),
