@@ -45,81 +45,82 @@ fn way(plan: &Plan, from: u16, to: u16) -> Vec<&str> {
     links.iter().map(|link| &*plan.links[*link as usize].name).collect()
 }
 
+/// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
+const NETEM: [(&str, &str); 29] = [
+    ("delay 100ms", "delay = \"100 ms\""),
+    ("latency 1.5s", "delay = \"1.5 s\""),
+    ("delay 250", "delay = \"250 us\""),
+    (
+        "delay 100ms 20ms",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", order = \"reorder\" }",
+    ),
+    (
+        "delay 100ms 20ms 25% distribution paretonormal",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
+    ),
+    (
+        "delay 100ms 20ms distribution mine",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", order = \"reorder\" }",
+    ),
+    ("loss 0.1%", "loss = \"0.1 %\""),
+    ("loss random 1", "loss = \"1 %\""),
+    ("drop 1% 25%", "loss = { kind = \"correlated\", probability = \"1 %\", correlation = \"25 %\" }"),
+    ("loss 1% ecn", "loss = { kind = \"independent\", probability = \"1 %\", ecn = \"yes\" }"),
+    (
+        "loss gemodel 1% 25%",
+        "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"25 %\", h = \"0 %\", k = \"100 %\" }",
+    ),
+    (
+        "loss gemodel 1%",
+        "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"99 %\", h = \"0 %\", k = \"100 %\" }",
+    ),
+    (
+        "loss gemodel 1% 10% 70% 0.1%",
+        "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"10 %\", h = \"30 %\", k = \"99.9 %\" }",
+    ),
+    (
+        "loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
+        "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"10 %\", h = \"30 %\", k = \"99.9 %\" }",
+    ),
+    (
+        "loss state 2%",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \"0 %\" }",
+    ),
+    (
+        "loss state 2% 50% 5% 40% 1% ecn",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 %\", ecn = \"yes\" }",
+    ),
+    ("corrupt 0.2%", "bit-error = { kind = \"per-packet\", probability = \"0.2 %\" }"),
+    (
+        "duplicate 1% 10%",
+        "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \"queue\" }",
+    ),
+    (
+        "delay 10ms reorder 25% 50% gap 5",
+        "reorder = { kind = \"independent\", probability = \"25 %\", correlation = \"50 %\", gap = \"5\" }",
+    ),
+    ("delay 10ms gap 5", "reorder = { kind = \"independent\", probability = \"100 %\", gap = \"5\" }"),
+    ("rate 1mbit", "rate = \"1 Mbit/s\""),
+    ("rate 100kbps", "rate = \"800 kbit/s\""),
+    ("rate 1mbit limit 50", "queue = \"50 packets\""),
+    // tc counts the Ethernet header, and the overhead on top of it.
+    ("rate 1mbit 20", "overhead = \"34\""),
+    ("rate 1mbit packetoverhead -14", "overhead = \"0\""),
+    ("rate 1mbit 10 48 5", "framing = \"atm\""),
+    (
+        "slot 10ms 20ms packets 5",
+        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
+    ),
+    (
+        "slot 800us bytes 3000 rate 1mbit",
+        "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \"3000\" }",
+    ),
+    ("delay 1ms seed 42", "seed = 42"),
+];
+
 #[test]
 fn netem_options_one_by_one() {
-    // Options, the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
-    let table = [
-        ("delay 100ms", "delay = \"100 ms\""),
-        ("latency 1.5s", "delay = \"1.5 s\""),
-        ("delay 250", "delay = \"250 us\""),
-        (
-            "delay 100ms 20ms",
-            "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", order = \"reorder\" }",
-        ),
-        (
-            "delay 100ms 20ms 25% distribution paretonormal",
-            "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
-        ),
-        (
-            "delay 100ms 20ms distribution mine",
-            "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", order = \"reorder\" }",
-        ),
-        ("loss 0.1%", "loss = \"0.1 %\""),
-        ("loss random 1", "loss = \"1 %\""),
-        ("drop 1% 25%", "loss = { kind = \"correlated\", probability = \"1 %\", correlation = \"25 %\" }"),
-        ("loss 1% ecn", "loss = { kind = \"independent\", probability = \"1 %\", ecn = \"yes\" }"),
-        (
-            "loss gemodel 1% 25%",
-            "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"25 %\", h = \"0 %\", k = \"100 %\" }",
-        ),
-        (
-            "loss gemodel 1%",
-            "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"99 %\", h = \"0 %\", k = \"100 %\" }",
-        ),
-        (
-            "loss gemodel 1% 10% 70% 0.1%",
-            "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"10 %\", h = \"30 %\", k = \"99.9 %\" }",
-        ),
-        (
-            "loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
-            "loss = { kind = \"gilbert-elliott\", p = \"1 %\", r = \"10 %\", h = \"30 %\", k = \"99.9 %\" }",
-        ),
-        (
-            "loss state 2%",
-            "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \"0 %\" }",
-        ),
-        (
-            "loss state 2% 50% 5% 40% 1% ecn",
-            "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 %\", ecn = \"yes\" }",
-        ),
-        ("corrupt 0.2%", "bit-error = { kind = \"per-packet\", probability = \"0.2 %\" }"),
-        (
-            "duplicate 1% 10%",
-            "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \"queue\" }",
-        ),
-        (
-            "delay 10ms reorder 25% 50% gap 5",
-            "reorder = { kind = \"independent\", probability = \"25 %\", correlation = \"50 %\", gap = \"5\" }",
-        ),
-        ("delay 10ms gap 5", "reorder = { kind = \"independent\", probability = \"100 %\", gap = \"5\" }"),
-        ("rate 1mbit", "rate = \"1 Mbit/s\""),
-        ("rate 100kbps", "rate = \"800 kbit/s\""),
-        ("rate 1mbit limit 50", "queue = \"50 packets\""),
-        // tc counts the Ethernet header, and the overhead on top of it.
-        ("rate 1mbit 20", "overhead = \"34\""),
-        ("rate 1mbit packetoverhead -14", "overhead = \"0\""),
-        ("rate 1mbit 10 48 5", "framing = \"atm\""),
-        (
-            "slot 10ms 20ms packets 5",
-            "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
-        ),
-        (
-            "slot 800us bytes 3000 rate 1mbit",
-            "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \"3000\" }",
-        ),
-        ("delay 1ms seed 42", "seed = 42"),
-    ];
-    for (options, line) in table {
+    for (options, line) in NETEM {
         for command in [
             options.to_owned(),
             format!("netem {options}"),

@@ -17,6 +17,7 @@ mod tbf;
 mod tc;
 mod tcl;
 mod tcl_value;
+mod testbed;
 mod theaterq;
 mod topology;
 

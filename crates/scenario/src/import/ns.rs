@@ -19,7 +19,7 @@ const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
 /// What a handle stands for.
 #[derive(Debug, Clone)]
-enum Object {
+pub(super) enum Object {
     Simulator,
     Node(usize),
     /// A link of one or more edges, in order.
@@ -32,10 +32,10 @@ enum Object {
 }
 
 /// A script's network so far.
-struct Script<'n> {
-    topology: Topology,
-    objects: HashMap<String, Object>,
-    notes: &'n mut Notes,
+pub(super) struct Script<'n> {
+    pub(super) topology: Topology,
+    pub(super) objects: HashMap<String, Object>,
+    pub(super) notes: &'n mut Notes,
 }
 
 /// The scenario of this script.
@@ -235,7 +235,7 @@ impl Script<'_> {
         Ok(self.handle(Object::Lan(lan)))
     }
 
-    fn delay(&mut self, line: usize, word: Option<&String>) -> Result<Nanos, ImportError> {
+    pub(super) fn delay(&mut self, line: usize, word: Option<&String>) -> Result<Nanos, ImportError> {
         let short = |word: &str| seconds(word).filter(|delay| *delay <= LONGEST_DELAY);
         let delay = read(line, "the delay", word, "10ms", short)?;
         if let Some(word) = word.filter(|word| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
@@ -246,7 +246,7 @@ impl Script<'_> {
         Ok(delay)
     }
 
-    fn node_of(&self, line: usize, word: Option<&String>) -> Result<usize, ImportError> {
+    pub(super) fn node_of(&self, line: usize, word: Option<&String>) -> Result<usize, ImportError> {
         let word = word.map_or("", String::as_str);
         match self.objects.get(word) {
             Some(Object::Node(node)) => Ok(*node),
@@ -258,7 +258,7 @@ impl Script<'_> {
     }
 
     /// The link from the first node to the second, and whether that is its forward direction.
-    fn between(&self, line: usize, words: &[String]) -> Result<(usize, bool), ImportError> {
+    pub(super) fn between(&self, line: usize, words: &[String]) -> Result<(usize, bool), ImportError> {
         let (from, to) = (self.node_of(line, words.first())?, self.node_of(line, words.get(1))?);
         let mut edges = self.topology.edges.iter().enumerate();
         let found = edges.find_map(|(at, edge)| match edge.ends {
@@ -269,7 +269,7 @@ impl Script<'_> {
         found.ok_or_else(|| ImportError::new(line, "there is no link between these nodes", "make it first"))
     }
 
-    fn way(&mut self, edge: usize, forward: bool) -> &mut Way {
+    pub(super) fn way(&mut self, edge: usize, forward: bool) -> &mut Way {
         let edge = &mut self.topology.edges[edge];
         if forward { &mut edge.there } else { &mut edge.back }
     }
@@ -395,120 +395,10 @@ impl Script<'_> {
         }
         Ok(String::new())
     }
-
-    /// Emulab's own commands.
-    fn testbed(&mut self, line: usize, name: &str, words: &[String]) -> Result<String, ImportError> {
-        let rest = &words[1..];
-        match name {
-            "tb-set-link-loss" | "tb-set-lan-loss" => self.loss(line, rest)?,
-            "tb-set-link-simplex-params" => {
-                let edge = self.edge_of(line, rest.first())?;
-                let source = self.node_of(line, rest.get(1))?;
-                let forward = self.topology.edges[edge].ends.0 == source;
-                self.set(line, (edge, forward), rest.get(2..).unwrap_or_default())?;
-            }
-            "tb-set-lan-simplex-params" => {
-                let edge = self.cable(line, rest.get(1), rest.first())?;
-                self.set(line, (edge, true), rest.get(2..5).unwrap_or_default())?;
-                self.set(line, (edge, false), rest.get(5..8).unwrap_or_default())?;
-            }
-            "tb-set-node-lan-params" => {
-                let edge = self.cable(line, rest.first(), rest.get(1))?;
-                self.set(line, (edge, true), rest.get(2..).unwrap_or_default())?;
-                self.set(line, (edge, false), rest.get(2..).unwrap_or_default())?;
-            }
-            "tb-set-node-lan-delay" | "tb-set-node-lan-bandwidth" | "tb-set-node-lan-loss" => {
-                let edge = self.cable(line, rest.first(), rest.get(1))?;
-                for forward in [true, false] {
-                    let value = rest.get(2);
-                    match name {
-                        "tb-set-node-lan-delay" => {
-                            let delay = self.delay(line, value)?;
-                            self.way(edge, forward).delay = delay;
-                        }
-                        "tb-set-node-lan-bandwidth" => {
-                            self.way(edge, forward).rate = read(line, name, value, "10Mb", ns_rate)?;
-                        }
-                        _ => self.way(edge, forward).loss = read(line, name, value, "0.1", Share::fraction)?,
-                    }
-                }
-            }
-            _ if name.starts_with("tb-set-ip") => {
-                self.notes.add(line, &told(words), "hosts have addresses of one subnet here, in their order");
-            }
-            _ => self.notes.add(line, &told(words), "it concerns Emulab's machines"),
-        }
-        Ok(String::new())
-    }
-
-    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of two cables.
-    fn loss(&mut self, line: usize, rest: &[String]) -> Result<(), ImportError> {
-        let share = read(line, "the loss", rest.last(), "0.05", Share::fraction)?;
-        let object = rest.first().and_then(|handle| self.objects.get(handle)).cloned();
-        let (edges, share) = match object {
-            Some(Object::Lan(lan)) => {
-                let edges = self.topology.edges.iter().enumerate();
-                (
-                    edges.filter(|(_, edge)| edge.ends.1 == lan).map(|(at, _)| at).collect(),
-                    share.half_of_two(),
-                )
-            }
-            Some(Object::Link(edges)) => (edges, share),
-            _ => (vec![self.between(line, rest)?.0], share),
-        };
-        for edge in edges {
-            self.way(edge, true).loss = share;
-            self.way(edge, false).loss = share;
-        }
-        Ok(())
-    }
-
-    /// DELAY RATE LOSS of one direction.
-    fn set(
-        &mut self,
-        line: usize,
-        (edge, forward): (usize, bool),
-        words: &[String],
-    ) -> Result<(), ImportError> {
-        let delay = self.delay(line, words.first())?;
-        let rate = read(line, "the bandwidth", words.get(1), "10Mb", ns_rate)?;
-        let loss = read(line, "the loss", words.get(2), "0.05", Share::fraction)?;
-        let way = self.way(edge, forward);
-        (way.delay, way.rate, way.loss) = (delay, rate, loss);
-        Ok(())
-    }
-
-    fn edge_of(&self, line: usize, word: Option<&String>) -> Result<usize, ImportError> {
-        match word.and_then(|word| self.objects.get(word)) {
-            Some(Object::Link(edges)) if edges.len() == 1 => Ok(edges[0]),
-            _ => Err(ImportError::new(
-                line,
-                "this is no link",
-                "make it with set link0 [$ns duplex-link …], and write $link0",
-            )),
-        }
-    }
-
-    /// A node's cable to a LAN.
-    fn cable(&self, line: usize, node: Option<&String>, lan: Option<&String>) -> Result<usize, ImportError> {
-        let node = self.node_of(line, node)?;
-        let lan = match lan.and_then(|word| self.objects.get(word)) {
-            Some(Object::Lan(lan)) => *lan,
-            _ => {
-                return Err(ImportError::new(
-                    line,
-                    "this is no LAN",
-                    "make it with set lan0 [$ns make-lan …]",
-                ));
-            }
-        };
-        let found = self.topology.edges.iter().position(|edge| edge.ends == (node, lan));
-        found.ok_or_else(|| ImportError::new(line, "the node is not in this LAN", "name it in make-lan"))
-    }
 }
 
 /// A value as `reader` reads it.
-fn read<T>(
+pub(super) fn read<T>(
     line: usize,
     what: &str,
     word: Option<&String>,
@@ -531,7 +421,7 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 /// A command for a note: what it is called with, without handles.
-fn told(words: &[String]) -> String {
+pub(super) fn told(words: &[String]) -> String {
     let shown = words.iter().map(|word| if word.starts_with("_o") { "$…" } else { word.as_str() });
     shown.collect::<Vec<_>>().join(" ")
 }

@@ -1,0 +1,122 @@
+//! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and their kin.
+
+use super::ImportError;
+use super::ns::{Object, Script, read, told};
+use super::quantity::{Share, ns_rate};
+
+impl Script<'_> {
+    /// Emulab's own commands.
+    pub(super) fn testbed(
+        &mut self,
+        line: usize,
+        name: &str,
+        words: &[String],
+    ) -> Result<String, ImportError> {
+        let rest = &words[1..];
+        match name {
+            "tb-set-link-loss" | "tb-set-lan-loss" => self.loss(line, rest)?,
+            "tb-set-link-simplex-params" => {
+                let edge = self.edge_of(line, rest.first())?;
+                let source = self.node_of(line, rest.get(1))?;
+                let forward = self.topology.edges[edge].ends.0 == source;
+                self.set(line, (edge, forward), rest.get(2..).unwrap_or_default())?;
+            }
+            "tb-set-lan-simplex-params" => {
+                let edge = self.cable(line, rest.get(1), rest.first())?;
+                self.set(line, (edge, true), rest.get(2..5).unwrap_or_default())?;
+                self.set(line, (edge, false), rest.get(5..8).unwrap_or_default())?;
+            }
+            "tb-set-node-lan-params" => {
+                let edge = self.cable(line, rest.first(), rest.get(1))?;
+                self.set(line, (edge, true), rest.get(2..).unwrap_or_default())?;
+                self.set(line, (edge, false), rest.get(2..).unwrap_or_default())?;
+            }
+            "tb-set-node-lan-delay" | "tb-set-node-lan-bandwidth" | "tb-set-node-lan-loss" => {
+                let edge = self.cable(line, rest.first(), rest.get(1))?;
+                for forward in [true, false] {
+                    let value = rest.get(2);
+                    match name {
+                        "tb-set-node-lan-delay" => {
+                            let delay = self.delay(line, value)?;
+                            self.way(edge, forward).delay = delay;
+                        }
+                        "tb-set-node-lan-bandwidth" => {
+                            self.way(edge, forward).rate = read(line, name, value, "10Mb", ns_rate)?;
+                        }
+                        _ => self.way(edge, forward).loss = read(line, name, value, "0.1", Share::fraction)?,
+                    }
+                }
+            }
+            _ if name.starts_with("tb-set-ip") => {
+                self.notes.add(line, &told(words), "hosts have addresses of one subnet here, in their order");
+            }
+            _ => self.notes.add(line, &told(words), "it concerns Emulab's machines"),
+        }
+        Ok(String::new())
+    }
+
+    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of two cables.
+    fn loss(&mut self, line: usize, rest: &[String]) -> Result<(), ImportError> {
+        let share = read(line, "the loss", rest.last(), "0.05", Share::fraction)?;
+        let object = rest.first().and_then(|handle| self.objects.get(handle)).cloned();
+        let (edges, share) = match object {
+            Some(Object::Lan(lan)) => {
+                let edges = self.topology.edges.iter().enumerate();
+                (
+                    edges.filter(|(_, edge)| edge.ends.1 == lan).map(|(at, _)| at).collect(),
+                    share.half_of_two(),
+                )
+            }
+            Some(Object::Link(edges)) => (edges, share),
+            _ => (vec![self.between(line, rest)?.0], share),
+        };
+        for edge in edges {
+            self.way(edge, true).loss = share;
+            self.way(edge, false).loss = share;
+        }
+        Ok(())
+    }
+
+    /// DELAY RATE LOSS of one direction.
+    fn set(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        words: &[String],
+    ) -> Result<(), ImportError> {
+        let delay = self.delay(line, words.first())?;
+        let rate = read(line, "the bandwidth", words.get(1), "10Mb", ns_rate)?;
+        let loss = read(line, "the loss", words.get(2), "0.05", Share::fraction)?;
+        let way = self.way(edge, forward);
+        (way.delay, way.rate, way.loss) = (delay, rate, loss);
+        Ok(())
+    }
+
+    fn edge_of(&self, line: usize, word: Option<&String>) -> Result<usize, ImportError> {
+        match word.and_then(|word| self.objects.get(word)) {
+            Some(Object::Link(edges)) if edges.len() == 1 => Ok(edges[0]),
+            _ => Err(ImportError::new(
+                line,
+                "this is no link",
+                "make it with set link0 [$ns duplex-link …], and write $link0",
+            )),
+        }
+    }
+
+    /// A node's cable to a LAN.
+    fn cable(&self, line: usize, node: Option<&String>, lan: Option<&String>) -> Result<usize, ImportError> {
+        let node = self.node_of(line, node)?;
+        let lan = match lan.and_then(|word| self.objects.get(word)) {
+            Some(Object::Lan(lan)) => *lan,
+            _ => {
+                return Err(ImportError::new(
+                    line,
+                    "this is no LAN",
+                    "make it with set lan0 [$ns make-lan …]",
+                ));
+            }
+        };
+        let found = self.topology.edges.iter().position(|edge| edge.ends == (node, lan));
+        found.ok_or_else(|| ImportError::new(line, "the node is not in this LAN", "name it in make-lan"))
+    }
+}
