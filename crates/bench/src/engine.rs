@@ -5,7 +5,7 @@ use crate::memory::resident_bytes;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Home, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Agenda, Home, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Batch, Pool, PoolError};
@@ -228,6 +228,7 @@ pub(crate) fn setup(
         links,
         flat: true,
         crossing: Vec::new(),
+        agenda: Agenda::default(),
         observer: None,
     };
     let each = |bytes: usize| bytes as f64 / f64::from(case.links);

@@ -84,6 +84,7 @@ impl RunningInstance {
     /// If a worker has ended or does not answer.
     pub fn count(&self) -> Result<Arc<Report>, RemoteError> {
         let report = Arc::new(self.remote.remote.report(tolerance(&self.plan))?);
+        self.links.note(&report);
         *self.last() = Some((Instant::now(), Arc::clone(&report)));
         Ok(report)
     }
@@ -98,6 +99,7 @@ impl RunningInstance {
 
     /// The report on what was `counted` until now.
     pub fn ran(&self, counted: Report, elapsed: Nanos) -> Ran<'_> {
+        self.links.note(&counted);
         let settings = Box::new(|place| self.links.settings_json(place));
         Ran { plan: &self.plan, counted, watches: self.watches.clone(), mode: "real", elapsed, settings }
     }

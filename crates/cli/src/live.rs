@@ -3,14 +3,24 @@
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::SetError;
-use longwire_engine::{Changes, Remote};
-use longwire_scenario::Plan;
+use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report};
+use longwire_scenario::{Plan, block_meant, param_meant, with_defaults};
+use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a link is made of: a block a key at most.
-type Blocks = Vec<(&'static Spec, Values)>;
+/// The parameter that says which block a key is to have.
+const KIND: &str = "kind";
+/// The setting that makes a ramp of the others.
+const OVER: &str = "over";
+
+/// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
+struct Setting<'s> {
+    written: &'s str,
+    name: Option<&'s str>,
+    text: &'s str,
+}
 
 /// The links of a run. What a million links are made of is kept once for each profile, and for those that were changed.
 #[derive(Debug)]
@@ -23,7 +33,7 @@ pub struct LiveLinks {
     refs: Vec<LinkRef>,
     profile_of: Vec<u32>,
     profiles: Vec<Blocks>,
-    changed: Mutex<HashMap<u32, Blocks>>,
+    changed: Mutex<HashMap<u32, Arc<Blocks>>>,
 }
 
 impl LiveLinks {
@@ -61,7 +71,9 @@ impl LiveLinks {
         let blocks = self.blocks(&changed, place);
         let each = blocks.iter().flat_map(|(spec, values)| {
             let params = spec.params.iter().zip(values.as_slice()).enumerate();
-            params.map(|(index, (param, value))| (self.key(spec, index), value.print(param.kind)))
+            let params = params.map(|(index, (param, value))| (self.key(spec, index), value.print(param.kind)));
+            let kind = self.is_named(spec).then(|| (format!("{}.{KIND}", spec.key), spec.kind.into()));
+            params.chain(kind)
         });
         each.collect()
     }
@@ -71,77 +83,106 @@ impl LiveLinks {
         self.settings(place as u32).into_iter().map(|(key, text)| (key, text.into())).collect()
     }
 
-    /// Changes a link's settings, all of them or none; what is not named is kept.
+    /// Changes a link's settings, all of them or none; what is not named is kept. The pair `over` makes a ramp of the
+    /// others, which takes so long.
     ///
     /// # Errors
     /// If there is no such link, a setting can't be that, or the engine refuses; nothing has changed then.
     pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<u32, SetError> {
         let place = self.place(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
+        let link =
+            *self.refs.get(place as usize).ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
+        let (over, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|(key, _)| key == OVER);
+        let ramp = over.first().map(|(_, text)| ramp(text)).transpose()?;
+        let gone = |error: RemoteError| match error {
+            RemoteError::Gone => SetError::Unavailable(error.to_string()),
+            RemoteError::Refused(reason) => SetError::Value { key: OVER.into(), reason },
+        };
         // Held until the engine has answered, so that changes take effect in the order in which they are noted.
         let mut changed = self.lock();
-        let old = self.blocks(&changed, place);
-        let changes = self.changes(old, pairs)?;
-        let mut new = old.clone();
-        for (spec, values) in &changes {
-            match new.iter_mut().find(|(other, _)| other.key == spec.key) {
-                Some(block) => *block = (spec, values.clone()),
-                None => new.push((spec, values.clone())),
-            }
-        }
-        let link =
-            self.refs.get(place as usize).ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
-        remote.change(*link, changes).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        changed.insert(place, new);
+        let now = remote.made_of(link).map_err(gone)?;
+        let edits = self.edits(now.as_deref().unwrap_or_else(|| self.blocks(&changed, place)), &pairs)?;
+        let base = Arc::new(self.profiles[self.profile_of[place as usize] as usize].clone());
+        changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
         Ok(place)
     }
 
-    /// What has to be changed of `blocks` for `pairs` of key and text to hold.
-    fn changes(&self, blocks: &Blocks, pairs: &[(String, String)]) -> Result<Changes, SetError> {
-        let mut given: Vec<(&'static Spec, Vec<(&str, &str)>)> = Vec::new();
-        for (key, text) in pairs {
-            let (spec, index) = self.find(blocks, key).ok_or_else(|| self.unknown(key))?;
-            let param = &spec.params[index];
-            let reason = |error: longwire_block::SpecError| SetError::Value {
-                key: key.clone(),
-                reason: without_name(&error.to_string(), param.name),
-            };
-            param.read(text).map_err(reason)?;
-            match given.iter_mut().find(|(other, _)| other.key == spec.key) {
-                Some((_, params)) => params.push((param.name, text.as_str())),
-                None => given.push((spec, vec![(param.name, text.as_str())])),
-            }
-        }
-        let change = |(spec, params): (&'static Spec, Vec<(&str, &str)>)| {
-            let old = blocks.iter().find(|(other, _)| other.key == spec.key);
-            let new = match old {
-                Some((_, values)) => values.with(spec, &params),
-                None => Values::read(spec, &params),
-            };
-            let failed = |error: longwire_block::SpecError| SetError::Value {
-                key: spec.key.into(),
-                reason: error.to_string(),
-            };
-            new.map(|values| (spec, values)).map_err(failed)
-        };
-        given.into_iter().map(change).collect()
+    /// Notes what links are made of now, as `report` tells.
+    pub fn note(&self, report: &Report) {
+        let mut changed = self.lock();
+        let told = report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?))));
+        changed.extend(told);
     }
 
-    /// The block and its parameter that `key` means: a block's key (its first parameter), `key.parameter`, or a parameter's
-    /// name that only one key has.
-    fn find(&self, blocks: &Blocks, key: &str) -> Option<(&'static Spec, usize)> {
-        let block = |key: &str| {
-            let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
-            own.or_else(|| self.registry.iter().copied().find(|spec| spec.key == key))
+    /// What `pairs` of key and text mean for a link that is made of `blocks`.
+    fn edits(&self, blocks: &Blocks, pairs: &[&(String, String)]) -> Result<Vec<Edit>, SetError> {
+        let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
+        for (written, text) in pairs {
+            let (key, name) = self.find(written).ok_or_else(|| self.unknown(written))?;
+            let setting = Setting { written, name, text };
+            match keys.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, settings)) => settings.push(setting),
+                None => keys.push((key, vec![setting])),
+            }
+        }
+        keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
+    }
+
+    /// What the settings of one key mean.
+    fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
+        let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
+        let (kinds, params): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|setting| setting.name == Some(KIND));
+        let spec = match kinds.last() {
+            Some(setting) => self.of_kind(key, setting)?,
+            None => {
+                let names: Vec<_> = params.iter().map(|setting| setting.name).collect();
+                block_meant(&self.registry, own, key, &names).ok_or_else(|| self.unknown(key))?
+            }
         };
-        if let Some(spec) = block(key) {
-            return Some((spec, 0));
+        let (mut given, mut texts) = (Vec::new(), Vec::new());
+        for setting in params {
+            let at = param_meant(&self.registry, spec, setting.name).ok_or_else(|| self.unknown(setting.written))?;
+            let param = &spec.params[at];
+            let value = param.read(setting.text).map_err(|error| SetError::Value {
+                key: setting.written.into(),
+                reason: without_name(&error.to_string(), param.name),
+            })?;
+            given.push((at, value));
+            texts.push((param.name, setting.text));
         }
-        if let Some((key, name)) = key.split_once('.') {
-            let spec = block(key)?;
-            return Some((spec, spec.params.iter().position(|param| param.name == name)?));
+        let fresh = Values::read(spec, &texts);
+        let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
+        match (edit.apply(blocks), fresh) {
+            (None, Err(error)) => Err(SetError::Value { key: key.into(), reason: error.to_string() }),
+            _ => Ok(edit),
         }
-        let spec = block(self.only_key_with(key)?)?;
-        Some((spec, spec.params.iter().position(|param| param.name == key)?))
+    }
+
+    /// The block of a key that a setting names as its kind.
+    fn of_kind(&self, key: &'static str, setting: &Setting<'_>) -> Result<&'static Spec, SetError> {
+        let of_key = || self.registry.iter().copied().filter(|spec| spec.key == key);
+        of_key().find(|spec| spec.kind == setting.text).ok_or_else(|| {
+            let kinds: Vec<_> = of_key().map(|spec| spec.kind).collect();
+            let reason = format!("there is no kind \"{}\"; there are {}", setting.text, kinds.join(", "));
+            SetError::Value { key: setting.written.into(), reason }
+        })
+    }
+
+    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
+    /// parameter's name that only one key has.
+    fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
+        let known = |key: &str| self.registry.iter().map(|spec| spec.key).find(|known| *known == key);
+        if let Some(key) = known(written) {
+            return Some((key, None));
+        }
+        let Some((key, name)) = written.split_once('.') else {
+            return Some((self.only_key_with(written)?, Some(written)));
+        };
+        let key = known(key)?;
+        let mut rows = self.registry.iter().filter(|spec| spec.key == key);
+        let some_has = rows.any(|spec| spec.params.iter().any(|param| param.name == name));
+        (name == KIND || some_has).then_some((key, Some(name)))
     }
 
     /// The one key whose blocks have a parameter of this name.
@@ -156,45 +197,51 @@ impl LiveLinks {
     fn key(&self, spec: &Spec, index: usize) -> String {
         let name = spec.params[index].name;
         let is_block = self.registry.iter().any(|row| row.key == name);
-        match index {
-            0 => spec.key.into(),
-            _ if !is_block && self.only_key_with(name).is_some() => name.into(),
-            _ => format!("{}.{name}", spec.key),
+        let first = self.registry.iter().find(|row| row.key == spec.key);
+        if first.is_some_and(|row| row.params[0].name == name) {
+            spec.key.into()
+        } else if !is_block && self.only_key_with(name).is_some() {
+            name.into()
+        } else {
+            format!("{}.{name}", spec.key)
         }
+    }
+
+    /// Whether a block has to be named as its key's kind: it is not the first.
+    fn is_named(&self, spec: &Spec) -> bool {
+        self.registry.iter().find(|row| row.key == spec.key).is_some_and(|row| row.kind != spec.kind)
     }
 
     fn unknown(&self, key: &str) -> SetError {
         let mut known: Vec<String> = Vec::new();
         for spec in &self.registry {
             known.extend((0..spec.params.len()).map(|index| self.key(spec, index)));
+            known.extend(self.is_named(spec).then(|| format!("{}.{KIND}", spec.key)));
         }
         known.sort();
         known.dedup();
         SetError::UnknownKey { key: key.into(), known }
     }
 
-    fn blocks<'a>(&'a self, changed: &'a HashMap<u32, Blocks>, place: u32) -> &'a Blocks {
+    fn blocks<'a>(&'a self, changed: &'a HashMap<u32, Arc<Blocks>>, place: u32) -> &'a Blocks {
         let profile = &self.profiles[self.profile_of[place as usize] as usize];
-        changed.get(&place).unwrap_or(profile)
+        changed.get(&place).map_or(profile, |blocks| blocks)
     }
 
     /// What is noted is whole even if who held the lock broke.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Blocks>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a link has that a scenario names `blocks` for: stages that every link has get their defaults.
-fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
-    let mut all = blocks.clone();
-    for spec in registry {
-        if all.iter().all(|(other, _)| other.key != spec.key)
-            && let Ok(values) = Values::read(spec, &[])
-        {
-            all.push((spec, values));
-        }
+/// A ramp that takes as long as the text says.
+fn ramp(text: &str) -> Result<Ramp, SetError> {
+    let wrong = |reason: String| SetError::Value { key: OVER.into(), reason };
+    match text.parse::<Nanos>() {
+        Ok(Nanos::ZERO) => Err(wrong("a ramp has to be longer than 0; write 5s, say".into())),
+        Ok(over) => Ok(Ramp::new(over)),
+        Err(error) => Err(wrong(error.to_string())),
     }
-    all
 }
 
 /// `reason` without the parameter's name before it: the setting's stands there already.
@@ -217,10 +264,15 @@ mod tests {
     fn changed(pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let links = links();
         let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        let changes = links.changes(links.blocks(&HashMap::new(), 0), &pairs).map_err(|e| e.to_string())?;
-        let shown = changes.iter().map(|(spec, values)| {
+        let pairs: Vec<_> = pairs.iter().collect();
+        let nothing = HashMap::new();
+        let blocks = links.blocks(&nothing, 0);
+        let edits = links.edits(blocks, &pairs).map_err(|e| e.to_string())?;
+        let shown = edits.iter().map(|edit| {
+            let (spec, values) = edit.apply(blocks).unwrap();
             let texts = spec.params.iter().zip(values.as_slice()).map(|(p, v)| v.print(p.kind));
-            format!("{}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
+            let kind = if links.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
+            format!("{}{kind}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
         });
         Ok(shown.collect())
     }
@@ -255,6 +307,19 @@ mod tests {
             ["delay=20 ms", "framing=ip", "overhead=0", "queue=1000 packets", "rate=10 Mbit/s"]
         );
         let remade: Vec<_> = settings.into_iter().collect();
-        assert_eq!(links.changes(links.blocks(&HashMap::new(), 0), &remade).unwrap().len(), 3);
+        let nothing = HashMap::new();
+        let edits = links.edits(links.blocks(&nothing, 0), &remade.iter().collect::<Vec<_>>()).unwrap();
+        assert!(edits.len() >= 3);
+    }
+
+    #[test]
+    fn the_kind_of_a_block_can_change() {
+        let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
+        assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
+        let jitter = changed(&[("delay.jitter", "5ms"), ("delay", "30ms")]).unwrap();
+        assert!(jitter[0].starts_with("delay (jitter): 30 ms, 5 ms"), "{jitter:?}");
+        let error = changed(&[("queue.kind", "redd")]).unwrap_err();
+        assert!(error.starts_with("queue.kind: there is no kind \"redd\"; there are tail-drop"), "{error}");
+        assert!(changed(&[("loss.kind", "gilbert-elliott")]).unwrap_err().contains("needs \"p\""));
     }
 }

@@ -6,7 +6,7 @@ use longwire_packet::{Batch, Handle};
 use longwire_units::Nanos;
 
 /// Places of ports in the order of ties come after those of links.
-const PORT_PLACES: u32 = 1 << 31;
+pub(crate) const PORT_PLACES: u32 = 1 << 31;
 
 /// Sequence numbers that a packet from a port takes up: its own and those of its copies when it is flooded, so that
 /// two copies on one link have an order too.

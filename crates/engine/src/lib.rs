@@ -5,6 +5,7 @@
 mod aside;
 mod bell;
 pub mod clock;
+mod events;
 mod fidelity;
 mod intake;
 mod observer;
@@ -20,9 +21,10 @@ mod windows;
 mod worker;
 
 pub use aside::Steered;
+pub use events::{Agenda, Blocks, Edit, LinkEvent, Ramp, Repeat, set_block};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
-pub use remote::{Changes, Remote, RemoteError};
+pub use remote::{Remote, RemoteError};
 pub use setup::{Run, Seat, Setup, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 pub use worker::{Home, Map};

@@ -96,7 +96,7 @@ impl Sleeper {
     /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
-        let due = worker.wheel.bound().min(worker.next_arrival());
+        let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;

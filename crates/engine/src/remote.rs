@@ -1,24 +1,31 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
 use crate::bell::Bell;
+use crate::events::{Blocks, Edit, Ramp};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
 use crate::worker::Worker;
 use longwire_block::path::LinkRef;
-use longwire_block::{Spec, Values};
 use longwire_units::Nanos;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// New blocks for a link: rows of the registry with their values.
-pub type Changes = Vec<(&'static Spec, Values)>;
-
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
-    Change { link: u32, changes: Changes, reply: Sender<Result<(), String>> },
+    MadeOf {
+        link: u32,
+        reply: Sender<Option<Arc<Blocks>>>,
+    },
+    Change {
+        link: u32,
+        base: Arc<Blocks>,
+        edits: Vec<Edit>,
+        ramp: Option<Ramp>,
+        reply: Sender<Result<Arc<Blocks>, String>>,
+    },
 }
 
 /// Why a run did not answer.
@@ -102,18 +109,40 @@ impl Remote {
         Ok((all, last))
     }
 
-    /// Sets blocks of a link, all at once between two batches; everything not named is kept.
+    /// What a link is made of now, if it was changed or is to be.
     ///
     /// # Errors
-    /// If the worker refuses or has ended.
-    pub fn change(&self, link: LinkRef, changes: Changes) -> Result<(), RemoteError> {
+    /// If the worker has ended.
+    pub fn made_of(&self, link: LinkRef) -> Result<Option<Arc<Blocks>>, RemoteError> {
         let (reply, answer) = channel();
-        let inbox = self.inboxes.get(link.worker() as usize).ok_or(RemoteError::Gone)?;
-        let command = Command::Change { link: link.local(), changes, reply };
-        inbox.send(command).map_err(|_| RemoteError::Gone)?;
-        self.ring();
+        self.tell(link, Command::MadeOf { link: link.local(), reply })?;
+        answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
+    }
+
+    /// Changes a link, all `edits` at once between two batches, or step by step if there is a `ramp`; everything not
+    /// named is kept. `base` is what the link was made of at the start, defaults included. Returns what it is made of now.
+    ///
+    /// # Errors
+    /// If the worker refuses or has ended; nothing has changed then.
+    pub fn change(
+        &self,
+        link: LinkRef,
+        base: Arc<Blocks>,
+        edits: Vec<Edit>,
+        ramp: Option<Ramp>,
+    ) -> Result<Arc<Blocks>, RemoteError> {
+        let (reply, answer) = channel();
+        self.tell(link, Command::Change { link: link.local(), base, edits, ramp, reply })?;
         let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
         answer.map_err(RemoteError::Refused)
+    }
+
+    /// Gives a command to a link's worker.
+    fn tell(&self, link: LinkRef, command: Command) -> Result<(), RemoteError> {
+        let inbox = self.inboxes.get(link.worker() as usize).ok_or(RemoteError::Gone)?;
+        inbox.send(command).map_err(|_| RemoteError::Gone)?;
+        self.ring();
+        Ok(())
     }
 }
 
@@ -151,10 +180,11 @@ impl Worker {
                     self.add_to(&mut report, now);
                     let _ = reply.send((report, Box::new(self.lateness.clone())));
                 }
-                Command::Change { link, changes, reply } => {
-                    let done = self.links.change(&mut self.pool, link, now, &changes);
-                    self.arm(link);
-                    let _ = reply.send(done.map_err(|error| error.to_string()));
+                Command::MadeOf { link, reply } => {
+                    let _ = reply.send(self.schedule.made_of(link).map(Arc::clone));
+                }
+                Command::Change { link, base, edits, ramp, reply } => {
+                    let _ = reply.send(self.change(link, base, &edits, ramp, now));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What an engine is made of, and the start of a run.
 
 use crate::bell::Bell;
+use crate::events::Agenda;
 use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
@@ -55,6 +56,8 @@ pub struct WorkerSetup {
     pub flat: bool,
     /// By a link's place here: whether packets go on from it to a link of another worker.
     pub crossing: Vec<bool>,
+    /// What changes on its links, and when.
+    pub agenda: Agenda,
     /// Is shown packets as they pass.
     pub observer: Option<Box<dyn Observer>>,
 }
@@ -245,7 +248,8 @@ impl Worker {
         for link in 0..self.links.len() as u32 {
             let stats = self.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
             let lateness = self.links.histogram(link).map(Quantiles::of);
-            report.links.push(LinkReport { place: self.links.place(link), stats, lateness });
+            let changed = self.schedule.made_of(link).map(Arc::clone);
+            report.links.push(LinkReport { place: self.links.place(link), stats, lateness, changed });
         }
         for slot in &self.ports {
             report.ports.push(PortReport {
@@ -262,6 +266,7 @@ impl Worker {
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
+        report.errors.extend(self.schedule.refused.iter().cloned());
         let mut flow = FlowStats::of(&self.flow);
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
         flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());

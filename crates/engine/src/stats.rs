@@ -1,14 +1,16 @@
 //! What a run reports.
 
+use crate::events::Blocks;
 use crate::fidelity::{Fidelity, LatenessSummary, Quantiles};
 use crate::worker::Flow;
 use longwire_block::{DropReason, PortStats};
 use longwire_link::LinkStats;
 use longwire_units::Nanos;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What a link has counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct LinkReport {
     /// Its place in the plan.
     pub place: u32,
@@ -17,6 +19,9 @@ pub struct LinkReport {
     pub stats: LinkStats,
     /// How late packets left it, if it keeps a histogram of that.
     pub lateness: Option<Quantiles>,
+    /// What it is made of, if it was changed or is to be.
+    #[serde(skip)]
+    pub changed: Option<Arc<Blocks>>,
 }
 
 /// What a port has counted.

@@ -6,6 +6,7 @@
 //! at least that long, so all that decides about those packets has happened, and they reach the other worker before
 //! the window in which they arrive.
 
+use crate::events::EVENT_PLACE;
 use crate::ring::Taken;
 use crate::worker::{Worker, order_key};
 use longwire_block::{DropReason, PortError};
@@ -125,7 +126,8 @@ impl Worker {
     fn next_event(&mut self) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        self.next_arrival().min(self.wheel.bound()).min(Nanos(held))
+        let next = self.next_arrival().min(self.wheel.bound()).min(Nanos(held));
+        self.or_release(next)
     }
 
     /// When the next frame comes in by a port here.
@@ -186,25 +188,26 @@ impl Worker {
         }
     }
 
-    /// Every event before `end`: arrivals and links that are due, in the order of (time, place).
+    /// Everything before `end`: arrivals, links that are due and changes, in the order of (time, place).
     fn serve_window(&mut self, end: Nanos) {
         let last = Nanos(end.0 - 1);
         loop {
-            let staged = self.windows.as_ref().and_then(|windows| windows.staged.peek().copied());
-            let staged = staged.filter(|Reverse((time, ..))| *time <= last.0);
+            let staged = self.windows.as_ref().and_then(|windows| windows.staged.peek());
+            let staged = staged.map(|Reverse((time, place, ..))| (*time, *place));
             let due = self.wheel.peek(last);
-            match (staged, due) {
-                (None, None) => return,
-                (Some(Reverse((time, place, ..))), Some(entry))
-                    if (time, place) < (entry.time.0, self.links.place(entry.link)) =>
-                {
-                    self.enter_staged();
-                }
-                (Some(_), None) => self.enter_staged(),
-                (_, Some(entry)) => {
+            let turn = due.map(|entry| (entry.time.0, self.links.place(entry.link)));
+            let change = (self.schedule.next().0, EVENT_PLACE);
+            let first = [staged, turn].into_iter().flatten().fold(change, Ord::min);
+            if first.0 > last.0 {
+                return;
+            }
+            match due {
+                Some(entry) if turn == Some(first) => {
                     self.wheel.pop(last);
                     self.turn_ahead(entry.link, entry.time);
                 }
+                _ if staged == Some(first) => self.enter_staged(),
+                _ => self.carry_out(Nanos(first.0)),
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::aside::Steered;
 use crate::bell::Bell;
+use crate::events::Schedule;
 use crate::fidelity::{Lateness, Tolerance};
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
@@ -90,6 +91,8 @@ pub struct Worker {
     pub(crate) simulated: bool,
     /// Simulated runs with several workers; see `windows`.
     pub(crate) windows: Option<crate::windows::Windows>,
+    /// What changes on links, and when.
+    pub(crate) schedule: Schedule,
     /// Packets taken in and not yet decided about.
     pub(crate) fresh: Vec<Handle>,
     /// Packets with a path, in order, about to enter their first link here.
@@ -138,7 +141,13 @@ impl Worker {
             senders,
             receivers,
             bells,
-            order: if simulated || !setup.flat { Order::Exact } else { Order::ByLink },
+            // A change has its exact place among arrivals, too.
+            order: if simulated || !setup.flat || !setup.agenda.events.is_empty() {
+                Order::Exact
+            } else {
+                Order::ByLink
+            },
+            schedule: Schedule::new(setup.agenda, start),
             flow: Flow::default(),
             lateness: Lateness::default(),
             tolerance,
@@ -276,9 +285,12 @@ impl Worker {
         loop {
             // A frame may have come after `now`, while the port was polled: what is due before it is due by the clock.
             let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
-            if let Some(entry) = self.wheel.pop(until) {
+            let change = self.schedule.next();
+            if let Some(entry) = self.wheel.pop(until.min(change)) {
                 self.done = self.done.max((entry.time.0, 0));
                 self.turn(entry.link, entry.time);
+            } else if change <= until {
+                self.carry_out(change);
             } else if let Some(handle) = ready.next() {
                 let meta = self.pool.meta(handle);
                 self.done = self.done.max((meta.arrival, meta.place));

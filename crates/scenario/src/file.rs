@@ -40,6 +40,9 @@ pub(crate) struct File {
     /// Traffic that Longwire sends.
     #[serde(default)]
     pub(crate) source: Vec<Source>,
+    /// What changes while the run goes on.
+    #[serde(default)]
+    pub(crate) at: Vec<At>,
 }
 
 /// How the engine runs.
@@ -279,6 +282,34 @@ pub(crate) struct Source {
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
+}
+
+/// A change at a time of the run. Its other keys are those of a link that change.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct At {
+    /// When, from the start of the run.
+    pub(crate) time: Written<Nanos>,
+    /// The link, or a list of links; a duplex link's name means both of its directions.
+    pub(crate) link: Option<Listed<Name>>,
+    /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
+    pub(crate) ramp: Option<Written<Nanos>>,
+    /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.
+    pub(crate) step: Option<Written<Nanos>>,
+    /// How far apart it comes again. Default: it comes once.
+    pub(crate) every: Option<Written<Nanos>>,
+    /// How many times it comes. Default, with every: as long as the run goes on.
+    pub(crate) times: Option<Written<Whole>>,
+    /// Makes so many of this entry, numbered by {n}.
+    pub(crate) count: Option<Written<Whole>>,
+    /// The first number. Default 1.
+    pub(crate) first: Option<Written<Whole>>,
+    /// What the keys of the registry say.
+    #[serde(skip)]
+    pub(crate) blocks: Vec<BlockText>,
+    /// Where the entry stands.
+    #[serde(skip)]
+    pub(crate) span: Range<usize>,
 }
 
 /// What the file says for one key of the block registry.

@@ -7,6 +7,7 @@
 
 mod address;
 mod build;
+mod event;
 mod file;
 mod finding;
 pub mod import;
@@ -21,6 +22,7 @@ mod written;
 
 pub use address::{Mac, Network};
 pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
+pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, PairRule, Plan,

@@ -4,11 +4,13 @@
 //! range, names are unique within their kind, and routes join up.
 
 use crate::address::{Mac, Network};
+use crate::event::Event;
 use crate::finding::Finding;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Spec, Value, Values};
 use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -45,6 +47,10 @@ pub struct Plan {
     pub pair_rules: Vec<PairRule>,
     /// Traffic sources.
     pub sources: Vec<Source>,
+    /// What changes while the run goes on, in the file's order.
+    pub events: Vec<Event>,
+    /// By a changing link's place: the least delay it ever has.
+    pub(crate) least_delays: HashMap<u32, Nanos>,
     /// What is allowed and yet looks like a mistake.
     pub notes: Vec<Finding>,
 }
@@ -413,6 +419,15 @@ impl Plan {
     /// If there is no such link.
     pub fn profile(&self, place: usize) -> &Profile {
         &self.profiles[self.links[place].profile as usize]
+    }
+
+    /// The least time that a packet ever needs for the link at `place`, from its arrival to its leaving.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn least_delay(&self, place: usize) -> Nanos {
+        let changed = self.least_delays.get(&(place as u32));
+        changed.copied().unwrap_or(self.profile(place).min_delay)
     }
 
     /// The name of an end of a link.

@@ -1,6 +1,6 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::file::{BlockText, Direction, Engine, Fidelity, File, Link};
+use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link};
 use crate::finding::{Findings, suggestion};
 use longwire_block::Spec;
 use serde::de::DeserializeOwned;
@@ -9,8 +9,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections that the file can have.
-const SECTIONS: [&str; 10] =
-    ["seed", "routing", "engine", "fidelity", "host", "port", "bridge", "link", "path", "source"];
+const SECTIONS: [&str; 11] =
+    ["seed", "routing", "engine", "fidelity", "host", "port", "bridge", "link", "path", "source", "at"];
 
 /// Parameters of the rate block that may also stand beside it.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
@@ -73,6 +73,7 @@ impl Reader<'_, '_, '_> {
             "link" => file.link = self.entries("link", item, Self::link),
             "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
             "source" => file.source = self.entries("source", item, |r, i| r.table("source", i, &[])),
+            "at" => file.at = self.entries("at", item, Self::at),
             other => self.unknown(key.span(), "", other, &SECTIONS),
         }
     }
@@ -211,6 +212,18 @@ impl Reader<'_, '_, '_> {
         Some(Link { blocks, span, ..link })
     }
 
+    /// A change: first what the registry knows, then the rest.
+    fn at(&mut self, mut item: Item<'_>) -> Option<At> {
+        let span = item.span();
+        let keys = self.block_keys();
+        let mut blocks = Vec::new();
+        if let DeValue::Table(table) = item.get_mut() {
+            blocks = self.blocks(&label("at", table), table);
+        }
+        let at: At = self.table("at", item, &keys)?;
+        Some(At { blocks, span, ..at })
+    }
+
     /// The link keys that are not in [`Link`] itself, each once.
     fn block_keys(&self) -> Vec<&'static str> {
         let mut keys: Vec<&'static str> = Vec::new();
@@ -275,6 +288,9 @@ impl Reader<'_, '_, '_> {
 /// How errors call an entry: its section, and its name or ends if it has any.
 fn label(section: &str, table: &DeTable<'_>) -> String {
     let text = |key: &str| table.get(key).and_then(|item| item.get_ref().as_str()).map(str::escape_debug);
+    if let ("at", Some(time)) = (section, text("time")) {
+        return format!("at \"{time}\"");
+    }
     match (text("name"), text("from"), text("to")) {
         (Some(name), ..) => format!("{section} \"{name}\""),
         (None, Some(from), Some(to)) => format!("{section} \"{from}-{to}\""),
@@ -298,6 +314,7 @@ fn mend_missing(name: &str) -> String {
         "links" => "links = [\"first\", \"second\"]",
         "source" | "destination" | "via" => return format!("add {name} = \"10.0.0.1\""),
         "to" => "to = \"b\"",
+        "time" => "time = \"12 s\"",
         _ => return format!("add {name} = \"…\""),
     };
     format!("add {example}")

@@ -1,6 +1,6 @@
 //! The JSON schema of scenario files, from the structures they are read into and the block registry.
 
-use crate::file::{Direction, File, Link};
+use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
 use crate::written::templated;
 use longwire_block::{Param, ParamKind, Spec};
@@ -16,11 +16,13 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     let mut root: Value = generator().into_root_schema_for::<File>().into();
     let mut direction: Value = generator().into_root_schema_for::<Direction>().into();
     let mut link: Value = generator().into_root_schema_for::<Link>().into();
+    let mut at: Value = generator().into_root_schema_for::<At>().into();
     for (key, schema) in blocks(registry) {
+        at["properties"][&key] = schema.clone();
         direction["properties"][&key] = schema.clone();
         link["properties"][&key] = schema;
     }
-    for part in [&mut direction, &mut link] {
+    for part in [&mut direction, &mut link, &mut at] {
         let fields = part.as_object_mut().expect("a schema is an object");
         fields.remove("$schema");
         fields.remove("title");
@@ -32,6 +34,7 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     }
     link["oneOf"] = json!([{ "required": ["from", "to"] }, { "required": ["between"] }]);
     root["properties"]["link"]["items"] = link;
+    root["properties"]["at"]["items"] = at;
     root["title"] = json!("Longwire scenario");
     root
 }
@@ -115,7 +118,7 @@ mod tests {
         let schema = schema_with(&registry);
         let link = &schema["properties"]["link"]["items"];
         for spec in registry {
-            for place in [link, &link["properties"]["forward"]] {
+            for place in [link, &link["properties"]["forward"], &schema["properties"]["at"]["items"]] {
                 assert!(place["properties"][spec.key]["anyOf"].is_array(), "{}", spec.key);
                 assert_eq!(place["additionalProperties"], json!(false));
             }
@@ -136,7 +139,7 @@ mod tests {
                 assert!(field["description"].is_string(), "{section}.{key}: {field}");
             }
         }
-        assert_eq!(sections.len(), 10);
+        assert_eq!(sections.len(), 11);
         assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
     }
 }

@@ -10,6 +10,7 @@ use longwire_packet::Meta;
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::{Plan, TO_THE_END, build, parse};
 use longwire_units::Nanos;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -57,15 +58,19 @@ fn scenario(seed: u64) -> String {
             link(&mut dice, &mut text);
         }
     }
+    let mut links: Vec<String> = (0..edges).map(|edge| format!("l{edge}")).collect();
     if bridges == 1 {
+        links = vec!["l".into()];
         writeln!(text, "[[link]]\nname = \"l\"\nbetween = [\"p0\", \"p1\"]").unwrap();
         link(&mut dice, &mut text);
     }
+    links.retain(|link| text.contains(&format!("name = \"{link}\"")));
+    changes(&mut Dice::named(seed, "changes"), &links, &mut text);
     for source in 0..1 + dice.below(5) {
         let from = dice.below(ports);
         let to = (from + 1 + dice.below(ports - 1)) % ports;
         let interval = 1 + dice.below(2_000_000);
-        let (packets, size) = (1 + dice.below(400), 60 + dice.below(1440));
+        let (packets, size) = (1 + dice.below(400), 62 + dice.below(1440));
         let (start, poisson) = (dice.below(3) * 1000, dice.below(2) == 0);
         writeln!(
             text,
@@ -92,6 +97,41 @@ fn link(dice: &mut Dice, text: &mut String) {
     }
     if dice.below(2) == 0 {
         writeln!(text, "queue = \"{} packets\"", 1 + dice.below(30)).unwrap();
+    }
+}
+
+/// Random changes of the links: steps, ramps, outages, repetitions.
+fn changes(dice: &mut Dice, links: &[String], text: &mut String) {
+    if links.is_empty() {
+        return;
+    }
+    // A parameter has one ramp, or other changes: what cuts a ramp short is refused.
+    let mut known = HashMap::new();
+    for _ in 0..dice.below(7) {
+        let link = &links[dice.below(links.len() as u64) as usize];
+        let most = 10u64.pow(dice.below(6) as u32 + 4);
+        let (key, value) = match dice.below(5) {
+            0 => ("rate", format!("{} bit/s", 300_000 + dice.below(most))),
+            1 => ("rate", if dice.below(2) == 0 { "0".into() } else { "unlimited".into() }),
+            2 => ("delay", format!("{} us", dice.below(20_000))),
+            3 => ("loss", format!("{} %", dice.below(40))),
+            _ => ("queue", format!("{} packets", 1 + dice.below(30))),
+        };
+        let ramp = (key == "delay" || key == "loss") && dice.below(2) == 0;
+        if known.insert((link, key), ramp).is_some_and(|before| before || ramp) {
+            known.insert((link, key), true);
+            continue;
+        }
+        let way = ["", ".forward", ".backward"][dice.below(3) as usize];
+        // Changes at the very moment of an arrival are among them.
+        let time = dice.below(20) * dice.below(3_000);
+        writeln!(text, "[[at]]\ntime = \"{time} us\"\nlink = \"{link}{way}\"\n{key} = \"{value}\"").unwrap();
+        match dice.below(4) {
+            0 if ramp => writeln!(text, "ramp = \"{} us\"", 1 + dice.below(9000)).unwrap(),
+            1 if !ramp => writeln!(text, "every = \"{} us\"", 1000 + dice.below(9000)).unwrap(),
+            2 if !ramp => writeln!(text, "every = \"{} us\"\ntimes = 3", 1 + dice.below(9000)).unwrap(),
+            _ => {}
+        }
     }
 }
 
@@ -129,35 +169,98 @@ fn run(text: &str, workers: u32) -> (Trace, Report) {
     (trace, report)
 }
 
+/// The scenario with one worker, with two and with three: how many packets left, and how many were dropped.
+fn compare(seed: u64, text: &str) -> (usize, u64) {
+    let (one, report) = run(text, 1);
+    assert!(report.errors.is_empty(), "seed {seed}: {:?}", report.errors);
+    assert!(report.is_conserved(), "seed {seed}: {report:?}");
+    for workers in [2, 3] {
+        let (several, other) = run(text, workers);
+        assert!(other.is_conserved(), "seed {seed}, {workers} workers: {other:?}");
+        for (port, (a, b)) in one.iter().zip(&several).enumerate() {
+            let differs = a.iter().zip(b).position(|(x, y)| x != y);
+            assert!(
+                a == b,
+                "seed {seed}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n{text}",
+                a.len(),
+                b.len()
+            );
+        }
+        let links = |report: &Report| report.links.iter().map(|l| l.stats.clone()).collect::<Vec<_>>();
+        assert_eq!(links(&report), links(&other), "seed {seed}, {workers} workers");
+    }
+    (one.iter().map(Vec::len).sum(), report.links.iter().map(|link| link.stats.dropped()).sum())
+}
+
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("LONGWIRE_SWARM_SEED") {
+        Ok(seed) => vec![seed.parse().expect("LONGWIRE_SWARM_SEED is a whole number")],
+        Err(_) => (0..count).collect(),
+    }
+}
+
 #[test]
 fn the_trace_does_not_depend_on_the_number_of_workers() {
-    let seeds = match std::env::var("LONGWIRE_SWARM_SEED") {
-        Ok(seed) => vec![seed.parse().expect("LONGWIRE_SWARM_SEED is a whole number")],
-        Err(_) => (0..120).collect::<Vec<u64>>(),
-    };
     let (mut departures, mut dropped) = (0, 0);
-    for seed in seeds {
-        let text = scenario(seed);
-        let (one, report) = run(&text, 1);
-        assert!(report.errors.is_empty(), "seed {seed}: {:?}", report.errors);
-        assert!(report.is_conserved(), "seed {seed}: {report:?}");
-        departures += one.iter().map(Vec::len).sum::<usize>();
-        dropped += report.links.iter().map(|link| link.stats.dropped()).sum::<u64>();
-        for workers in [2, 3] {
-            let (several, other) = run(&text, workers);
-            assert!(other.is_conserved(), "seed {seed}, {workers} workers: {other:?}");
-            for (port, (a, b)) in one.iter().zip(&several).enumerate() {
-                let differs = a.iter().zip(b).position(|(x, y)| x != y);
-                assert!(
-                    a == b,
-                    "seed {seed}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n{text}",
-                    a.len(),
-                    b.len()
-                );
-            }
-            let links = |report: &Report| report.links.iter().map(|l| l.stats.clone()).collect::<Vec<_>>();
-            assert_eq!(links(&report), links(&other), "seed {seed}, {workers} workers");
-        }
+    for seed in seeds(120) {
+        let (left, lost) = compare(seed, &scenario(seed));
+        (departures, dropped) = (departures + left, dropped + lost);
     }
     assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
+}
+
+/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of them.
+fn chain(seed: u64) -> String {
+    let mut dice = Dice::named(seed, "chain");
+    let mut text = format!("seed = {seed}\n");
+    for place in 0..4 {
+        writeln!(
+            text,
+            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\nbridge = \"b{place}\"\n\
+             addresses = \"10.0.0.{}/32\"",
+            place + 1
+        )
+        .unwrap();
+    }
+    let links: Vec<String> = (0..3).map(|place| format!("l{place}")).collect();
+    for (place, link) in links.iter().enumerate() {
+        let (rate, delay) = (2 + dice.below(30), 500 + dice.below(9_000));
+        let (loss, queue) = (dice.below(9), 3 + dice.below(20));
+        writeln!(
+            text,
+            "[[link]]\nname = \"{link}\"\nbetween = [\"b{place}\", \"b{}\"]\nrate = \"{rate} Mbit/s\"\n\
+             delay = \"{delay} us\"\nloss = \"{loss} %\"\nqueue = \"{queue} packets\"",
+            place + 1
+        )
+        .unwrap();
+    }
+    for _ in 0..3 {
+        changes(&mut dice, &links, &mut text);
+    }
+    for (from, to) in [(0, 3), (3, 0), (1, 3), (2, 0), (0, 2)] {
+        let (interval, size) = (20_000 + dice.below(500_000), 62 + dice.below(1440));
+        writeln!(
+            text,
+            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\nsize = \"{size} B\"\n\
+             poisson = true\npackets = {}",
+            60_000_000 / interval
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn changes_of_links_between_workers_come_in_their_place() {
+    let (mut departures, mut dropped) = (0, 0);
+    for seed in seeds(60) {
+        let text = chain(seed);
+        // What cuts a ramp short is refused; another seed has its place.
+        if let Ok(plan) = parse("swarm.toml", &text) {
+            assert!(!plan.events.is_empty());
+            let (left, lost) = compare(seed, &text);
+            (departures, dropped) = (departures + left, dropped + lost);
+        }
+    }
+    assert!(departures > 10_000 && dropped > 1000, "the swarm was idle: {departures} {dropped}");
 }

@@ -88,6 +88,8 @@ Examples:
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl set up loss=1% queue='50 ms'
   longwire ctl set up rate=0 --instance two-hosts
+  longwire ctl set up queue.kind=red queue=200 max-p=5%
+  longwire ctl set up delay=200ms --over 5s
 
 longwire blocks lists the settings. Values are written as in a scenario.")]
 struct Set {
@@ -97,6 +99,10 @@ struct Set {
     /// What to change: a setting and its value.
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
+
+    /// Let the values move there step by step, over so long a time.
+    #[arg(long, value_name = "TIME")]
+    over: Option<String>,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -207,7 +213,8 @@ fn get(args: &Get) -> anyhow::Result<Outcome> {
 
 fn set(args: &Set) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
-    let changes: Vec<_> = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
+    let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
+    let changes: Vec<_> = settings.chain(args.over.clone().map(|time| ("over".into(), time))).collect();
     let links = each_direction(&args.link, |name| client.set(name, &changes))?;
     show("ctl set", &links, args.json)
 }

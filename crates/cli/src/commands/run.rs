@@ -102,6 +102,7 @@ impl Args {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let run = simulate(plan, &files, self.time)?;
         let links = LiveLinks::new(plan, Vec::new());
+        links.note(&run.counted);
         let settings = Box::new(move |place| links.settings_json(place));
         let (counted, watches, elapsed) = (run.counted, run.watches, run.elapsed);
         self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings })

@@ -3,7 +3,7 @@
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Agenda, Home, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
@@ -49,6 +49,7 @@ impl Bed {
                 links,
                 flat: self.ways.iter().all(|(_, links)| links.len() < 2),
                 crossing,
+                agenda: Agenda::default(),
                 observer: None,
             }
         };

@@ -2,11 +2,14 @@
 
 mod shards;
 
+use crate::event::with_defaults;
 use crate::plan::{AddressRule, Attachment, Plan, Route};
 use crate::words::Wait;
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, Map, Observer, Seat, Setup, Steered, Tolerance, WorkerSetup};
+use longwire_engine::{
+    Agenda, Blocks, Home, LinkEvent, Map, Observer, Seat, Setup, Steered, Tolerance, WorkerSetup,
+};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
@@ -15,6 +18,7 @@ use longwire_units::Nanos;
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// An engine made of a plan.
@@ -67,6 +71,7 @@ pub fn build(
             links: own,
             flat: shards.flat,
             crossing,
+            agenda: Agenda::default(),
             observer: observer(worker),
         });
     }
@@ -75,6 +80,7 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
+    give_agendas(plan, &links, &mut workers);
     let homes = seat_ports(plan, ports, &mut workers);
     let map = map(plan, &links, homes);
     let wait = match plan.engine.wait {
@@ -107,6 +113,34 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
         }
     }
     (links, crossing)
+}
+
+/// Tells each worker what changes on its links.
+fn give_agendas(plan: &Plan, links: &[LinkRef], workers: &mut [WorkerSetup]) {
+    let registry = longwire_link::registry();
+    let mut made_of: HashMap<u32, Arc<Blocks>> = HashMap::new();
+    for event in &plan.events {
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.links {
+            let link = links[place as usize];
+            own[link.worker() as usize].push(link.local());
+            let profile = plan.links[place as usize].profile;
+            let blocks = made_of.entry(profile).or_insert_with(|| {
+                Arc::new(with_defaults(&plan.profiles[profile as usize].blocks, &registry))
+            });
+            let agenda = &mut workers[link.worker() as usize].agenda;
+            agenda.made_of.entry(link.local()).or_insert_with(|| Arc::clone(blocks));
+        }
+        for (worker, links) in workers.iter_mut().zip(own).filter(|(_, links)| !links.is_empty()) {
+            worker.agenda.events.push(LinkEvent {
+                time: event.time,
+                repeat: event.repeat,
+                ramp: event.ramp,
+                links: links.into(),
+                edits: Arc::clone(&event.edits),
+            });
+        }
+    }
 }
 
 /// Gives each segment, with its bridge and ports, to a worker.

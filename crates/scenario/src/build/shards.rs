@@ -28,7 +28,7 @@ impl Shards {
         for &(from, to) in &steps {
             if link_workers[from as usize] != link_workers[to as usize] {
                 crossing[from as usize] = true;
-                lead = lead.min(plan.profile(from as usize).min_delay);
+                lead = lead.min(plan.least_delay(from as usize));
             }
         }
         Self { link_workers, crossing, lead, flat: steps.is_empty() }
@@ -55,7 +55,7 @@ fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
     }
     let mut parent: Vec<u32> = (0..plan.links.len() as u32).collect();
     for &(from, to) in steps {
-        if plan.profile(from as usize).min_delay < SHORT {
+        if plan.least_delay(from as usize) < SHORT {
             let (a, b) = (root(&mut parent, from), root(&mut parent, to));
             parent[a.max(b) as usize] = a.min(b);
         }

@@ -81,7 +81,11 @@ impl Desk<'_, '_> {
     }
 
     /// The same with `framing` and `overhead` moved into the rate's block.
-    fn beside_merged(&mut self, entry: &Entry<'_>, texts: &[&BlockText]) -> Option<Vec<BlockText>> {
+    pub(super) fn beside_merged(
+        &mut self,
+        entry: &Entry<'_>,
+        texts: &[&BlockText],
+    ) -> Option<Vec<BlockText>> {
         let (beside, mut blocks): (Vec<&BlockText>, Vec<&BlockText>) =
             texts.iter().copied().partition(|block| BESIDE_RATE.contains(&block.key.as_str()));
         if beside.is_empty() {
@@ -142,7 +146,7 @@ impl Desk<'_, '_> {
     }
 
     /// The row of the registry that a text means.
-    fn spec(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<&'static Spec> {
+    pub(super) fn spec(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<&'static Spec> {
         let of_key = || self.registry.iter().copied().filter(|spec| spec.key == text.key);
         let Some((kind, span)) = &text.kind else {
             // The first of the key that has all the parameters named: `delay = { delay = …, jitter = … }` is clear.
@@ -168,7 +172,7 @@ impl Desk<'_, '_> {
         found
     }
 
-    fn param(
+    pub(super) fn param(
         &mut self,
         entry: &Entry<'_>,
         spec: &'static Spec,
@@ -200,7 +204,7 @@ pub(super) fn bare(error: &SpecError) -> String {
 }
 
 /// The delay that every packet has at least: that of a constant delay which no packet may cut short.
-fn least_delay(blocks: &[(&'static Spec, Values)]) -> Nanos {
+pub(super) fn least_delay(blocks: &[(&'static Spec, Values)]) -> Nanos {
     let constant = |spec: &Spec| (spec.key, spec.kind) == ("delay", "constant");
     match blocks.iter().find(|(spec, _)| constant(spec)) {
         Some((_, values)) if blocks.iter().all(|(spec, _)| spec.key != "reorder") => values.time(0),

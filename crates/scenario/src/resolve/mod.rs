@@ -3,6 +3,7 @@
 mod addresses;
 mod blocks;
 mod doubts;
+mod events;
 mod graph;
 mod links;
 mod nodes;
@@ -19,9 +20,9 @@ use crate::words::Routing;
 use crate::written::{Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
 
 /// Most entries that one count makes.
 const MOST_REPEATED: u64 = 1 << 24;
@@ -43,6 +44,7 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
+    let foretold = desk.events(file, &links);
     let graph = desk.graph(file, &mut nodes, &links, routing?)?;
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
@@ -73,6 +75,8 @@ pub(crate) fn resolve(
         address_rules,
         pair_rules,
         sources,
+        events: foretold.events,
+        least_delays: foretold.least_delays,
         notes: Vec::new(),
     };
     desk.doubts(&mut plan, &links.spans, &nodes.spans);

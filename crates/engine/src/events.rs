@@ -1,0 +1,470 @@
+//! Changes at exact times: steps, ramps and repetitions of what links are made of.
+//!
+//! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of workers. What a
+//! link is made of now is kept here for every link that was changed, so that whoever names some parameters keeps the
+//! others: the scenario's events, ramps half-way, and people at the control socket.
+
+use crate::intake::PORT_PLACES;
+use crate::wheel::Entry;
+use crate::worker::Worker;
+use longwire_block::{Spec, Value, Values};
+use longwire_units::{Bytes, Nanos, Probability, Rate};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// What a link is made of: a block a key at most.
+pub type Blocks = Vec<(&'static Spec, Values)>;
+
+/// New values for one block of a link; parameters that are not named keep theirs.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    /// The block's row.
+    pub spec: &'static Spec,
+    /// Parameters by their place in the row, with their new values.
+    pub given: Vec<(usize, Value)>,
+    /// The block made of `given` and defaults, for a link that has none of this kind; none if a parameter without a
+    /// default is not given.
+    pub fresh: Option<Values>,
+}
+
+/// A change that takes its time: from the values that hold when it begins to the new ones, in equal steps of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ramp {
+    /// How long it takes; the new values hold from its end on.
+    pub over: Nanos,
+    /// How far apart the steps are; more than zero.
+    pub step: Nanos,
+}
+
+impl Ramp {
+    /// A ramp in steps of 100 ms, or in 50 steps if these are shorter.
+    pub fn new(over: Nanos) -> Self {
+        Self { over, step: Nanos((over.0 / 50).clamp(1, 100_000_000)) }
+    }
+
+    /// How many steps it has, the last one to the new values included.
+    pub fn steps(self) -> u64 {
+        self.over.0.div_ceil(self.step.0.max(1)).max(1)
+    }
+}
+
+/// A change that comes again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// How far apart; more than zero.
+    pub every: Nanos,
+    /// How many times in all; none for as long as the run goes on.
+    pub times: Option<u64>,
+}
+
+/// A change of links of one worker.
+#[derive(Debug, Clone)]
+pub struct LinkEvent {
+    /// When, from the start of the run.
+    pub time: Nanos,
+    /// Whether it comes again.
+    pub repeat: Option<Repeat>,
+    /// Whether it takes its time.
+    pub ramp: Option<Ramp>,
+    /// The links, by their place among the worker's.
+    pub links: Arc<[u32]>,
+    /// What changes.
+    pub edits: Arc<[Edit]>,
+}
+
+/// What changes on a worker's links, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Agenda {
+    /// The changes; of those at one time the first comes first.
+    pub events: Vec<LinkEvent>,
+    /// What the links that change are made of when the run starts, defaults included.
+    pub made_of: HashMap<u32, Arc<Blocks>>,
+}
+
+impl Edit {
+    /// The block that this makes of a link's `blocks`; none if it has none of this kind and too little is given.
+    pub fn apply(&self, blocks: &Blocks) -> Option<(&'static Spec, Values)> {
+        let Some(kept) = self.of_same_kind(blocks) else { return Some((self.spec, self.fresh.clone()?)) };
+        let values =
+            self.given.iter().fold(kept.clone(), |values, (at, value)| values.replaced(*at, value.clone()));
+        Some((self.spec, values))
+    }
+
+    /// The values of the block that is changed and not replaced.
+    pub fn of_same_kind<'b>(&self, blocks: &'b Blocks) -> Option<&'b Values> {
+        blocks.iter().find(|(spec, _)| same(spec, self.spec)).map(|(_, values)| values)
+    }
+
+    /// Whether `blocks` have a block of another kind for this key.
+    pub fn replaces(&self, blocks: &Blocks) -> bool {
+        blocks.iter().any(|(spec, _)| spec.key == self.spec.key && !same(spec, self.spec))
+    }
+
+    /// The values that a ramp of the link's `blocks` to this begins with; none if it can't be one, because the block
+    /// is of another kind or a value has no way in between. A loss or the like that a link has not is one of 0 %.
+    pub fn begins(&self, blocks: &Blocks) -> Option<Vec<Value>> {
+        let kept = self.of_same_kind(blocks);
+        let begin = |(at, to): &(usize, Value)| {
+            let from = match (kept, to) {
+                (Some(values), _) => values.at(*at),
+                (None, Value::Probability(_)) if !self.replaces(blocks) => {
+                    Value::Probability(Probability::ZERO)
+                }
+                _ => return None,
+            };
+            between(&from, to, Nanos::ZERO, Nanos(1)).map(|_| from)
+        };
+        self.given.iter().map(begin).collect()
+    }
+}
+
+/// The value `done` of `over` on the straight way between two, rounded towards the first; none if there is none between them.
+fn between(from: &Value, to: &Value, done: Nanos, over: Nanos) -> Option<Value> {
+    let way = |from: u64, to: u64| {
+        let moved = (i128::from(to) - i128::from(from)) * i128::from(done.0) / i128::from(over.0.max(1));
+        (i128::from(from) + moved) as u64
+    };
+    Some(match (from, to) {
+        (Value::Rate(Rate::UNLIMITED), _) | (_, Value::Rate(Rate::UNLIMITED)) => return None,
+        // No link sends slower than the least rate, but for an outage.
+        (Value::Rate(from), Value::Rate(to)) => match way(from.0, to.0) {
+            0 => Value::Rate(Rate::STALLED),
+            rate => Value::Rate(Rate(rate).max(Rate::MIN)),
+        },
+        (Value::Time(from), Value::Time(to)) => Value::Time(Nanos(way(from.0, to.0))),
+        (Value::Probability(from), Value::Probability(to)) => {
+            Value::Probability(Probability::from_bits(way(from.bits(), to.bits())))
+        }
+        (Value::Integer(from), Value::Integer(to)) => Value::Integer(way(*from, *to)),
+        (Value::Decimal(from), Value::Decimal(to)) => Value::Decimal(way(*from, *to)),
+        (Value::Bytes(from), Value::Bytes(to)) => Value::Bytes(Bytes(way(from.0, to.0))),
+        _ => return None,
+    })
+}
+
+/// Whether two rows of the registry are one.
+fn same(one: &Spec, other: &Spec) -> bool {
+    (one.key, one.kind) == (other.key, other.kind)
+}
+
+/// Sets a block of a link.
+pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
+    match blocks.iter_mut().find(|(other, _)| other.key == spec.key) {
+        Some(block) => *block = (spec, values),
+        None => blocks.push((spec, values)),
+    }
+}
+
+/// Where events come in the order of what happens at one time: after links, before ports.
+pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
+/// Most refusals that a report tells.
+const MOST_REFUSED: usize = 10;
+
+/// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// A step of the ramp with that number, on a link.
+    Step { link: u32, number: u64 },
+    /// The beginning of an event, for the how-manieth time.
+    Begin { event: usize, times: u64 },
+}
+
+/// A parameter's way from one value to another.
+#[derive(Debug, Clone)]
+struct Way {
+    spec: &'static Spec,
+    fresh: Option<Values>,
+    at: usize,
+    from: Value,
+    to: Value,
+}
+
+/// A ramp that goes on, on one link.
+#[derive(Debug)]
+struct Running {
+    number: u64,
+    ways: Vec<Way>,
+    begin: Nanos,
+    ramp: Ramp,
+    /// Steps taken.
+    taken: u64,
+    /// Whether the event that began it comes again for ever.
+    endless: bool,
+}
+
+/// A worker's changes to come, and what its changed links are made of.
+pub(crate) struct Schedule {
+    start: Nanos,
+    events: Vec<LinkEvent>,
+    made_of: HashMap<u32, Arc<Blocks>>,
+    running: HashMap<u32, Vec<Running>>,
+    queue: BinaryHeap<Reverse<(Nanos, Turn)>>,
+    numbers: u64,
+    /// Turns to come that do not repeat for ever.
+    finite: u64,
+    /// The longest time between two comings of an event that comes for ever.
+    longest: Nanos,
+    /// The first turn after which nothing moved, in virtual time.
+    quiet_since: Option<Nanos>,
+    /// Changes that could not be carried out.
+    pub refused: Vec<String>,
+}
+
+impl Schedule {
+    /// What `agenda` says, from `start` on.
+    pub(crate) fn new(agenda: Agenda, start: Nanos) -> Self {
+        let mut schedule = Self {
+            start,
+            events: agenda.events,
+            made_of: agenda.made_of,
+            running: HashMap::new(),
+            queue: BinaryHeap::new(),
+            numbers: 0,
+            finite: 0,
+            longest: Nanos::ZERO,
+            quiet_since: None,
+            refused: Vec::new(),
+        };
+        for event in 0..schedule.events.len() {
+            if let Some(Repeat { every, times: None }) = schedule.events[event].repeat {
+                schedule.longest = schedule.longest.max(every);
+            }
+            schedule.put(event, 1, start + schedule.events[event].time);
+        }
+        schedule
+    }
+
+    /// When something changes next; never if nothing does.
+    #[inline]
+    pub(crate) fn next(&self) -> Nanos {
+        self.queue.peek().map_or(Nanos::NEVER, |Reverse((time, _))| *time)
+    }
+
+    /// The same for a simulated run in which packets are held, and nothing else is left to happen: never if only
+    /// events are left that come for ever, and all of them have come twice without setting a packet going.
+    pub(crate) fn next_hope(&self) -> Nanos {
+        let patience = Nanos(self.longest.0.saturating_mul(2));
+        let given_up = |since| self.finite == 0 && self.next() > since + patience;
+        if self.quiet_since.is_some_and(given_up) { Nanos::NEVER } else { self.next() }
+    }
+
+    /// Notes, in virtual time, that something else than changes is left to happen.
+    pub(crate) fn stir(&mut self) {
+        self.quiet_since = None;
+    }
+
+    /// What a link is made of, if it has changed or may.
+    pub(crate) fn made_of(&self, link: u32) -> Option<&Arc<Blocks>> {
+        self.made_of.get(&link)
+    }
+
+    fn put(&mut self, event: usize, times: u64, time: Nanos) {
+        let repeat = self.events[event].repeat;
+        if times > 1 && repeat.is_none_or(|repeat| repeat.times.is_some_and(|most| times > most)) {
+            return;
+        }
+        self.finite += u64::from(!self.is_endless(event));
+        self.queue.push(Reverse((time, Turn::Begin { event, times })));
+    }
+
+    fn is_endless(&self, event: usize) -> bool {
+        self.events[event].repeat.is_some_and(|repeat| repeat.times.is_none())
+    }
+
+    /// Takes the next turn if it is due by `until`.
+    fn pop(&mut self, until: Nanos) -> Option<(Nanos, Turn)> {
+        if self.next() > until {
+            return None;
+        }
+        let Reverse((time, turn)) = self.queue.pop()?;
+        self.quiet_since.get_or_insert(time);
+        let endless = match turn {
+            Turn::Begin { event, .. } => self.is_endless(event),
+            Turn::Step { link, number } => self.ramp(link, number).is_some_and(|ramp| ramp.endless),
+        };
+        self.finite -= u64::from(!endless);
+        Some((time, turn))
+    }
+
+    fn ramp(&mut self, link: u32, number: u64) -> Option<&mut Running> {
+        self.running.get_mut(&link)?.iter_mut().find(|ramp| ramp.number == number)
+    }
+
+    /// Begins a ramp on a link.
+    fn begin_ramp(&mut self, link: u32, ways: Vec<Way>, ramp: Ramp, begin: Nanos, endless: bool) {
+        let number = self.numbers;
+        self.numbers += 1;
+        let running = Running { number, ways, begin, ramp, taken: 0, endless };
+        self.put_step(link, &running);
+        self.running.entry(link).or_default().push(running);
+    }
+
+    fn put_step(&mut self, link: u32, running: &Running) {
+        let after = running.ramp.step.0.saturating_mul(running.taken + 1).min(running.ramp.over.0);
+        self.finite += u64::from(!running.endless);
+        self.queue.push(Reverse((running.begin + Nanos(after), Turn::Step { link, number: running.number })));
+    }
+
+    /// Takes a ramp's step at `time`: what it makes of the link's blocks. None if nothing is left of the ramp.
+    fn step(&mut self, link: u32, number: u64, time: Nanos) -> Option<Vec<Edit>> {
+        let ramps = self.running.get_mut(&link)?;
+        let mut running = ramps.swap_remove(ramps.iter().position(|ramp| ramp.number == number)?);
+        running.taken += 1;
+        let (done, over) = (time.since(running.begin), running.ramp.over);
+        let edit = |way: &Way| {
+            let value = if done < over { between(&way.from, &way.to, done, over) } else { None };
+            let value = value.unwrap_or_else(|| way.to.clone());
+            let fresh = way.fresh.as_ref().map(|fresh| fresh.replaced(way.at, value.clone()));
+            Edit { spec: way.spec, given: vec![(way.at, value)], fresh }
+        };
+        let edits = running.ways.iter().map(edit).collect();
+        if done < over && !running.ways.is_empty() {
+            self.put_step(link, &running);
+            self.running.entry(link).or_default().push(running);
+        } else if self.running.get(&link).is_some_and(Vec::is_empty) {
+            self.running.remove(&link);
+        }
+        Some(edits)
+    }
+
+    /// Lets ramps of what `edits` name end where they are: the last word counts.
+    fn cancel(&mut self, link: u32, edits: &[Edit]) {
+        let names = |edit: &Edit, way: &Way| {
+            edit.spec.key == way.spec.key
+                && (!same(edit.spec, way.spec) || edit.given.iter().any(|(at, _)| *at == way.at))
+        };
+        for ramp in self.running.get_mut(&link).into_iter().flatten() {
+            ramp.ways.retain(|way| !edits.iter().any(|edit| names(edit, way)));
+        }
+    }
+
+    fn refuse(&mut self, time: Nanos, place: u32, why: &str) {
+        if self.refused.len() < MOST_REFUSED {
+            let at = time.since(self.start);
+            self.refused.push(format!("the change of link {place} at {at} was not carried out: {why}"));
+        }
+    }
+}
+
+/// Why a link can't be changed so.
+const TOO_LITTLE: &str =
+    "its block for the key is of another kind, and parameters without a default are not given";
+const NO_WAY: &str =
+    "there is no way in between: the block is of another kind, or a value is a word or unlimited";
+
+impl Worker {
+    /// Carries out every change up to `until`.
+    pub(crate) fn carry_out(&mut self, until: Nanos) {
+        while let Some((time, turn)) = self.schedule.pop(until) {
+            self.done = self.done.max((time.0, EVENT_PLACE));
+            match turn {
+                Turn::Begin { event, times } => self.begin_event(event, times, time),
+                Turn::Step { link, number } => {
+                    let Some(edits) = self.schedule.step(link, number, time) else { continue };
+                    let done = self.apply(link, &edits, time);
+                    self.tell_refusal(link, time, done);
+                }
+            }
+        }
+    }
+
+    fn begin_event(&mut self, event: usize, times: u64, time: Nanos) {
+        let LinkEvent { repeat, ramp, ref links, ref edits, .. } = self.schedule.events[event];
+        let (links, edits) = (Arc::clone(links), Arc::clone(edits));
+        if let Some(repeat) = repeat {
+            self.schedule.put(event, times + 1, time + repeat.every);
+        }
+        let endless = self.schedule.is_endless(event);
+        for &link in &*links {
+            // What people have changed since may leave no way in between: the new values count all the same.
+            let ramped = ramp.is_some_and(|ramp| self.ramp(link, &edits, ramp, time, endless).is_ok());
+            if !ramped {
+                self.schedule.cancel(link, &edits);
+                let done = self.apply(link, &edits, time);
+                self.tell_refusal(link, time, done);
+            }
+        }
+    }
+
+    fn tell_refusal(&mut self, link: u32, time: Nanos, done: Result<(), String>) {
+        if let Err(why) = done {
+            self.schedule.refuse(time, self.links.place(link), &why);
+        }
+    }
+
+    /// Changes a link that is made of `base` unless it has changed before, at `now`, and answers what it is made of then.
+    pub(crate) fn change(
+        &mut self,
+        link: u32,
+        base: Arc<Blocks>,
+        edits: &[Edit],
+        ramp: Option<Ramp>,
+        now: Nanos,
+    ) -> Result<Arc<Blocks>, String> {
+        let base = Arc::clone(self.schedule.made_of.entry(link).or_insert(base));
+        match ramp {
+            Some(ramp) => {
+                // Steps have their exact place from now on.
+                self.order = crate::worker::Order::Exact;
+                self.ramp(link, edits, ramp, now, false)?;
+            }
+            None => {
+                self.schedule.cancel(link, edits);
+                self.apply(link, edits, now)?;
+            }
+        }
+        Ok(self.schedule.made_of(link).map_or(base, Arc::clone))
+    }
+
+    /// Begins a ramp to `edits`.
+    fn ramp(
+        &mut self,
+        link: u32,
+        edits: &[Edit],
+        ramp: Ramp,
+        now: Nanos,
+        endless: bool,
+    ) -> Result<(), String> {
+        let Some(blocks) = self.schedule.made_of(link) else { return Err(NO_WAY.into()) };
+        let mut ways = Vec::new();
+        for edit in edits {
+            let begins = edit.begins(blocks).ok_or(NO_WAY)?;
+            let each = edit.given.iter().zip(begins);
+            ways.extend(each.map(|((at, to), from)| Way {
+                spec: edit.spec,
+                fresh: edit.fresh.clone(),
+                at: *at,
+                from,
+                to: to.clone(),
+            }));
+        }
+        self.schedule.cancel(link, edits);
+        self.schedule.begin_ramp(link, ways, ramp, now, endless);
+        Ok(())
+    }
+
+    /// Makes a link of what `edits` make of it: all of them or none.
+    fn apply(&mut self, link: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
+        let Some(mut blocks) = self.schedule.made_of(link).map(|blocks| Blocks::clone(blocks)) else {
+            return Err(TOO_LITTLE.into());
+        };
+        let mut changes: Blocks = Vec::new();
+        for edit in edits {
+            let (spec, values) = edit.apply(&blocks).ok_or(TOO_LITTLE)?;
+            set_block(&mut blocks, spec, values.clone());
+            set_block(&mut changes, spec, values);
+        }
+        let done = self.links.change(&mut self.pool, link, now, &changes);
+        let armed = *self.links.armed(link);
+        if armed != Nanos::NEVER && self.links.deadline(link) == Nanos::NEVER {
+            // It sends no more: a simulated run would take the old deadline for something that is left to happen.
+            self.wheel.remove(Entry { time: armed, link });
+            *self.links.armed(link) = Nanos::NEVER;
+        }
+        self.arm(link);
+        done.map_err(|error| error.to_string())?;
+        self.schedule.made_of.insert(link, Arc::new(blocks));
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Changes while a run goes on, and what a setting means for a link as it is.
+
+use crate::plan::Plan;
+use longwire_block::{Spec, Values};
+use longwire_engine::{Blocks, Edit, Ramp, Repeat};
+use longwire_units::Nanos;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A change of links at a time of the run.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// When, from the start of the run.
+    pub time: Nanos,
+    /// Whether it comes again.
+    pub repeat: Option<Repeat>,
+    /// Whether it takes its time; else everything changes at once.
+    pub ramp: Option<Ramp>,
+    /// Places of the links, ascending.
+    pub links: Arc<[u32]>,
+    /// What changes.
+    pub edits: Arc<[Edit]>,
+}
+
+/// Most links that a description names.
+const MOST_NAMED: usize = 4;
+
+impl Event {
+    /// When it comes next after `now`; none if no more.
+    pub fn next_after(&self, now: Nanos) -> Option<Nanos> {
+        if self.time > now {
+            return Some(self.time);
+        }
+        let Repeat { every, times } = self.repeat?;
+        let past = now.since(self.time).0 / every.0 + 1;
+        let left = times.is_none_or(|times| past < times);
+        left.then(|| Nanos(self.time.0.saturating_add(every.0.saturating_mul(past))))
+    }
+
+    /// Which links change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every 10 s`.
+    pub fn describe(&self, plan: &Plan) -> String {
+        let mut names: Vec<&str> =
+            self.links.iter().take(MOST_NAMED).map(|&link| &*plan.links[link as usize].name).collect();
+        let more = format!("{} more", self.links.len().saturating_sub(MOST_NAMED));
+        if self.links.len() > MOST_NAMED {
+            names.push(&more);
+        }
+        let mut text = format!("{}: {}", names.join(", "), described(&self.edits));
+        // Writing to a text can't fail.
+        if let Some(ramp) = self.ramp {
+            let _ = write!(text, ", over {} in {} steps", ramp.over, ramp.steps());
+        }
+        if let Some(Repeat { every, times }) = self.repeat {
+            let _ = write!(text, ", every {every}");
+            if let Some(times) = times {
+                let _ = write!(text, " ({times} times)");
+            }
+        }
+        text
+    }
+}
+
+/// The settings that edits name.
+fn described(edits: &[Edit]) -> String {
+    let setting = |edit: &Edit, at: usize, text: String| {
+        let (spec, name) = (edit.spec, edit.spec.params[at].name);
+        if at == 0 { format!("{} {text}", spec.key) } else { format!("{}.{name} {text}", spec.key) }
+    };
+    let each = edits.iter().flat_map(|edit| {
+        let given = edit.given.iter();
+        given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind)))
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// What a link is made of that a scenario names `blocks` for: a key that the file does not name has its first block, if that
+/// needs nothing to be given.
+pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
+    let mut all = blocks.clone();
+    for (place, spec) in registry.iter().enumerate() {
+        let first = registry[..place].iter().all(|other| other.key != spec.key);
+        if first
+            && all.iter().all(|(other, _)| other.key != spec.key)
+            && let Ok(values) = Values::read(spec, &[])
+        {
+            all.push((spec, values));
+        }
+    }
+    all
+}
+
+/// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the link's, if it
+/// has all the parameters that are `named` (none for the one that a mere value sets), else the key's first that has.
+pub fn block_meant(
+    registry: &[&'static Spec],
+    block: Option<&'static Spec>,
+    key: &str,
+    named: &[Option<&str>],
+) -> Option<&'static Spec> {
+    let mut of_key = registry.iter().copied().filter(|spec| spec.key == key);
+    let first = of_key.clone().next()?;
+    let has_all = |spec: &&Spec| {
+        named.iter().all(|name| {
+            let name = name.unwrap_or(first.params[0].name);
+            spec.params.iter().any(|param| param.name == name)
+        })
+    };
+    block.filter(|own| has_all(own)).or_else(|| of_key.find(has_all)).or(Some(first))
+}
+
+/// The place of the parameter `name` in a block's row; none means the one that a mere value of the key sets.
+pub fn param_meant(registry: &[&'static Spec], spec: &Spec, name: Option<&str>) -> Option<usize> {
+    let place = |name: &str| spec.params.iter().position(|param| param.name == name);
+    match name {
+        Some(name) => place(name),
+        None => {
+            let first = registry.iter().find(|first| first.key == spec.key)?;
+            place(first.params[0].name).or(Some(0))
+        }
+    }
+}
