@@ -56,7 +56,7 @@ impl Bench {
     }
 
     fn collect(&mut self, mut out: Fifo) {
-        while let Some(handle) = out.pop(&mut self.pool) {
+        while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta(handle);
             self.left.push((meta.seq, meta.leave));
             self.pool.free(handle);
