@@ -297,7 +297,8 @@ fn a_source_reaches_a_real_host() {
          on = \"10 ms\"\noff = \"10 ms\"\npackets = 500\n",
     );
     let running = Running::start(&scenario, "to-host", &["--for", "60s"]);
-    let host = running.lab().host("h").unwrap();
+    let lab = running.lab();
+    let host = lab.host("h").unwrap();
     // The kernel counts a datagram to a port where nobody listens once its checksums were found right.
     let mut counted = Vec::new();
     let begin = Instant::now();

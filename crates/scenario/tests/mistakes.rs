@@ -341,13 +341,13 @@ fn engine_and_sources() {
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"pareto\"\nrate = \"1 Mbit/s\"",
-            "7:9",
+            "6:9",
             "source \"a-b\", model: ",
             &["pareto-on-off"],
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"on-off\"\nrate = \"1 Mbit/s\"\non = \"1 s\"",
-            "5:8",
+            "4:8",
             "source \"a-b\", off: ",
             &["on-off needs it", "How long it is off"],
         ),
@@ -377,7 +377,7 @@ fn engine_and_sources() {
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"cbr\"\npoisson = true\nrate = \"1 Mbit/s\"",
-            "7:9",
+            "6:9",
             "source \"a-b\", model: ",
             &["poisson says otherwise"],
         ),
