@@ -25,6 +25,9 @@ const LEVELS: usize = 64usize.div_ceil(DIGIT as usize);
 /// So many entries are sorted rather than told apart by their next six bits.
 const FEW: usize = 48;
 
+/// Which of the next entries is fetched ahead.
+const AHEAD: usize = 2;
+
 /// The entries from `limit` on.
 #[derive(Debug)]
 struct Far<T> {
@@ -49,6 +52,12 @@ impl<T: Copy> Agenda<T> {
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         self.near.last().map(|entry| entry.0)
+    }
+
+    /// One of the next entries, if they are known: to fetch ahead what it needs.
+    #[inline]
+    pub(crate) fn soon(&self) -> Option<T> {
+        self.near.iter().rev().nth(AHEAD).map(|entry| entry.1)
     }
 
     /// Whether there is nothing on it.

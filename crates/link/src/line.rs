@@ -132,6 +132,12 @@ impl Line {
         } else {
             heaps.free.pop()?.1
         };
+        if let Some(soon) = heaps.free.soon() {
+            pool.prefetch(soon);
+        }
+        if let Some(first) = self.fifo.first() {
+            pool.prefetch(first);
+        }
         self.packets -= u32::from(pool.meta(handle).segments);
         self.irregular = !heaps.slots.is_empty() || !heaps.free.is_empty();
         let free = heaps.free.first().unwrap_or(u64::MAX);
