@@ -57,6 +57,8 @@ pub struct Effects {
     pub dscp: Option<u8>,
     /// The link it is to take instead: an index into the scenario's list of such targets.
     pub steer: Option<u16>,
+    /// Tell its sender that it is too big for a link of this MTU (RFC 1191, RFC 8201). Only with a drop.
+    pub too_big: Option<u32>,
 }
 
 impl Effects {

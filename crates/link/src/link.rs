@@ -103,6 +103,7 @@ impl Link {
             let verdict = self.chain.judge(&mut offer);
             let effects = offer.effects;
             if let Verdict::Drop(reason) = verdict {
+                self.answer(at, handle, &effects);
                 return self.drop(at.pool, handle, reason);
             }
             if effects.any() {

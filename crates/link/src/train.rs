@@ -80,6 +80,7 @@ impl Link {
             let verdict = self.chain.judge(&mut offer);
             effects = offer.effects;
             if let Verdict::Drop(reason) = verdict {
+                self.answer(at, train, &effects);
                 return Err(reason);
             }
             if effects.steer.is_some() {

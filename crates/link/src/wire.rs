@@ -2,6 +2,7 @@
 
 use crate::delay::Order;
 use crate::link::{Link, Surroundings, has};
+use longwire_block::path::DIRECT;
 use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
 use longwire_packet::{Checksum, Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -125,6 +126,20 @@ impl Link {
         self.books.counters.rare().steered += u64::from(meta.segments);
         at.out.push(at.pool, handle);
         true
+    }
+
+    /// Tells the sender of a packet why it is dropped, if the judge says so. The answer leaves at once, by the port by which the
+    /// packet came in, past all links.
+    pub(crate) fn answer(&mut self, at: &mut Surroundings<'_>, handle: Handle, effects: &Effects) {
+        let Some(mtu) = effects.too_big else { return };
+        let Some(reply) = longwire_wire::too_big(at.pool, handle, mtu) else { return };
+        let asked = *at.pool.meta(handle);
+        let meta = at.pool.meta_mut(reply);
+        (meta.in_port, meta.out_port) = (asked.out_port, asked.in_port);
+        (meta.arrival, meta.leave) = (asked.arrival, asked.arrival);
+        (meta.place, meta.seq) = (asked.place, asked.seq);
+        (meta.path, meta.flags) = (DIRECT, Meta::REPLY);
+        at.out.push(at.pool, reply);
     }
 
     /// A second packet like this one.

@@ -4,6 +4,7 @@ pub mod mtu;
 mod policer;
 mod rule_set;
 pub mod rules;
+pub mod state;
 
 use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
@@ -16,8 +17,11 @@ crate::registry::stage! {
     Filter: Judge {
         inline {
             Mtu = mtu::Mtu,
+            TooBig = mtu::TooBig,
+            Fixed = state::Fixed,
         }
         boxed {
+            Flap = state::Flap,
             Rules = rules::Rules,
         }
     }

@@ -45,6 +45,42 @@ impl Judge for Mtu {
     }
 }
 
+/// The same, and tells the sender, as a router would.
+#[derive(Debug)]
+pub struct TooBig {
+    mtu: u32,
+}
+
+impl Block for TooBig {
+    const SPEC: Spec = Spec {
+        key: "mtu",
+        kind: "too-big",
+        summary: "Drops packets longer than the link's MTU and tells their sender, so that it can send shorter ones.",
+        source: "RFC 1191; RFC 8201",
+        params: Mtu::SPEC.params,
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { mtu: values.integer(0) as u32 }
+    }
+
+    fn change(&mut self, values: &Values) {
+        self.mtu = values.integer(0) as u32;
+    }
+}
+
+impl Judge for TooBig {
+    /// Drops what is too long, with an answer to IPv6 packets and IPv4 packets that must not be fragmented.
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        if offer.bytes <= self.mtu + ETHERNET_HEADER {
+            return Verdict::Pass;
+        }
+        offer.effects.too_big = Some(self.mtu);
+        Verdict::Drop(DropReason::Mtu)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

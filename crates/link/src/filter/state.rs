@@ -1,0 +1,182 @@
+//! Whether a link carries anything at all.
+
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_units::Nanos;
+
+/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had taken goes on.
+#[derive(Debug)]
+pub struct Fixed {
+    up: bool,
+}
+
+impl Block for Fixed {
+    const SPEC: Spec = Spec {
+        key: "state",
+        kind: "fixed",
+        summary: "Whether the link is up; while it is down, it drops what arrives.",
+        source: "RFC 2863, section 3.1.13 (ifOperStatus)",
+        params: &[Param {
+            name: "state",
+            kind: ParamKind::Choice(&["up", "down"]),
+            default: Some("up"),
+            help: "up, or down: what arrives is dropped; what waits and travels goes on",
+        }],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { up: values.choice(0) == 0 }
+    }
+
+    fn change(&mut self, values: &Values) {
+        self.up = values.choice(0) == 0;
+    }
+}
+
+impl Judge for Fixed {
+    #[inline]
+    fn judge(&mut self, _: &mut Offer<'_>) -> Verdict {
+        if self.up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+}
+
+/// A link that goes down and comes up again on a schedule.
+#[derive(Debug)]
+pub struct Flap {
+    up: Nanos,
+    down: Nanos,
+    start: Nanos,
+    begin: Nanos,
+    is_up: bool,
+    /// When it changes next.
+    edge: Nanos,
+}
+
+const TIME: ParamKind = ParamKind::Time { max: Nanos::from_secs(1_000_000) };
+
+impl Block for Flap {
+    const SPEC: Spec = Spec {
+        key: "state",
+        kind: "flap",
+        summary: "The link goes down and comes up again on a schedule.",
+        source: "RFC 2863, section 3.1.13 (ifOperStatus)",
+        params: &[
+            Param {
+                name: "up",
+                kind: TIME,
+                default: None,
+                help: "how long it is up each time, 0 to 1000000 s",
+            },
+            Param {
+                name: "down",
+                kind: TIME,
+                default: None,
+                help: "how long it is down each time, 0 to 1000000 s",
+            },
+            Param {
+                name: "start",
+                kind: TIME,
+                default: Some("0 s"),
+                help: "when the first time up begins, counted from the beginning of the run; it is up before, too",
+            },
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let zero = Nanos::ZERO;
+        let mut block = Self { up: zero, down: zero, start: zero, begin: zero, is_up: true, edge: zero };
+        block.change(values);
+        block
+    }
+
+    /// Takes a new schedule, as if it had been this one from the beginning.
+    fn change(&mut self, values: &Values) {
+        (self.up, self.down, self.start) = (values.time(0), values.time(1), values.time(2));
+        (self.is_up, self.edge) = (true, Nanos::ZERO);
+    }
+
+    fn start(&mut self, begin: Nanos) {
+        (self.begin, self.edge) = (begin, Nanos::ZERO);
+    }
+}
+
+impl Judge for Flap {
+    #[inline]
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        if offer.now >= self.edge {
+            self.turn(offer.now);
+        }
+        if self.is_up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+}
+
+impl Flap {
+    /// Finds where in its schedule the link is.
+    fn turn(&mut self, now: Nanos) {
+        let first = self.begin + self.start;
+        let period = self.up.0.saturating_add(self.down.0);
+        if now < first || period == 0 {
+            (self.is_up, self.edge) = (true, if now < first { first } else { Nanos::NEVER });
+            return;
+        }
+        let since = now.since(first).0;
+        let (phase, round) = (since % period, Nanos(since - since % period));
+        self.is_up = phase < self.up.0;
+        let length = if self.is_up { self.up } else { Nanos(period) };
+        self.edge = first + round + length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_up(block: &mut impl Judge, millis: u64) -> bool {
+        block.judge(&mut Offer::new(Nanos::from_millis(millis), 60, &[])) == Verdict::Pass
+    }
+
+    #[test]
+    fn follows_its_schedule() {
+        let given = [("up", "10 ms"), ("down", "5 ms"), ("start", "100 ms")];
+        let values = Values::read(&Flap::SPEC, &given).unwrap();
+        let mut block = Flap::build(&values, Dice::named(0, ""));
+        block.start(Nanos::from_millis(1000));
+        // Up before 1100 ms and in [1100, 1110), [1115, 1125)…, down in between.
+        let table = [
+            (1000, true),
+            (1099, true),
+            (1100, true),
+            (1109, true),
+            (1110, false),
+            (1114, false),
+            (1115, true),
+            (1124, true),
+            (1125, false),
+            (1_001_114, true),
+            (1_001_115, false),
+            (1_001_119, false),
+            (1_001_120, true),
+        ];
+        for (millis, up) in table {
+            assert_eq!(is_up(&mut block, millis), up, "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn times_of_zero() {
+        for (up, down, state) in [("0 s", "1 s", false), ("1 s", "0 s", true), ("0 s", "0 s", true)] {
+            let values = Values::read(&Flap::SPEC, &[("up", up), ("down", down)]).unwrap();
+            let mut block = Flap::build(&values, Dice::named(0, ""));
+            assert!((0..3000).all(|millis| is_up(&mut block, millis) == state), "{up} {down}");
+        }
+    }
+
+    #[test]
+    fn down_until_changed() {
+        let values = |state| Values::read(&Fixed::SPEC, &[("state", state)]).unwrap();
+        let mut block = Fixed::build(&values("down"), Dice::named(0, ""));
+        assert!(!is_up(&mut block, 0));
+        block.change(&values("up"));
+        assert!(is_up(&mut block, 0));
+    }
+}

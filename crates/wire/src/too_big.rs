@@ -1,0 +1,183 @@
+//! What a router answers to the sender of a packet that is too big for the next link.
+
+use crate::checksum::{Sum, pseudo_v6};
+use crate::{Ethernet, Icmp, Ipv4, Ipv6, ethertype, l3_offset, protocol};
+use longwire_packet::{Handle, Pool};
+
+/// Bytes of an ICMPv4 message's packet at most (RFC 1812, section 4.3.2.3).
+const LONGEST_V4: usize = 576;
+/// The same for ICMPv6 (RFC 4443, section 3.2).
+const LONGEST_V6: usize = 1280;
+const V4_HEADER: usize = 20;
+const V6_HEADER: usize = 40;
+const ICMP_HEADER: usize = 8;
+const HOP_LIMIT: u8 = 64;
+/// Don't fragment, in the flags of an IPv4 header.
+const DONT_FRAGMENT: u8 = 0x40;
+
+/// A new packet that tells the sender of `handle` that the next link takes packets of `mtu` bytes: "fragmentation needed"
+/// (RFC 792, RFC 1191) for IPv4 packets that must not be fragmented, "packet too big" (RFC 4443, section 3.2) for IPv6.
+/// None for packets that get no such answer (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4), or if the pool is full.
+///
+/// A link has no address: the answer comes from the packet's destination.
+pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {
+    let frame = pool.data(handle);
+    let network = l3_offset(frame);
+    let ethernet = Ethernet::check(frame).ok()?;
+    if ethernet.source()[0] & 1 != 0 {
+        return None;
+    }
+    let reply = match ethernet.ethertype() {
+        ethertype::IPV4 => fragmentation_needed(frame, network, mtu)?,
+        ethertype::IPV6 => packet_too_big(frame, network, mtu)?,
+        _ => return None,
+    };
+    pool.insert(&reply)
+}
+
+/// The Ethernet header of an answer: the packet's with its addresses exchanged, tags and all.
+fn way_back(frame: &[u8], network: usize) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(network + LONGEST_V6);
+    reply.extend_from_slice(&frame[6..12]);
+    reply.extend_from_slice(&frame[..6]);
+    reply.extend_from_slice(&frame[12..network]);
+    reply
+}
+
+fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
+    let packet = &frame[network..];
+    let ip = Ipv4::check(packet).ok()?;
+    let to_many = ip.destination() >= 0xe000_0000 || frame[0] & 1 != 0;
+    if packet[6] & DONT_FRAGMENT == 0 || ip.is_later_fragment() || to_many || is_error_v4(&ip) {
+        return None;
+    }
+    let quoted = &packet[..packet.len().min(LONGEST_V4 - V4_HEADER - ICMP_HEADER)];
+    let length = (V4_HEADER + ICMP_HEADER + quoted.len()) as u16;
+    let mut header = [0; V4_HEADER];
+    header[0] = 0x45;
+    header[2..4].copy_from_slice(&length.to_be_bytes());
+    header[8] = HOP_LIMIT;
+    header[9] = protocol::ICMP;
+    header[12..16].copy_from_slice(&ip.destination().to_be_bytes());
+    header[16..20].copy_from_slice(&ip.source().to_be_bytes());
+    let sum = Sum::default().bytes(&header).checksum();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let next_hop = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
+    let mut message = [3, 4, 0, 0, 0, 0, next_hop[0], next_hop[1]];
+    let sum = Sum::default().bytes(&message).bytes(quoted).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut reply = way_back(frame, network);
+    reply.extend_from_slice(&header);
+    reply.extend_from_slice(&message);
+    reply.extend_from_slice(quoted);
+    Some(reply)
+}
+
+fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
+    let packet = &frame[network..];
+    let ip = Ipv6::check(packet).ok()?;
+    if is_error_v6(&ip, packet) {
+        return None;
+    }
+    let quoted = &packet[..packet.len().min(LONGEST_V6 - V6_HEADER - ICMP_HEADER)];
+    let length = (ICMP_HEADER + quoted.len()) as u16;
+    let mut header = [0; V6_HEADER];
+    header[0] = 0x60;
+    header[4..6].copy_from_slice(&length.to_be_bytes());
+    header[6] = protocol::ICMPV6;
+    header[7] = HOP_LIMIT;
+    header[8..24].copy_from_slice(&ip.destination().to_be_bytes());
+    header[24..40].copy_from_slice(&ip.source().to_be_bytes());
+    let mtu = mtu.to_be_bytes();
+    let mut message = [2, 0, 0, 0, mtu[0], mtu[1], mtu[2], mtu[3]];
+    let pseudo = pseudo_v6(ip.destination(), ip.source(), protocol::ICMPV6, length.into());
+    let sum = pseudo.bytes(&message).bytes(quoted).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut reply = way_back(frame, network);
+    reply.extend_from_slice(&header);
+    reply.extend_from_slice(&message);
+    reply.extend_from_slice(quoted);
+    Some(reply)
+}
+
+/// Whether a packet is an ICMP error, to which there is no answer: all but echo, time stamp and information messages.
+fn is_error_v4(ip: &Ipv4<'_>) -> bool {
+    const QUESTIONS_AND_ANSWERS: [u8; 8] = [0, 8, 13, 14, 15, 16, 17, 18];
+    ip.protocol() == protocol::ICMP
+        && Icmp::check(ip.payload()).is_ok_and(|icmp| !QUESTIONS_AND_ANSWERS.contains(&icmp.kind()))
+}
+
+/// ICMPv6 numbers its errors below 128, and redirects 137.
+fn is_error_v6(ip: &Ipv6<'_>, packet: &[u8]) -> bool {
+    const REDIRECT: u8 = 137;
+    let Some(transport) = ip.transport().filter(|transport| transport.protocol == protocol::ICMPV6) else {
+        return false;
+    };
+    packet.get(transport.offset).is_some_and(|&kind| kind < 128 || kind == REDIRECT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(frame: &[u8], mtu: u32) -> Option<Vec<u8>> {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let handle = pool.insert(frame).unwrap();
+        too_big(&mut pool, handle, mtu).map(|reply| pool.data(reply).to_vec())
+    }
+
+    fn v4(flags: u8, protocol: u8, kind: u8) -> Vec<u8> {
+        let mut frame = vec![0; 14 + 1400];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        let header = [0x45, 0, 5, 120, 0, 7, flags, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, kind];
+        frame[14..35].copy_from_slice(&header);
+        frame
+    }
+
+    #[test]
+    fn answers_packets_that_must_not_be_fragmented() {
+        let reply = answer(&v4(DONT_FRAGMENT, protocol::TCP, 0), 1300).unwrap();
+        assert_eq!(reply.len(), 14 + 576);
+        assert_eq!(&reply[..14], &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+        let ip = Ipv4::check(&reply[14..]).unwrap();
+        assert_eq!((ip.source(), ip.destination()), (0x0a00_0002, 0x0a00_0001));
+        assert_eq!(Sum::default().bytes(&reply[14..34]).checksum(), 0);
+        let icmp = Icmp::check(ip.payload()).unwrap();
+        assert_eq!((icmp.kind(), icmp.code(), icmp.rest_of_header()), (3, 4, 1300));
+        assert_eq!(Sum::default().bytes(ip.payload()).checksum(), 0);
+        assert_eq!(icmp.payload(), &v4(DONT_FRAGMENT, protocol::TCP, 0)[14..14 + 548]);
+    }
+
+    #[test]
+    fn answers_every_packet_of_ipv6() {
+        let mut frame = vec![0; 14 + 40 + 1400];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
+        frame[14..22].copy_from_slice(&[0x60, 0, 0, 0, 5, 120, protocol::UDP, 64]);
+        (frame[37], frame[53]) = (1, 2);
+        let reply = answer(&frame, 1280).unwrap();
+        assert_eq!(reply.len(), 14 + 1280);
+        let ip = Ipv6::check(&reply[14..]).unwrap();
+        assert_eq!((ip.source(), ip.destination(), ip.next_header()), (2, 1, protocol::ICMPV6));
+        assert_eq!(ip.payload()[..2], [2, 0]);
+        assert_eq!(ip.payload()[4..8], 1280u32.to_be_bytes());
+        let whole = pseudo_v6(2, 1, protocol::ICMPV6, ip.payload().len() as u32).bytes(ip.payload());
+        assert_eq!(whole.checksum(), 0);
+        // An error gets no answer.
+        frame[20] = protocol::ICMPV6;
+        frame[54] = 1;
+        assert!(answer(&frame, 1280).is_none());
+    }
+
+    #[test]
+    fn some_packets_get_no_answer() {
+        assert!(answer(&v4(0, protocol::TCP, 0), 1300).is_none(), "may be fragmented");
+        assert!(answer(&v4(DONT_FRAGMENT, protocol::ICMP, 8), 1300).is_some(), "an echo request");
+        assert!(answer(&v4(DONT_FRAGMENT, protocol::ICMP, 3), 1300).is_none(), "an error");
+        let mut to_all = v4(DONT_FRAGMENT, protocol::UDP, 0);
+        to_all[30] = 224;
+        assert!(answer(&to_all, 1300).is_none());
+        for len in 0..60 {
+            let _ = answer(&v4(DONT_FRAGMENT, protocol::TCP, 0)[..len], 1300);
+        }
+    }
+}
