@@ -71,7 +71,8 @@ impl LiveLinks {
         let blocks = self.blocks(&changed, place);
         let each = blocks.iter().flat_map(|(spec, values)| {
             let params = spec.params.iter().zip(values.as_slice()).enumerate();
-            let params = params.map(|(index, (param, value))| (self.key(spec, index), value.print(param.kind)));
+            let params =
+                params.map(|(index, (param, value))| (self.key(spec, index), value.print(param.kind)));
             let kind = self.is_named(spec).then(|| (format!("{}.{KIND}", spec.key), spec.kind.into()));
             params.chain(kind)
         });
@@ -90,8 +91,10 @@ impl LiveLinks {
     /// If there is no such link, a setting can't be that, or the engine refuses; nothing has changed then.
     pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<u32, SetError> {
         let place = self.place(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
-        let link =
-            *self.refs.get(place as usize).ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
+        let link = *self
+            .refs
+            .get(place as usize)
+            .ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let (over, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|(key, _)| key == OVER);
         let ramp = over.first().map(|(_, text)| ramp(text)).transpose()?;
         let gone = |error: RemoteError| match error {
@@ -110,7 +113,8 @@ impl LiveLinks {
     /// Notes what links are made of now, as `report` tells.
     pub fn note(&self, report: &Report) {
         let mut changed = self.lock();
-        let told = report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?))));
+        let told =
+            report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?))));
         changed.extend(told);
     }
 
@@ -142,7 +146,8 @@ impl LiveLinks {
         };
         let (mut given, mut texts) = (Vec::new(), Vec::new());
         for setting in params {
-            let at = param_meant(&self.registry, spec, setting.name).ok_or_else(|| self.unknown(setting.written))?;
+            let at = param_meant(&self.registry, spec, setting.name)
+                .ok_or_else(|| self.unknown(setting.written))?;
             let param = &spec.params[at];
             let value = param.read(setting.text).map_err(|error| SetError::Value {
                 key: setting.written.into(),

@@ -41,7 +41,7 @@ impl Style {
 /// Most links that are asked for what they count: to answer for more keeps packets waiting for a millisecond.
 const MOST_ASKED: usize = 5000;
 /// Lines of a screen that are not links.
-const OTHER_LINES: usize = 8;
+const OTHER_LINES: usize = 9;
 
 /// A run that is shown. The terminal is as it was once this is dropped.
 #[derive(Debug)]
@@ -244,10 +244,19 @@ impl<'a> Frame<'a> {
             shown::bytes(self.report.pool_used as f64),
             shown::bytes(self.report.pool_capacity as f64),
         ));
+        lines.extend(self.next_event());
         lines.extend(self.verdict());
         lines.extend(self.faults().map(str::to_owned));
         lines.truncate(height.saturating_sub(1).max(1));
         lines.iter().map(|line| line.chars().take(width).collect()).collect()
+    }
+
+    /// What changes next.
+    fn next_event(&self) -> Option<String> {
+        let each = self.plan.events.iter();
+        let next = each.filter_map(|event| Some((event.next_after(self.elapsed)?, event)));
+        let (time, event) = next.min_by_key(|(time, _)| *time)?;
+        Some(format!("next, at {}: {}", shown::time(time.0 as f64), event.describe(self.plan)))
     }
 
     fn verdict(&self) -> Option<String> {

@@ -2,9 +2,12 @@
 
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
-use longwire_scenario::{Calibration, Pricing, price};
+use longwire_scenario::{Calibration, Plan, Pricing, price};
 use longwire_units::Bytes;
 use std::path::PathBuf;
+
+/// Most events that are printed.
+const MOST_EVENTS: usize = 100;
 
 /// Check a scenario and say what will not fit on this machine
 ///
@@ -45,12 +48,32 @@ impl Args {
         report.set("pricing", serde_json::to_value(&pricing)?);
         report.set("hosts", plan.hosts.len());
         report.set("ports", plan.ports.len());
+        report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
             report.fail(format!("{}: {}", shortfall.what, shortfall.mend));
         }
-        outcome::print_report(&report, self.json)
+        let checked = outcome::print_report(&report, self.json)?;
+        if !self.json && !plan.events.is_empty() {
+            outcome::print(&format!("\n{}", timeline(&plan).join("\n")))?;
+        }
+        Ok(checked)
     }
+}
+
+/// What changes while it runs, by time.
+fn timeline(plan: &Plan) -> Vec<String> {
+    let mut events: Vec<_> = plan.events.iter().collect();
+    events.sort_by_key(|event| event.time);
+    let mut lines: Vec<_> = events
+        .iter()
+        .take(MOST_EVENTS)
+        .map(|event| format!("at {}  {}", event.time, event.describe(plan)))
+        .collect();
+    if events.len() > MOST_EVENTS {
+        lines.push(format!("and {} more", events.len() - MOST_EVENTS));
+    }
+    lines
 }
 
 /// What it needs, beside what there is.

@@ -1,6 +1,24 @@
 //! Where packets wait for the transmitter, and who is let in.
 
+pub mod ared;
+mod average;
+pub mod codel;
+mod codel_law;
+pub mod dualpi2;
+mod early;
+mod fair;
+mod flow;
+pub mod fq_codel;
+pub mod fq_pie;
+pub mod fred;
 mod hall;
+pub mod head_drop;
+pub mod pie;
+mod pie_law;
+pub mod red;
+pub mod rio;
+mod settings;
+pub mod sred;
 pub mod tail_drop;
 
 pub use hall::{Books, Hall};
@@ -75,7 +93,19 @@ crate::registry::stage! {
         inline {
             TailDrop = tail_drop::TailDrop,
         }
-        boxed {}
+        boxed {
+            HeadDrop = head_drop::HeadDrop,
+            Red = red::Red,
+            Ared = ared::Ared,
+            Rio = rio::Rio,
+            Fred = fred::Fred,
+            Sred = sred::Sred,
+            Codel = codel::Codel,
+            FqCodel = fq_codel::FqCodel,
+            Pie = pie::Pie,
+            FqPie = fq_pie::FqPie,
+            DualPi2 = dualpi2::DualPi2,
+        }
     }
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);

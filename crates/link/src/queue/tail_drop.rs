@@ -1,10 +1,10 @@
 //! First in, first out; what finds the queue full is dropped.
 
+use super::settings::{Limit, limit};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Rate;
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
 ///
@@ -16,41 +16,22 @@ pub struct TailDrop {
     limit: Limit,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Limit {
-    Packets(u64),
-    Bytes(u64),
-    Waiting(u64),
-}
-
 impl Block for TailDrop {
     const SPEC: Spec = Spec {
         key: "queue",
         kind: "tail-drop",
         summary: "First in, first out; drops arrivals that find the queue full.",
         source: "RFC 7567, section 2.1",
-        params: &[Param {
-            name: "limit",
-            kind: ParamKind::Limit,
-            default: Some("1000 packets"),
-            help: "most that may wait, the packet being sent included: packets, bytes or time at the current rate",
-        }],
+        params: &[limit("1000 packets")],
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { fifo: Fifo::EMPTY, limit: Limit::Packets(0) };
-        block.change(values);
-        block
+        Self { fifo: Fifo::EMPTY, limit: Limit::read(values, 0) }
     }
 
     /// Takes a new limit; packets already waiting stay, even above it.
     fn change(&mut self, values: &Values) {
-        self.limit = match values.at(0) {
-            Value::Packets(packets) => Limit::Packets(packets),
-            Value::Bytes(bytes) => Limit::Bytes(bytes.0),
-            Value::Waiting(time) => Limit::Waiting(time.0),
-            _ => return,
-        };
+        self.limit = Limit::read(values, 0);
     }
 }
 
@@ -58,12 +39,7 @@ impl Discipline for TailDrop {
     /// Drops what would exceed the limit.
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        let room = match self.limit {
-            Limit::Packets(limit) => packet.packets_waiting < limit,
-            Limit::Bytes(limit) => packet.bytes_waiting + packet.bytes <= limit,
-            Limit::Waiting(limit) => packet.packets_waiting == 0 || sent_within(limit, packet),
-        };
-        if room { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
+        if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
     #[inline]
@@ -91,16 +67,10 @@ impl Discipline for TailDrop {
     }
 }
 
-/// Whether all that waits and the new packet are sent within `limit` ns at the current rate.
-fn sent_within(limit: u64, packet: &Admission<'_>) -> bool {
-    let bits = u128::from(packet.bytes_waiting + packet.bytes) * 8;
-    packet.rate == Rate::UNLIMITED || bits * 1_000_000_000 <= u128::from(limit) * u128::from(packet.rate.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_units::Nanos;
+    use longwire_units::{Nanos, Rate};
 
     #[test]
     fn limits_in_each_unit() {

@@ -1,0 +1,200 @@
+//! `longwire import`
+
+use crate::{Outcome, outcome};
+use anyhow::{Context, bail, ensure};
+use longwire_scenario::import::{Format, Imported, LONGEST, Source, import};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Write the scenario that commands or scripts of other tools describe
+///
+/// Reads a file, a command line, or standard input (-), writes a scenario with comments, and says for every option that it does
+/// not carry over, or not exactly, why: in the scenario and on standard error.
+///
+/// Formats: netem (tc commands with netem and tbf, what `tc qdisc show` prints, or netem's options alone), ipfw (dummynet's
+/// pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link, mm-onoff, or one or two traces: up
+/// and down), theaterq (one or two traces, and a tc command with its options).
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire import netem shaping.sh -o shaped.toml
+  longwire import netem 'delay 100ms 20ms distribution normal loss gemodel 1% 25%'
+  longwire import netem tc qdisc add dev eth0 root netem rate 1mbit delay 20ms
+  longwire import ipfw /etc/ipfw.rules
+  longwire import ns experiment.ns --json
+  longwire import mahimahi 'mm-delay 20 mm-link up.trace down.trace'
+  longwire import mahimahi up.trace down.trace
+  longwire import theaterq trace.csv 'tc qdisc change dev eth0 root theaterq stage RUN cont HOLD'
+  tc qdisc show dev eth0 | longwire import netem -
+
+Files that a scenario names are looked for in its own folder.")]
+pub struct Args {
+    /// What it is written for.
+    #[arg(value_parser = format, value_name = "netem|ipfw|ns|mahimahi|theaterq")]
+    format: Format,
+
+    /// A file, - for standard input, or a command line.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FILE or COMMAND"
+    )]
+    what: Vec<String>,
+
+    /// Write the scenario to a file; may also stand last.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print JSON: the scenario and the notes; may also stand last.
+    #[arg(long)]
+    json: bool,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Ok(match name {
+        "netem" | "tc" => Format::Netem,
+        "ipfw" | "dummynet" => Format::Ipfw,
+        "ns" => Format::Ns,
+        "mahimahi" => Format::Mahimahi,
+        "theaterq" => Format::Theaterq,
+        _ => return Err("there are netem, ipfw, ns, mahimahi and theaterq".into()),
+    })
+}
+
+impl Args {
+    /// Imports it and prints the scenario.
+    ///
+    /// # Errors
+    /// If it can't be read or understood, or the scenario can't be written.
+    pub fn run(mut self) -> anyhow::Result<Outcome> {
+        self.options_behind();
+        ensure!(!self.what.is_empty(), "there is nothing to import; name a file, or give a command line");
+        let sources = self.sources()?;
+        let imported = import(self.format, &sources).with_context(|| match &sources[0].file {
+            Some(file) => format!("{file} can't be imported"),
+            None => "this can't be imported".into(),
+        })?;
+        if let Some(file) = &self.output {
+            std::fs::write(file, &imported.scenario)
+                .with_context(|| format!("the scenario can't be written to {}", file.display()))?;
+        }
+        if self.json {
+            outcome::print(&serde_json::to_string_pretty(&as_json(&imported))?)?;
+        } else if self.output.is_none() {
+            outcome::print(imported.scenario.trim_end())?;
+        }
+        imported.notes.iter().for_each(|note| outcome::note(&format!("note: {note}")));
+        Ok(Outcome::Well)
+    }
+
+    /// Takes options that stand behind what is imported, where no command of the imported line can mean them.
+    fn options_behind(&mut self) {
+        if self.what.iter().any(|word| word == "--") {
+            return;
+        }
+        loop {
+            match &self.what[..] {
+                [.., last] if last == "--json" => {
+                    self.json = true;
+                    self.what.pop();
+                }
+                [.., option, file] if option == "-o" || option == "--output" => {
+                    self.output = Some(file.into());
+                    self.what.truncate(self.what.len() - 2);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// What is to be imported: files as far as there are such, and a command line of the rest.
+    fn sources(&self) -> anyhow::Result<Vec<Source>> {
+        let first = &self.what[0];
+        if self.what.len() == 1 && first == "-" {
+            return Ok(vec![Source { file: None, text: bounded(io::stdin(), "standard input")? }]);
+        }
+        if !Path::new(first).is_file() {
+            let command = self.what.len() > 1 || first.contains(char::is_whitespace);
+            ensure!(command, "there is no file {first}; name one, or give a command line in quotes");
+            return Ok(vec![Source { file: None, text: line(&self.what) }]);
+        }
+        let (files, words): (Vec<&String>, Vec<&String>) =
+            self.what.iter().partition(|word| Path::new(word).is_file());
+        let mut sources = Vec::new();
+        for name in files {
+            let file = File::open(name).with_context(|| format!("{name} can't be read"))?;
+            sources.push(Source { file: Some(name.clone()), text: bounded(file, name)? });
+        }
+        if !words.is_empty() {
+            let words: Vec<String> = words.into_iter().cloned().collect();
+            sources.push(Source { file: None, text: line(&words) });
+        }
+        Ok(sources)
+    }
+}
+
+/// A text that is not too long.
+fn bounded(from: impl Read, name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    // One byte more than is taken, so that what has no end is refused like what is too long.
+    from.take(LONGEST as u64 + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("{name} can't be read as text"))?;
+    if text.len() > LONGEST {
+        bail!("{name} is longer than {LONGEST} bytes; import a part of it");
+    }
+    Ok(text)
+}
+
+/// Words as one line that a shell would split into them again; a single word is a line already.
+fn line(words: &[String]) -> String {
+    if let [line] = words {
+        return line.clone();
+    }
+    let plain =
+        |word: &String| !word.is_empty() && !word.contains([' ', '\t', '\n', ';', '#', '"', '\'', '\\']);
+    let quoted =
+        |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn as_json(imported: &Imported) -> serde_json::Value {
+    let notes = imported
+        .notes
+        .iter()
+        .map(|note| json!({ "line": note.line, "option": note.option, "why": note.why }));
+    json!({ "scenario": imported.scenario, "notes": notes.collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(what: &[&str]) -> Args {
+        let what = what.iter().map(|word| (*word).to_owned()).collect();
+        Args { format: Format::Netem, what, output: None, json: false }
+    }
+
+    #[test]
+    fn options_may_stand_last() {
+        let mut given = args(&["netem", "delay", "1ms", "-o", "x.toml", "--json"]);
+        given.options_behind();
+        assert_eq!((given.what.len(), given.json), (3, true));
+        assert_eq!(given.output.as_deref(), Some(Path::new("x.toml")));
+        let mut shell = args(&["mm-delay", "20", "--", "cc", "-o", "x"]);
+        shell.options_behind();
+        assert_eq!((shell.what.len(), shell.output), (6, None));
+    }
+
+    #[test]
+    fn words_become_a_line_again() {
+        let source = |what: &[&str]| args(what).sources().unwrap().swap_remove(0).text;
+        assert_eq!(source(&["delay 1ms # x"]), "delay 1ms # x");
+        assert_eq!(source(&["mm-link", "a b", "--x=\"1\""]), "mm-link 'a b' '--x=\"1\"'");
+        assert!(args(&["missing.sh"]).sources().unwrap_err().to_string().contains("there is no file"));
+        assert!(format("ns2").unwrap_err().contains("theaterq"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Adaptive RED: RED whose highest probability is steered so that the average stays halfway between the thresholds.
+
+use super::average::Average;
+use super::early::{CERTAIN, Early, Outcome, in_steps, length};
+use super::settings::{Limit, MEAN_PACKET, ecn_marks, limit, number, probability, signal, threshold};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::{Nanos, Rate};
+
+/// Gentle RED with a max-p that adapts (Floyd, Gummadi & Shenker 2001, figure 2).
+///
+/// Every `interval`, where the average is above min + 0.6·(max − min), max-p grows by min(0.01, max-p/4), up to 50 %; where it is below min +
+/// 0.4·(max − min), max-p shrinks to nine tenths, down to 1 %. The weight follows the rate: 1 − e^(−1/C), C usual packets a second.
+/// Adaptations that fell between two packets are made up for when the second comes.
+#[derive(Debug)]
+pub struct Ared {
+    average: Average,
+    early: Early,
+    fifo: Fifo,
+    limit: Limit,
+    marks: bool,
+    /// In steps of 2⁻³².
+    max_p: u64,
+    /// What `max-p` was set to.
+    given: u64,
+    thresholds: (u64, u64),
+    /// The rate that the weight is for.
+    rate: Rate,
+    mean_packet: u64,
+    interval: Nanos,
+    next: Nanos,
+}
+
+/// Adaptations caught up at once. After as many with the same average max-p has reached its end.
+const MOST: u64 = 128;
+
+impl Block for Ared {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "ared",
+        summary: "Adaptive RED: finds its own drop probability to hold the average between the thresholds.",
+        source: "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's active \
+                 queue management, 2001",
+        params: &[
+            limit("1000 packets"),
+            threshold("min", "5", "average in packets from which packets are dropped early"),
+            threshold(
+                "max",
+                "15",
+                "average in packets at which the probability is max-p; below min it counts as min",
+            ),
+            probability("max-p", "10 %", "probability of an early drop at max to begin with"),
+            Param {
+                name: "interval",
+                kind: ParamKind::Time { max: Nanos::from_secs(100) },
+                default: Some("500 ms"),
+                help: "time between adaptations of max-p, up to 100 s; less than 1 ms counts as 1 ms",
+            },
+            ecn_marks("no"),
+            MEAN_PACKET,
+        ],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let mut block = Self {
+            average: Average::new(),
+            early: Early::new(dice),
+            fifo: Fifo::EMPTY,
+            limit: Limit::Packets(0),
+            marks: false,
+            max_p: 0,
+            given: u64::MAX,
+            thresholds: (0, 0),
+            rate: Rate::STALLED,
+            mean_packet: 0,
+            interval: Nanos::ZERO,
+            next: Nanos::ZERO,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; average and max-p stay, unless max-p is given anew.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+        self.thresholds = (number(values, 1), number(values, 2));
+        let given = in_steps(number(values, 3));
+        if given != self.given {
+            (self.given, self.max_p) = (given, given);
+        }
+        self.interval = Nanos(number(values, 4)).max(Nanos::from_millis(1));
+        self.marks = number(values, 5) == 1;
+        self.mean_packet = number(values, 6);
+        self.rate = Rate::STALLED;
+        self.early.set(self.thresholds, self.max_p, true);
+    }
+}
+
+impl Discipline for Ared {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        if packet.rate != self.rate {
+            self.rate = packet.rate;
+            self.average.set_weight_for(packet.rate, self.mean_packet);
+        }
+        if packet.now >= self.next {
+            self.catch_up(packet);
+        }
+        self.average.arrival(packet.now, packet.packets_waiting, packet.rate);
+        match self.early.judge(self.average.value(), CERTAIN) {
+            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
+            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
+            Outcome::Chosen => signal(self.marks, packet),
+            Outcome::Spared => Verdict::Pass,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        match self.fifo.pop(hall.pool) {
+            Some(handle) => Next::Packet(handle),
+            None => {
+                self.average.idle(hall.now);
+                Next::Empty
+            }
+        }
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+
+    #[inline]
+    fn direct(&mut self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
+    }
+}
+
+impl Ared {
+    /// Adapts max-p for every time that is due, with the average as it was then.
+    fn catch_up(&mut self, packet: &Admission<'_>) {
+        if self.next == Nanos::ZERO {
+            self.next = packet.now + self.interval;
+            return;
+        }
+        let due = packet.now.since(self.next).0 / self.interval.0 + 1;
+        let skipped = due.saturating_sub(MOST);
+        self.next = Nanos(self.next.0 + skipped * self.interval.0);
+        for _ in skipped..due {
+            let idle = packet.packets_waiting == 0;
+            let average =
+                if idle { self.average.faded(self.next, packet.rate) } else { self.average.value() };
+            self.adapt(average);
+            self.next = self.next + self.interval;
+        }
+        self.early.set(self.thresholds, self.max_p, true);
+    }
+
+    /// Figure 2 of the paper.
+    fn adapt(&mut self, average: u64) {
+        let (min, max) = self.thresholds;
+        let tenths = |n: u64| length(min) + length(max.saturating_sub(min)) / 10 * n;
+        if average > tenths(6) && self.max_p <= CERTAIN / 2 {
+            self.max_p += (CERTAIN / 100).min(self.max_p / 4);
+        } else if average < tenths(4) && self.max_p >= CERTAIN / 100 {
+            self.max_p = self.max_p / 10 * 9;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (average, max-p before, after) in thousandths, by hand; thresholds 5 and 15, so that the target is 9 … 11.
+    #[test]
+    fn adapts_as_the_paper_says() {
+        let mut queue = Ared::build(&Values::read(&Ared::SPEC, &[]).unwrap(), Dice::named(1, "ared"));
+        for (average, before, after) in [
+            (12, 100, 110.0),
+            (12, 20, 25.0),
+            (12, 501, 501.0),
+            (10, 100, 100.0),
+            (8, 100, 90.0),
+            (8, 9, 9.0),
+        ] {
+            queue.max_p = CERTAIN * before / 1000;
+            queue.adapt(length(average));
+            let got = queue.max_p as f64 / CERTAIN as f64 * 1000.0;
+            assert!((got - after).abs() < 1e-5, "{average} {before}: {got}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! CoDel's control law: when a queue in which every packet has waited too long for too long drops, and how the drops come
+//! closer together (RFC 8289, sections 5.3 to 5.6).
+
+use super::Hall;
+use longwire_block::DropReason;
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+
+/// What a queue that is controlled shows of itself.
+pub(super) trait Source {
+    /// Takes the first packet.
+    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle>;
+
+    /// Bytes that wait behind the packets taken so far.
+    fn backlog(&self) -> u64;
+}
+
+/// The parameters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    pub target: Nanos,
+    pub interval: Nanos,
+    pub marks: bool,
+    /// Bytes of the longest packet so far: a queue with no more waiting is not controlled.
+    pub longest: u64,
+}
+
+/// The state of one queue.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Codel {
+    /// When the packets will have waited longer than the target for an interval; zero while they do not.
+    first_above: Nanos,
+    drop_next: Nanos,
+    /// Drops in this dropping state, and how many there were when it was entered.
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+/// Packets whose last dropping state ended less than this many intervals ago go on at its rate (RFC 8289, section 5.5).
+const MEMORY: u64 = 16;
+
+impl Codel {
+    /// Takes the packet to be sent from `source`, dropping or marking those that the law wants.
+    #[inline]
+    pub(super) fn dequeue(
+        &mut self,
+        settings: &Settings,
+        hall: &mut Hall<'_>,
+        source: &mut impl Source,
+    ) -> Option<Handle> {
+        let mut head = source.take(hall);
+        let mut over = self.is_over(settings, hall, head, source.backlog());
+        if !self.dropping && !over {
+            return head;
+        }
+        let now = hall.now;
+        if !self.dropping {
+            let spared = signal(settings, hall, head);
+            if spared.is_none() {
+                head = source.take(hall);
+                // What follows is delivered, whatever it has waited.
+                self.is_over(settings, hall, head, source.backlog());
+            }
+            self.enter(settings, now);
+            return head;
+        }
+        self.dropping = over;
+        while self.dropping && now >= self.drop_next {
+            self.count = self.count.saturating_add(1);
+            if signal(settings, hall, head).is_some() {
+                self.drop_next = control_law(self.drop_next, settings.interval, self.count);
+                return head;
+            }
+            head = source.take(hall);
+            over = self.is_over(settings, hall, head, source.backlog());
+            if over {
+                self.drop_next = control_law(self.drop_next, settings.interval, self.count);
+            } else {
+                self.dropping = false;
+            }
+        }
+        head
+    }
+
+    /// Whether packets have waited longer than the target for an interval, `head` the last of them (section 5.6, dodequeue).
+    #[inline]
+    fn is_over(&mut self, settings: &Settings, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
+        let Some(head) = head else {
+            self.first_above = Nanos::ZERO;
+            return false;
+        };
+        let waited = hall.now.since(Nanos(hall.pool.meta(head).arrival));
+        if waited < settings.target || backlog <= settings.longest {
+            self.first_above = Nanos::ZERO;
+            return false;
+        }
+        if self.first_above == Nanos::ZERO {
+            self.first_above = hall.now + settings.interval;
+            return false;
+        }
+        hall.now >= self.first_above
+    }
+
+    /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a good one to start with.
+    fn enter(&mut self, settings: &Settings, now: Nanos) {
+        self.dropping = true;
+        let more = self.count.wrapping_sub(self.last_count);
+        let recent = now.since(self.drop_next).0 < settings.interval.0.saturating_mul(MEMORY);
+        self.count = if more > 1 && recent { more } else { 1 };
+        self.drop_next = control_law(now, settings.interval, self.count);
+        self.last_count = self.count;
+    }
+}
+
+/// Marks the packet if that is wanted and can be, and gives it back; else drops it.
+fn signal(settings: &Settings, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
+    let head = head?;
+    if settings.marks && hall.mark(head) {
+        return Some(head);
+    }
+    hall.drop(head, DropReason::Aqm);
+    None
+}
+
+/// t + interval / √count, rounded down; less than interval · 2⁻³² + 1 ns too small. Reckoned at drops only.
+fn control_law(t: Nanos, interval: Nanos, count: u32) -> Nanos {
+    // 1/√count in steps of 2⁻³².
+    let inverse = if count <= 1 { 1 << 32 } else { (u64::MAX / u64::from(count)).isqrt() };
+    t + Nanos((u128::from(interval.0) * u128::from(inverse) >> 32) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 ms / √n for n = 1, 2, 3, 4, 9, 100, 10⁶, from a table of square roots.
+    #[test]
+    fn intervals_by_the_square_root() {
+        for (count, wanted) in [
+            (1, 100_000_000),
+            (2, 70_710_678),
+            (3, 57_735_026),
+            (4, 50_000_000),
+            (9, 33_333_333),
+            (100, 10_000_000),
+            (1_000_000, 100_000),
+            (u32::MAX, 1_525),
+        ] {
+            let next = control_law(Nanos(5), Nanos::from_millis(100), count).0 - 5;
+            assert!(next <= wanted && wanted - next <= 1, "{count}: {next}");
+        }
+    }
+
+    /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at 10; later at 1.
+    #[test]
+    fn remembers_the_last_dropping_state() {
+        let settings = Settings { target: Nanos(5), interval: Nanos(100), marks: false, longest: 0 };
+        for (count, last_count, ago, wanted) in
+            [(12, 2, 1599, 10), (12, 2, 1600, 1), (3, 2, 0, 1), (4, 2, 0, 2), (0, 0, 0, 1)]
+        {
+            let drop_next = Nanos(10_000 - ago);
+            let mut codel = Codel { count, last_count, drop_next, ..Codel::default() };
+            codel.enter(&settings, Nanos(10_000));
+            assert_eq!((codel.count, codel.last_count), (wanted, wanted));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller that couples them.
+
+use super::pie::{ALPHA, BETA, TARGET, gain, gains, update};
+use super::pie_law::{Gains, ONE, Ticks};
+use super::settings::{Limit, limit, number, probability};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+use longwire_wire::{Ecn, ecn};
+
+/// DualPI2, the dual-queue coupled AQM.
+///
+/// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base probability p' is corrected
+/// by the longer of the two heads' waiting times. Classic packets are dropped, or marked if they are ECN-capable, with p'²; low-latency
+/// packets are marked with coupling·p', and always once they have waited for `step` with others behind them. Above p' = 1/coupling the
+/// link is overloaded, and both are dropped with p'². Likelihoods are summed up, not drawn (RFC 9332, appendix A.1, `recur`), and one of 1
+/// is certain.
+///
+/// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes when both have packets: a weighted
+/// round robin with credit.
+#[derive(Debug)]
+pub struct DualPi2 {
+    /// Classic and low-latency.
+    lanes: [Lane; 2],
+    /// p', and what follows from it for each lane: p'² and coupling·p'; in steps of 2⁻⁶².
+    base: u64,
+    likelihoods: [u64; 2],
+    /// The longer wait at the last correction, in ns.
+    waited: u64,
+    ticks: Ticks,
+    gains: Gains,
+    step: Nanos,
+    /// In millionths.
+    coupling: u64,
+    /// What the classic queue may be served, in bytes · 2⁻¹⁶.
+    credit: i64,
+    /// The classic queue's part, of 2¹⁶.
+    protection: i64,
+    limit: Limit,
+}
+
+/// One of the queues.
+#[derive(Debug)]
+struct Lane {
+    fifo: Fifo,
+    /// When its first packet arrived; never if there is none.
+    head: Nanos,
+    /// Likelihoods summed up.
+    sum: u64,
+}
+
+const CLASSIC: usize = 0;
+const LOW: usize = 1;
+
+impl Block for DualPi2 {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "dualpi2",
+        summary: "Low latency for L4S senders beside a classic queue, coupled so that both get their share.",
+        source: "RFC 9332, appendix A; RFC 9331",
+        params: &[
+            limit("10000 packets"),
+            TARGET,
+            update("16 ms"),
+            gain("alpha", "0.16", ALPHA),
+            gain("beta", "3.2", BETA),
+            Param {
+                name: "coupling",
+                kind: ParamKind::Decimal { min: 0, max: 100_000_000 },
+                default: Some("2"),
+                help: "how many times the base probability low-latency packets are marked with, 0 to 100",
+            },
+            Param {
+                name: "step",
+                kind: ParamKind::Time { max: Nanos::from_secs(10) },
+                default: Some("1 ms"),
+                help: "waiting time from which every low-latency packet is marked, up to 10 s",
+            },
+            probability(
+                "protection",
+                "10 %",
+                "part of the rate that the classic queue gets when both have packets",
+            ),
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let lane = || Lane { fifo: Fifo::EMPTY, head: Nanos::NEVER, sum: 0 };
+        let mut block = Self {
+            lanes: [lane(), lane()],
+            base: 0,
+            likelihoods: [0; 2],
+            waited: 0,
+            ticks: Ticks::default(),
+            gains: Gains::default(),
+            step: Nanos::ZERO,
+            coupling: 0,
+            credit: 0,
+            protection: 0,
+            limit: Limit::Packets(0),
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; the probability stays.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+        self.gains = gains(values, 1, 0);
+        self.coupling = number(values, 5);
+        self.step = Nanos(number(values, 6));
+        self.protection = (number(values, 7) >> 47) as i64;
+    }
+}
+
+impl Discipline for DualPi2 {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        self.catch_up(packet.now);
+        if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        let low = matches!(ecn(hall.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
+        let lane = &mut self.lanes[usize::from(low)];
+        lane.fifo.push(hall.pool, handle);
+        if lane.head == Nanos::NEVER {
+            lane.head = Nanos(hall.pool.meta(handle).arrival);
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.catch_up(hall.now);
+        while let Some((lane, handle)) = self.take(hall) {
+            let goes =
+                if lane == LOW { self.passes_low(hall, handle) } else { self.passes_classic(hall, handle) };
+            if goes {
+                return Next::Packet(handle);
+            }
+            hall.drop(handle, DropReason::Aqm);
+        }
+        Next::Empty
+    }
+
+    /// The low-latency packets first.
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        let mut all = Fifo::EMPTY;
+        for lane in self.lanes.iter_mut().rev() {
+            lane.head = Nanos::NEVER;
+            while let Some(handle) = lane.fifo.pop(pool) {
+                all.push(pool, handle);
+            }
+        }
+        all
+    }
+}
+
+impl DualPi2 {
+    /// Corrects p' for every time that is due (appendix A.1, dualpi2_update). Since the last event, the same packets are first.
+    #[inline]
+    fn catch_up(&mut self, now: Nanos) {
+        let heads = self.lanes.each_ref().map(|lane| lane.head);
+        let (base, waited, gains) = (&mut self.base, &mut self.waited, &self.gains);
+        let mut corrected = false;
+        self.ticks.catch_up(gains.update, now, |time| {
+            let waits = heads.map(|head| time.since(head).0).into_iter().max().unwrap_or(0);
+            let next = (*base as i64 + gains.correction(waits, *waited)).clamp(0, ONE as i64) as u64;
+            let settled = (*base, *waited) == (next, waits);
+            (*base, *waited, corrected) = (next, waits, true);
+            settled
+        });
+        if corrected {
+            let coupled = u128::from(self.base) * u128::from(self.coupling) / 1_000_000;
+            self.likelihoods = [
+                (u128::from(self.base) * u128::from(self.base) >> 62) as u64,
+                coupled.min(ONE.into()) as u64,
+            ];
+        }
+    }
+
+    /// The next packet and its lane.
+    #[inline]
+    fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle)> {
+        let [classic, low] = self.lanes.each_ref().map(|lane| !lane.fifo.is_empty());
+        let chosen = if low && (!classic || self.credit <= 0) { LOW } else { CLASSIC };
+        let lane = &mut self.lanes[chosen];
+        let handle = lane.fifo.pop(hall.pool)?;
+        lane.head = match lane.fifo.first() {
+            Some(next) => Nanos(hall.pool.meta(next).arrival),
+            None => Nanos::NEVER,
+        };
+        if classic && low {
+            let bytes = hall.pool.meta(handle).leave as i64;
+            let part = if chosen == LOW { self.protection } else { self.protection - (1 << 16) };
+            self.credit = self.credit.saturating_add(bytes * part);
+        }
+        Some((chosen, handle))
+    }
+
+    /// Whether a low-latency packet is sent, marked or not.
+    #[inline]
+    fn passes_low(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+        let [classic, coupled] = self.likelihoods;
+        let overload = coupled >= ONE;
+        let lane = &mut self.lanes[LOW];
+        if overload && lane.recurs(classic) {
+            return false;
+        }
+        let waited = hall.now.since(Nanos(hall.pool.meta(handle).arrival));
+        let stepped = waited >= self.step && !lane.fifo.is_empty();
+        if stepped || overload || lane.recurs(coupled) {
+            hall.mark(handle);
+        }
+        true
+    }
+
+    /// Whether a classic packet is sent, marked or not.
+    #[inline]
+    fn passes_classic(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+        let [classic, coupled] = self.likelihoods;
+        !self.lanes[CLASSIC].recurs(classic) || coupled < ONE && hall.mark(handle)
+    }
+}
+
+impl Lane {
+    /// Whether it is this one's turn to be hit, of 1/likelihood.
+    #[inline]
+    fn recurs(&mut self, likelihood: u64) -> bool {
+        if likelihood >= ONE {
+            return true;
+        }
+        self.sum += likelihood;
+        let hit = self.sum > ONE;
+        if hit {
+            self.sum -= ONE;
+        }
+        hit
+    }
+}

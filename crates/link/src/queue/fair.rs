@@ -1,0 +1,209 @@
+//! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290, section 4).
+
+use super::flow::{flow_hash, slot};
+use super::{Hall, codel_law};
+use crate::fifo::Fifo;
+use longwire_block::{Dice, DropReason};
+use longwire_packet::{Handle, Pool};
+
+/// No flow.
+const NONE: u32 = u32::MAX;
+
+/// Flows with state `S` each, and whose turn it is.
+#[derive(Debug)]
+pub(super) struct Flows<S> {
+    flows: Vec<Flow<S>>,
+    /// Flows that were idle, and those that have had a turn.
+    fresh: List,
+    old: List,
+    pub quantum: i64,
+    /// How many of the flows packets are spread over; more remain from before a change.
+    used: u32,
+    seed: u64,
+}
+
+/// One of the flows.
+#[derive(Debug, Clone)]
+pub(super) struct Flow<S> {
+    fifo: Fifo,
+    /// Bytes that wait.
+    backlog: u64,
+    deficit: i64,
+    next: u32,
+    active: bool,
+    /// What the discipline keeps of it.
+    pub state: S,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl<S: Default> Flows<S> {
+    pub(super) fn new(mut dice: Dice) -> Self {
+        let none = List { head: NONE, tail: NONE };
+        Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, used: 0, seed: dice.draw() }
+    }
+
+    /// Takes how many flows there are, and bytes of a turn. Packets that wait stay with their flows.
+    pub(super) fn set(&mut self, flows: u64, quantum: u64) {
+        self.used = flows as u32;
+        self.quantum = quantum as i64;
+        if self.flows.len() < flows as usize {
+            self.flows.resize_with(flows as usize, || Flow {
+                fifo: Fifo::EMPTY,
+                backlog: 0,
+                deficit: 0,
+                next: NONE,
+                active: false,
+                state: S::default(),
+            });
+        }
+    }
+
+    /// The flow of a frame.
+    #[inline]
+    pub(super) fn find(&self, frame: &[u8]) -> usize {
+        slot(flow_hash(frame, self.seed), self.used)
+    }
+
+    #[inline]
+    pub(super) fn flow(&mut self, flow: usize) -> &mut Flow<S> {
+        &mut self.flows[flow]
+    }
+
+    /// Adds a packet to a flow.
+    #[inline]
+    pub(super) fn push(&mut self, hall: &mut Hall<'_>, flow: usize, handle: Handle) {
+        let bytes = hall.pool.meta(handle).leave;
+        let this = &mut self.flows[flow];
+        this.backlog += bytes;
+        this.fifo.push(hall.pool, handle);
+        if !this.active {
+            this.active = true;
+            this.deficit = self.quantum;
+            append(&mut self.flows, &mut self.fresh, flow as u32);
+        }
+    }
+
+    /// Takes the packet to be sent next, as `take` takes it from its flow (section 4.2).
+    #[inline]
+    pub(super) fn pop(
+        &mut self,
+        hall: &mut Hall<'_>,
+        mut take: impl FnMut(&mut Flow<S>, &mut Hall<'_>) -> Option<Handle>,
+    ) -> Option<Handle> {
+        loop {
+            let is_fresh = self.fresh.head != NONE;
+            let list = if is_fresh { &mut self.fresh } else { &mut self.old };
+            let front = list.head;
+            if front == NONE {
+                return None;
+            }
+            let flow = &mut self.flows[front as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.head = flow.next;
+                append(&mut self.flows, &mut self.old, front);
+                continue;
+            }
+            if let Some(handle) = take(flow, hall) {
+                flow.deficit -= hall.pool.meta(handle).leave as i64;
+                return Some(handle);
+            }
+            list.head = flow.next;
+            if is_fresh {
+                // It keeps its place among the others for one round: else it could be new again and again.
+                append(&mut self.flows, &mut self.old, front);
+            } else {
+                flow.active = false;
+            }
+        }
+    }
+
+    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets (section 4.1).
+    pub(super) fn drop_from_longest(&mut self, hall: &mut Hall<'_>) {
+        let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
+        let half = flow.backlog / 2;
+        for _ in 0..64 {
+            let Some(handle) = flow.pop(hall) else { return };
+            hall.drop(handle, DropReason::QueueFull);
+            if flow.backlog <= half {
+                return;
+            }
+        }
+    }
+
+    /// All packets, flow by flow in the order of their turns.
+    pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        let mut all = Fifo::EMPTY;
+        for mut list in [self.fresh, self.old] {
+            while list.head != NONE {
+                let flow = &mut self.flows[list.head as usize];
+                list.head = flow.next;
+                (flow.backlog, flow.active) = (0, false);
+                while let Some(handle) = flow.fifo.pop(pool) {
+                    all.push(pool, handle);
+                }
+            }
+        }
+        (self.fresh.head, self.old.head) = (NONE, NONE);
+        all
+    }
+}
+
+impl<S> Flow<S> {
+    /// Takes its first packet.
+    #[inline]
+    pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(hall.pool)?;
+        self.backlog -= hall.pool.meta(handle).leave;
+        Some(handle)
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub(super) fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// Its packets, and what is kept of it.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (Packets<'_>, &mut S) {
+        (Packets { fifo: &mut self.fifo, backlog: &mut self.backlog }, &mut self.state)
+    }
+}
+
+/// The packets of a flow.
+pub(super) struct Packets<'f> {
+    fifo: &'f mut Fifo,
+    backlog: &'f mut u64,
+}
+
+impl codel_law::Source for Packets<'_> {
+    #[inline]
+    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(hall.pool)?;
+        *self.backlog -= hall.pool.meta(handle).leave;
+        Some(handle)
+    }
+
+    #[inline]
+    fn backlog(&self) -> u64 {
+        *self.backlog
+    }
+}
+
+/// Adds a flow at the end of a list.
+#[inline]
+fn append<S>(flows: &mut [Flow<S>], list: &mut List, flow: u32) {
+    flows[flow as usize].next = NONE;
+    if list.head == NONE {
+        list.head = flow;
+    } else {
+        flows[list.tail as usize].next = flow;
+    }
+    list.tail = flow;
+}

@@ -1,0 +1,91 @@
+//! FQ-CoDel: every flow has a queue of its own under CoDel, and the queues take turns.
+
+use super::codel::{INTERVAL, TARGET};
+use super::codel_law::{Codel, Settings};
+use super::fair::Flows;
+use super::settings::{FLOWS, Limit, QUANTUM, ecn_marks, limit, number};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::{Bytes, Nanos};
+
+/// The parameter `memory` of disciplines that keep flows apart.
+pub(super) const MEMORY: Param = Param {
+    name: "memory",
+    kind: ParamKind::Size { min: Bytes(0), max: Bytes(1 << 40) },
+    default: Some("32 MB"),
+    help: "bytes that may wait, up to 1 TiB; beyond, packets are dropped from the flow with most",
+};
+
+/// Fair queueing with CoDel on every flow.
+///
+/// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets from its head, half of its
+/// bytes but 64 packets at the most. A flow's queue in which no more waits than the longest packet so far is left alone by
+/// CoDel. The 64 bytes or so of each flow are allocated with the link.
+#[derive(Debug)]
+pub struct FqCodel {
+    flows: Flows<Codel>,
+    settings: Settings,
+    limit: Limit,
+    memory: u64,
+}
+
+impl Block for FqCodel {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "fq-codel",
+        summary: "Flows take turns, new ones first; CoDel on each of them.",
+        source: "RFC 8290",
+        params: &[limit("10240 packets"), FLOWS, QUANTUM, MEMORY, TARGET, INTERVAL, ecn_marks("yes")],
+    };
+
+    fn build(values: &Values, dice: Dice) -> Self {
+        let settings = Settings { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
+        let mut block = Self { flows: Flows::new(dice), settings, limit: Limit::Packets(0), memory: 0 };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; with another number of flows, packets that wait stay where they are.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+        self.flows.set(number(values, 1), number(values, 2));
+        self.memory = number(values, 3);
+        self.settings.target = Nanos(number(values, 4));
+        self.settings.interval = Nanos(number(values, 5));
+        self.settings.marks = number(values, 6) == 1;
+    }
+}
+
+impl Discipline for FqCodel {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        self.settings.longest = self.settings.longest.max(packet.bytes);
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        let flow = self.flows.find(hall.pool.data(handle));
+        self.flows.push(hall, flow, handle);
+        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
+        if bytes > self.memory || self.limit.is_exceeded(packets, bytes, hall.rate) {
+            self.flows.drop_from_longest(hall);
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        let settings = &self.settings;
+        let taken = self.flows.pop(hall, |flow, hall| {
+            let (mut packets, law) = flow.parts();
+            law.dequeue(settings, hall, &mut packets)
+        });
+        taken.map_or(Next::Empty, Next::Packet)
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        self.flows.drain(pool)
+    }
+}

@@ -1,0 +1,234 @@
+//! Flow RED: RED that counts each flow's packets, spares those with few and holds those with many to their share.
+
+use super::average::Average;
+use super::early::{CERTAIN, Early, Outcome, in_steps, length};
+use super::flow::{flow_hash, slot};
+use super::settings::{
+    FLOWS, Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold,
+};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+
+/// FRED with two-packet buffering (Lin & Morris 1997, section 4 with the extension for many flows).
+///
+/// A flow may have `min` packets in the queue, or two while the average is above `max`; one that asks for more is dropped and has a strike. A flow with
+/// strikes gets no more than the average flow. Only flows with at least `min-q` packets and an average share are dropped at random.
+/// The average is also updated when packets leave. Packets count until they are sent; flows that hash alike count as one.
+#[derive(Debug)]
+pub struct Fred {
+    average: Average,
+    early: Early,
+    flows: Vec<Flow>,
+    /// Flows with packets in the queue.
+    active: u64,
+    fifo: Fifo,
+    /// The flow of the packet being sent.
+    sending: Option<usize>,
+    limit: Limit,
+    marks: bool,
+    min_q: u32,
+    used: u32,
+    seed: u64,
+}
+
+/// What is kept of a flow while it has packets.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flow {
+    waiting: u32,
+    strikes: u32,
+}
+
+impl Block for Fred {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "fred",
+        summary: "Flow RED: spares flows with few packets and holds greedy ones to their share.",
+        source: "Lin & Morris, Dynamics of random early detection, 1997",
+        params: &[
+            limit("1000 packets"),
+            threshold(
+                "min",
+                "5",
+                "average in packets from which packets are dropped early, and most that a flow may have",
+            ),
+            threshold(
+                "max",
+                "10",
+                "average in packets from which each flow may have two; below min it counts as min",
+            ),
+            probability("max-p", "2 %", "probability of an early drop just below max"),
+            WEIGHT,
+            Param {
+                name: "min-q",
+                kind: ParamKind::Integer { min: 1, max: 1000 },
+                default: Some("2"),
+                help: "flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large buffers",
+            },
+            FLOWS,
+            ecn_marks("no"),
+            MEAN_PACKET,
+        ],
+    };
+
+    fn build(values: &Values, mut dice: Dice) -> Self {
+        let mut block = Self {
+            average: Average::new(),
+            early: Early::new(Dice::seeded(dice.draw())),
+            flows: Vec::new(),
+            active: 0,
+            fifo: Fifo::EMPTY,
+            sending: None,
+            limit: Limit::Packets(0),
+            marks: false,
+            min_q: 0,
+            used: 0,
+            seed: dice.draw(),
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; the average stays. With another number of flows, packets that wait no longer count for theirs.
+    fn change(&mut self, values: &Values) {
+        let [min, max, max_p, weight] = [1, 2, 3, 4].map(|at| number(values, at));
+        self.limit = Limit::read(values, 0);
+        self.early.set((min, max), in_steps(max_p), false);
+        self.average.set_weight(weight, number(values, 8));
+        self.min_q = number(values, 5) as u32;
+        self.marks = number(values, 7) == 1;
+        let used = number(values, 6) as u32;
+        if used != self.used {
+            self.used = used;
+            self.active = 0;
+            self.flows = vec![Flow::default(); used as usize];
+            self.sending = None;
+        }
+    }
+}
+
+impl Discipline for Fred {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        if packet.packets_waiting == 0 {
+            self.average.arrival(packet.now, 0, packet.rate);
+        }
+        let index = self.find(packet.frame);
+        let average = self.average.value();
+        let share = Share { average, active: self.active.max(1) };
+        let (min, max) = self.early.thresholds();
+        let crowded = average >= max;
+        let flow = &mut self.flows[index];
+        let most = if crowded { 2 } else { min >> 32 };
+        if u64::from(flow.waiting) >= most
+            || crowded && share.is_twice_exceeded_by(flow.waiting)
+            || share.is_reached_by(flow.waiting) && flow.strikes > 1
+        {
+            flow.strikes = flow.strikes.saturating_add(1);
+            return Verdict::Drop(DropReason::Aqm);
+        }
+        let robust = flow.waiting >= self.min_q && share.is_reached_by(flow.waiting);
+        let outcome = if robust || average < min || crowded {
+            self.early.judge(average, CERTAIN)
+        } else {
+            self.early.spare();
+            Outcome::Spared
+        };
+        let verdict = match outcome {
+            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
+            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
+            Outcome::Chosen => signal(self.marks, packet),
+            Outcome::Spared => Verdict::Pass,
+        };
+        if packet.packets_waiting > 0 && !matches!(verdict, Verdict::Drop(_)) {
+            self.average.observe(packet.packets_waiting);
+        }
+        verdict
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        let index = self.find(hall.pool.data(handle));
+        let flow = &mut self.flows[index];
+        self.active += u64::from(flow.waiting == 0);
+        flow.waiting += 1;
+        self.fifo.push(hall.pool, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        if let Some(sent) = self.sending.take() {
+            self.leave(sent);
+            self.average.observe(hall.packets_waiting());
+        }
+        match self.fifo.pop(hall.pool) {
+            Some(handle) => {
+                self.sending = Some(self.find(hall.pool.data(handle)));
+                Next::Packet(handle)
+            }
+            None => {
+                self.average.idle(hall.now);
+                Next::Empty
+            }
+        }
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+}
+
+impl Fred {
+    #[inline]
+    fn find(&self, frame: &[u8]) -> usize {
+        slot(flow_hash(frame, self.seed), self.used)
+    }
+
+    /// A packet of this flow has been sent.
+    #[inline]
+    fn leave(&mut self, flow: usize) {
+        let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.waiting > 0) else { return };
+        flow.waiting -= 1;
+        if flow.waiting == 0 {
+            flow.strikes = 0;
+            self.active -= 1;
+        }
+    }
+}
+
+/// The average flow's packets: the average by the number of flows, but at least one. Compared without a division.
+#[derive(Clone, Copy)]
+struct Share {
+    /// In steps of 2⁻³².
+    average: u64,
+    active: u64,
+}
+
+impl Share {
+    #[inline]
+    fn is_reached_by(self, waiting: u32) -> bool {
+        waiting >= 1 && u128::from(length(waiting.into())) * u128::from(self.active) >= self.average.into()
+    }
+
+    #[inline]
+    fn is_twice_exceeded_by(self, waiting: u32) -> bool {
+        let twice = u128::from(self.average) * 2;
+        waiting > 2 && u128::from(length(waiting.into())) * u128::from(self.active) > twice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Six packets among four flows are 1.5 each; an average below one flow's packet counts as one.
+    #[test]
+    fn shares_without_a_division() {
+        let share = Share { average: length(6), active: 4 };
+        assert!(!share.is_reached_by(1) && share.is_reached_by(2));
+        assert!(!share.is_twice_exceeded_by(3) && share.is_twice_exceeded_by(4));
+        let small = Share { average: length(1), active: 4 };
+        assert!(!small.is_reached_by(0) && small.is_reached_by(1) && !small.is_twice_exceeded_by(2));
+    }
+}

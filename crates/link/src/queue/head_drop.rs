@@ -1,0 +1,69 @@
+//! First in, first out; what has waited longest is dropped to make room for arrivals.
+
+use super::settings::{Limit, limit};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+
+/// A first-in-first-out queue that drops at its head.
+///
+/// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the packet being sent
+/// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits.
+#[derive(Debug)]
+pub struct HeadDrop {
+    fifo: Fifo,
+    limit: Limit,
+}
+
+impl Block for HeadDrop {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "head-drop",
+        summary: "First in, first out; drops what has waited longest to make room for arrivals.",
+        source: "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM 1996",
+        params: &[limit("1000 packets")],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { fifo: Fifo::EMPTY, limit: Limit::read(values, 0) }
+    }
+
+    /// Takes a new limit, which holds from the next arrival on.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+    }
+}
+
+impl Discipline for HeadDrop {
+    /// Drops only what would not fit into an empty queue.
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        let alone = Admission { packets_waiting: 0, bytes_waiting: 0, ..*packet };
+        if self.limit.has_room(&alone) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
+        while self.limit.is_exceeded(hall.packets_waiting(), hall.bytes_waiting(), hall.rate)
+            && let Some(oldest) = self.fifo.pop(hall.pool)
+        {
+            hall.drop(oldest, DropReason::QueueFull);
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+
+    #[inline]
+    fn direct(&mut self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,301 @@
+//! PIE's control law: a drop probability that is corrected at regular times by how long packets wait and by whether that grows
+//! (RFC 8033, sections 4 and 5).
+
+use longwire_block::Dice;
+use longwire_units::{Nanos, Rate};
+
+/// A probability of 1, in steps of 2⁻⁶².
+pub(super) const ONE: u64 = 1 << 62;
+/// The longest wait that is told from a longer one, in ns: 34 s.
+const LONGEST: u64 = 1 << 35;
+/// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the rest.
+const MOST: u64 = 1 << 16;
+/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8034, section 4.1, MEAN_PKTSIZE).
+const MEAN_PACKET: u64 = 1024;
+
+/// The parameters of a controller of probabilities.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Gains {
+    pub target: Nanos,
+    /// Time between corrections.
+    pub update: Nanos,
+    /// Correction in millionths for a second of waiting above the target, and for a second of growth.
+    pub alpha: u64,
+    pub beta: u64,
+}
+
+/// Times at regular distances from the first event on, seen to when something happens.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ticks {
+    next: Nanos,
+}
+
+/// The parameters of PIE.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Settings {
+    pub gains: Gains,
+    /// A queue that was short may grow for this long before anything is dropped.
+    pub burst: Nanos,
+}
+
+/// The state of one queue.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pie {
+    ticks: Ticks,
+    probability: u64,
+    /// How long packets waited at the last correction, in ns.
+    waited: u64,
+    /// What is left of the burst allowance; none yet, before the first event.
+    allowance: Option<Nanos>,
+    /// Probabilities gathered since the last drop.
+    gathered: u64,
+}
+
+/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.2: queue length by departure rate, which is known here).
+pub(super) fn waiting(bytes: u64, rate: Rate) -> u64 {
+    if bytes == 0 || rate == Rate::UNLIMITED {
+        return 0;
+    }
+    let nanobits = u128::from(bytes) * 8_000_000_000;
+    nanobits.checked_div(u128::from(rate.0)).map_or(LONGEST, |wait| wait.min(LONGEST.into()) as u64)
+}
+
+impl Ticks {
+    /// Takes every step due by `now`; a step says whether all that follow would change nothing.
+    #[inline]
+    pub(super) fn catch_up(&mut self, every: Nanos, now: Nanos, mut step: impl FnMut(Nanos) -> bool) {
+        if now < self.next {
+            return;
+        }
+        if self.next == Nanos::ZERO {
+            self.next = now + every;
+            return;
+        }
+        let mut taken = 0;
+        while self.next <= now {
+            let settled = step(self.next);
+            self.next = self.next + every;
+            taken += 1;
+            if (settled || taken == MOST) && self.next <= now {
+                let missed = now.since(self.next).0 / every.0;
+                self.next = Nanos(self.next.0 + missed * every.0) + every;
+            }
+        }
+    }
+}
+
+impl Gains {
+    /// How much a probability is corrected, in steps of 2⁻⁶²: α·(wait − target) + β·(wait − last wait).
+    pub(super) fn correction(&self, waits: u64, waited: u64) -> i64 {
+        let above = |wait: u64, than: u64| i128::from(wait.min(LONGEST)) - i128::from(than.min(LONGEST));
+        let sum = i128::from(self.alpha) * above(waits, self.target.0)
+            + i128::from(self.beta) * above(waits, waited);
+        (sum * i128::from(ONE) / 1_000_000_000_000_000).clamp(-i128::from(ONE), i128::from(ONE)) as i64
+    }
+}
+
+impl Pie {
+    /// Sees to the corrections due by `now`; since the last event, packets wait `waits` ns.
+    #[inline]
+    pub(super) fn catch_up(&mut self, settings: &Settings, now: Nanos, waits: impl FnOnce() -> u64) {
+        if now < self.ticks.next {
+            return;
+        }
+        let waits = waits();
+        let mut ticks = std::mem::take(&mut self.ticks);
+        ticks.catch_up(settings.gains.update, now, |_| self.correct(settings, waits));
+        self.ticks = ticks;
+    }
+
+    /// One correction (section 4.2; burst allowance, section 4.4). Whether the next, if packets wait as long, would change nothing.
+    fn correct(&mut self, settings: &Settings, waits: u64) -> bool {
+        let before = (self.probability, self.allowance, self.waited);
+        let correction = settings.gains.correction(waits, self.waited) / self.caution();
+        // Not too fast where much is dropped already.
+        let fastest = if self.probability >= ONE / 10 { ONE as i64 / 50 } else { i64::MAX };
+        let corrected = self.probability as i64 + correction.min(fastest);
+        self.probability = corrected.clamp(0, ONE as i64) as u64;
+        if waits == 0 && self.waited == 0 {
+            self.probability -= self.probability.div_ceil(50);
+        }
+        let half = settings.gains.target.0 / 2;
+        let left = self.allowance.unwrap_or(settings.burst).since(settings.gains.update);
+        let calm = self.probability == 0 && waits < half && self.waited < half;
+        self.allowance = Some(if calm { settings.burst } else { left });
+        self.waited = waits;
+        before == (self.probability, self.allowance, self.waited)
+    }
+
+    /// What corrections are divided by: the smaller the probability, the more gently (section 4.2, the table of scalings).
+    fn caution(&self) -> i64 {
+        const SCALES: [(u64, i64); 6] =
+            [(1_000_000, 2048), (100_000, 512), (10_000, 128), (1000, 32), (100, 8), (10, 2)];
+        let scale = SCALES.iter().find(|(part, _)| self.probability < ONE / part);
+        scale.map_or(1, |(_, scale)| *scale)
+    }
+
+    /// Whether a packet is to be dropped early, where `backlog` bytes wait (sections 4.1 and 5.4).
+    #[inline]
+    pub(super) fn chooses(&mut self, settings: &Settings, backlog: u64, dice: &mut Dice) -> bool {
+        if self.allowance.unwrap_or(settings.burst) > Nanos::ZERO {
+            return false;
+        }
+        let short = self.waited < settings.gains.target.0 / 2 && self.probability < ONE / 5;
+        if short || backlog <= 2 * MEAN_PACKET {
+            return false;
+        }
+        self.draw(dice)
+    }
+
+    /// Draws so that drops keep a distance: none before probabilities of 0.85 are gathered, one at 8.5 at last.
+    fn draw(&mut self, dice: &mut Dice) -> bool {
+        // A sixteenth of the steps, so that 8.5 can be gathered.
+        let sixteenth = self.probability / 16;
+        self.gathered = if sixteenth == 0 { 0 } else { self.gathered + sixteenth };
+        if self.gathered < ONE / 1600 * 85 {
+            return false;
+        }
+        let chosen = self.gathered >= ONE / 160 * 85 || dice.draw() >> 2 < self.probability;
+        if chosen {
+            self.gathered = 0;
+        }
+        chosen
+    }
+
+    /// The drop probability, in steps of 2⁻⁶².
+    #[inline]
+    pub(super) fn probability(&self) -> u64 {
+        self.probability
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: Settings = Settings {
+        gains: Gains {
+            target: Nanos::from_millis(15),
+            update: Nanos::from_millis(15),
+            alpha: 125_000,
+            beta: 1_250_000,
+        },
+        burst: Nanos::from_millis(150),
+    };
+
+    fn share(pie: &Pie) -> f64 {
+        pie.probability as f64 / ONE as f64
+    }
+
+    /// By hand: α·(d − 15 ms) + β·(d − last d), divided by 2048, 512 … 1 as p grows.
+    #[test]
+    fn probability_follows_the_wait() {
+        let mut pie = Pie::default();
+        let ms = 1_000_000;
+        let mut p = 0.0;
+        // (wait in ms, what the correction is divided by)
+        let table = [
+            // .125·.025 + 1.25·.04 = .053125: p = 2.594e-5
+            (40, 2048.0),
+            // .125·.085 + 1.25·.06 = .085625: p = 6.949e-4
+            (100, 128.0),
+            // .125·.185 + 1.25·.1 = .148125: p = .005324
+            (200, 32.0),
+            // .125·.185 = .023125: p = .008214
+            (200, 8.0),
+            (200, 8.0),
+            // .125·.285 + .125 = .160625: p = .0914
+            (300, 2.0),
+            (300, 2.0),
+            // Above 10 % by 2 % at the most.
+            (600, 1.0),
+        ];
+        for (wait, divisor) in table {
+            let last = pie.waited as f64 / 1e9;
+            let wait_s = f64::from(wait) / 1e3;
+            let correction: f64 = (0.125 * (wait_s - 0.015) + 1.25 * (wait_s - last)) / divisor;
+            p += if p >= 0.1 { correction.min(0.02) } else { correction };
+            pie.correct(&SETTINGS, wait as u64 * ms);
+            assert!((share(&pie) / p - 1.0).abs() < 1e-9, "{wait} ms: {} {p}", share(&pie));
+        }
+        assert!((p - 0.1290).abs() < 1e-4, "{p}");
+    }
+
+    /// When nothing waits, each correction takes α·15 ms, divided as p says, and another 2 %.
+    #[test]
+    fn drains_when_nothing_waits() {
+        let mut pie = Pie { probability: ONE / 2, ..Pie::default() };
+        let mut steps = 0;
+        while pie.probability > 0 {
+            let before = share(&pie);
+            pie.correct(&SETTINGS, 0);
+            assert!(share(&pie) <= before * 0.98 + 1e-12, "{before}");
+            steps += 1;
+        }
+        // 0.98^n alone takes 80 to fall from .5 to .1, and what is subtracted shortens it.
+        assert!((80..200).contains(&steps), "{steps}");
+        assert!(pie.correct(&SETTINGS, 0), "then nothing more changes");
+    }
+
+    /// 150 ms of allowance are ten corrections; it is given back when the queue has been short twice.
+    #[test]
+    fn bursts_pass() {
+        let (mut pie, mut dice) = (Pie::default(), Dice::named(1, "pie"));
+        pie.probability = ONE;
+        for number in 1..=12 {
+            assert_eq!(pie.chooses(&SETTINGS, 100_000, &mut dice), number > 10, "{number}");
+            pie.correct(&SETTINGS, 1_000_000_000);
+        }
+        while pie.probability > 0 {
+            assert_eq!(pie.allowance, Some(Nanos::ZERO));
+            pie.correct(&SETTINGS, 0);
+        }
+        assert_eq!(pie.allowance, Some(SETTINGS.burst));
+    }
+
+    /// Nothing before 0.85 is gathered, certainly at 8.5: at p = 0.1 between 9 and 85 packets.
+    #[test]
+    fn drops_keep_their_distance() {
+        let mut dice = Dice::named(2, "pie");
+        let mut pie = Pie { probability: ONE / 10, ..Pie::default() };
+        let (mut gap, mut least, mut most) = (0, u32::MAX, 0);
+        for _ in 0..100_000 {
+            gap += 1;
+            if pie.draw(&mut dice) {
+                (least, most, gap) = (least.min(gap), most.max(gap), 0);
+            }
+        }
+        assert_eq!(least, 9);
+        assert!((60..=86).contains(&most), "{most}");
+    }
+
+    /// An hour without events is as good as an hour of corrections, and costs few of them.
+    #[test]
+    fn pauses_are_caught_up() {
+        let mut ticks = Ticks::default();
+        let mut pie = Pie { probability: ONE / 3, ..Pie::default() };
+        ticks.catch_up(SETTINGS.gains.update, Nanos(1), |_| unreachable!());
+        let mut steps = 0;
+        let hour = Nanos::from_secs(3600);
+        ticks.catch_up(SETTINGS.gains.update, hour, |_| {
+            steps += 1;
+            pie.correct(&SETTINGS, 0)
+        });
+        assert_eq!(pie.probability, 0);
+        assert!(steps < 200 && ticks.next > hour && ticks.next <= hour + SETTINGS.gains.update, "{steps}");
+        assert_eq!((ticks.next.0 - 1) % SETTINGS.gains.update.0, 0, "the times stay where they were");
+    }
+
+    #[test]
+    fn waits_by_the_rate() {
+        for (bytes, rate, wait) in [
+            (1500, Rate(1_000_000), 12_000_000),
+            (0, Rate::STALLED, 0),
+            (1, Rate::STALLED, LONGEST),
+            (1 << 40, Rate(300), LONGEST),
+            (1 << 40, Rate::UNLIMITED, 0),
+        ] {
+            assert_eq!(waiting(bytes, rate), wait);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Random early detection: arrivals are dropped or marked with a probability that grows with the average queue.
+
+use super::average::Average;
+use super::early::{CERTAIN, Early, Outcome, in_steps};
+use super::settings::{Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+
+/// RED, in two profiles.
+///
+/// `floyd` is the algorithm of 1993 with the gentle slope of 2000. The queue is what an arrival finds, the packet being sent
+/// included. `count` is, as the paper's text has it, the packets spared since the last that was not, so that the gaps are uniform on
+/// 1 … 1/p_b; its figure 2 counts one too many. With `unit = "bytes"` thresholds are in multiples of `mean-packet` and a
+/// packet's probability goes with its length. ECN-capable packets are marked, if asked, below the average from which all are
+/// dropped: no sender is to fill the queue by being capable (RFC 7567, section 4.2.1).
+///
+/// `osaka` is the one of "An implementation of network emulator using network processor", section II-A.2: 16.16 fixed point, with the weight, max-p and
+/// the distance of the thresholds rounded to powers of two, and 1 − count·p_b rounded down to one, so that shifts do. It has that
+/// paper's defect: only an accepted packet updates the average, so that once above `max` it never falls again and
+/// everything is dropped until the queue is changed. It counts packets, and is not gentle.
+#[derive(Debug)]
+pub struct Red {
+    average: Average,
+    early: Early,
+    fifo: Fifo,
+    limit: Limit,
+    marks: bool,
+    in_bytes: bool,
+    profile: Profile,
+    /// 1 / mean-packet, in steps of 2⁻³².
+    per_mean: u64,
+    shifts: Shifts,
+    dice: Dice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    Floyd,
+    Osaka,
+}
+
+/// The state of the profile `osaka`; its numbers have 16 bits before the point and 16 behind it.
+#[derive(Debug, Default)]
+struct Shifts {
+    average: u32,
+    count: u32,
+    min: u32,
+    max: u32,
+    /// The weight is 2^−this.
+    weight: u32,
+    /// max-p / (max − min) is 2^−this.
+    slope: u32,
+}
+
+impl Block for Red {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "red",
+        summary: "Random early detection: drops or marks early, by the average queue length.",
+        source: "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; \
+                 An implementation of network emulator using network processor, section II-A.2",
+        params: &[
+            limit("1000 packets"),
+            threshold("min", "5", "average in packets from which packets are dropped early"),
+            threshold(
+                "max",
+                "15",
+                "average in packets at which the probability is max-p; below min it counts as min",
+            ),
+            probability("max-p", "10 %", "probability of an early drop at max"),
+            WEIGHT,
+            Param {
+                name: "gentle",
+                kind: ParamKind::Choice(&["yes", "no"]),
+                default: Some("yes"),
+                help: "yes lets the probability rise from max-p to 1 between max and twice max; no drops all above max",
+            },
+            ecn_marks("no"),
+            MEAN_PACKET,
+            Param {
+                name: "unit",
+                kind: ParamKind::Choice(&["packets", "bytes"]),
+                default: Some("packets"),
+                help: "what the average counts; with bytes, thresholds count in mean-packet and long packets are likelier hit",
+            },
+            Param {
+                name: "profile",
+                kind: ParamKind::Choice(&["floyd", "osaka"]),
+                default: Some("floyd"),
+                help: "floyd is the algorithm of 1993; osaka rounds to powers of two and never recovers above max",
+            },
+        ],
+    };
+
+    fn build(values: &Values, mut dice: Dice) -> Self {
+        let mut block = Self {
+            average: Average::new(),
+            early: Early::new(Dice::seeded(dice.draw())),
+            fifo: Fifo::EMPTY,
+            limit: Limit::read(values, 0),
+            marks: false,
+            in_bytes: false,
+            profile: Profile::Floyd,
+            per_mean: 0,
+            shifts: Shifts::default(),
+            dice,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; the average stays.
+    fn change(&mut self, values: &Values) {
+        let [min, max, max_p, weight] = [1, 2, 3, 4].map(|at| number(values, at));
+        let mean = number(values, 7);
+        self.limit = Limit::read(values, 0);
+        self.average.set_weight(weight, mean);
+        self.per_mean = CERTAIN / mean;
+        self.in_bytes = number(values, 8) == 1;
+        let scale = if self.in_bytes { mean } else { 1 };
+        // Thresholds beyond 2³⁰ are out of any queue's reach.
+        let reach = |threshold: u64| (threshold * scale).min(1 << 30);
+        self.early.set((reach(min), reach(max)), in_steps(max_p), number(values, 5) == 0);
+        self.marks = number(values, 6) == 1;
+        self.profile = if number(values, 9) == 1 { Profile::Osaka } else { Profile::Floyd };
+        self.shifts.set((min, max), max_p, weight);
+    }
+}
+
+impl Discipline for Red {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        if self.profile == Profile::Osaka {
+            return self.admit_by_shifts(packet);
+        }
+        let length = if self.in_bytes { packet.bytes_waiting } else { packet.packets_waiting };
+        self.average.arrival(packet.now, length, packet.rate);
+        let size = if self.in_bytes { packet.bytes * self.per_mean } else { CERTAIN };
+        match self.early.judge(self.average.value(), size) {
+            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
+            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
+            Outcome::Chosen => signal(self.marks, packet),
+            Outcome::Spared => Verdict::Pass,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        match self.fifo.pop(hall.pool) {
+            Some(handle) => Next::Packet(handle),
+            None => {
+                self.average.idle(hall.now);
+                Next::Empty
+            }
+        }
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+
+    #[inline]
+    fn direct(&mut self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
+    }
+}
+
+impl Red {
+    /// The receiver-side algorithm of the Osaka paper, step by step.
+    fn admit_by_shifts(&mut self, packet: &Admission<'_>) -> Verdict {
+        let shifts = &mut self.shifts;
+        shifts.count = shifts.count.saturating_add(1);
+        let chosen = shifts.average >= shifts.min && shifts.chooses((self.dice.draw() >> 48) as u32);
+        let verdict = if shifts.average >= shifts.max {
+            Verdict::Drop(DropReason::Aqm)
+        } else if !self.limit.has_room(packet) {
+            Verdict::Drop(DropReason::QueueFull)
+        } else if chosen {
+            signal(self.marks, packet)
+        } else {
+            Verdict::Pass
+        };
+        if verdict != Verdict::Pass {
+            shifts.count = 0;
+        }
+        if !matches!(verdict, Verdict::Drop(_)) {
+            shifts.accept(packet.packets_waiting + 1);
+        }
+        verdict
+    }
+}
+
+impl Shifts {
+    /// Takes the parameters, each of the three rounded to the nearest power of two.
+    fn set(&mut self, (min, max): (u64, u64), max_p: u64, weight: u64) {
+        let span = nearest_power(max.saturating_sub(min).max(1), 1);
+        self.min = point(min);
+        self.max = point(min.saturating_add(1 << span));
+        self.weight = (-nearest_power(weight, 1_000_000)).clamp(0, 31) as u32;
+        self.slope = (span - nearest_power(max_p, 1 << 63)).clamp(0, 31) as u32;
+    }
+
+    /// Equations (5) and (6): whether a draw of 16 bits is below p_a.
+    fn chooses(&self, draw: u32) -> bool {
+        let base = u64::from(self.average - self.min) >> self.slope;
+        match (1u64 << 16).checked_sub(u64::from(self.count) * base) {
+            None | Some(0) => true,
+            Some(rest) => u64::from(draw) < base << (16 - rest.ilog2()),
+        }
+    }
+
+    /// Equation (4), with the new packet in the queue.
+    fn accept(&mut self, queue: u64) {
+        let difference = i64::from(point(queue)) - i64::from(self.average);
+        self.average = (i64::from(self.average) + (difference >> self.weight)) as u32;
+    }
+}
+
+/// A whole number in 16.16; at most 65535.
+fn point(number: u64) -> u32 {
+    (number.min(0xffff) as u32) << 16
+}
+
+/// The n for which 2^n is nearest to a ratio, of logarithms.
+fn nearest_power(numerator: u64, denominator: u64) -> i64 {
+    if numerator == 0 {
+        return -63;
+    }
+    // ⌊log₂(x²·2) / 2⌋ rounds log₂ x to the nearest.
+    let [mut square, mut other] = [numerator, denominator].map(|n| u128::from(n) * u128::from(n));
+    let mut n = 0;
+    while square.saturating_mul(2) <= other {
+        square <<= 2;
+        n -= 1;
+    }
+    while square > other.saturating_mul(2) {
+        other <<= 2;
+        n += 1;
+    }
+    n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_units::{Nanos, Rate};
+
+    fn red(given: &[(&str, &str)]) -> Red {
+        Red::build(&Values::read(&Red::SPEC, given).unwrap(), Dice::named(1, "red"))
+    }
+
+    fn found(now: Nanos, packets_waiting: u64) -> Admission<'static> {
+        Admission {
+            now,
+            bytes: 500,
+            packets_waiting,
+            bytes_waiting: packets_waiting * 500,
+            rate: Rate(4_000_000),
+            frame: &[],
+            band: 0,
+        }
+    }
+
+    #[test]
+    fn powers_of_two_nearest() {
+        for (numerator, denominator, n) in [
+            (2000, 1_000_000, -9),
+            (1, 10, -3),
+            (10, 1, 3),
+            (12, 1, 4),
+            (1, 1, 0),
+            (1, 1_000_000, -20),
+            (11, 1, 3),
+        ] {
+            assert_eq!(nearest_power(numerator, denominator), n, "{numerator}/{denominator}");
+        }
+    }
+
+    /// Osaka's average by hand: w = ½, q = 1, 2, 3: 0.5, 1.25, 2.125.
+    #[test]
+    fn osaka_counts_what_it_accepts() {
+        let mut queue = red(&[("profile", "osaka"), ("weight", "0.5"), ("min", "5"), ("max", "13")]);
+        for (waiting, average) in [(0, 0.5), (1, 1.25), (2, 2.125)] {
+            assert_eq!(queue.admit(&found(Nanos(0), waiting)), Verdict::Pass);
+            assert_eq!(f64::from(queue.shifts.average) / 65536.0, average);
+        }
+    }
+
+    /// A burst lifts both averages above max; then the queue is empty, and a packet comes each second. Floyd's average falls
+    /// in the first pause; Osaka's stays where it is, and every packet is dropped for ever.
+    #[test]
+    fn osaka_never_comes_back() {
+        for (profile, recovers) in [("floyd", true), ("osaka", false)] {
+            let mut queue =
+                red(&[("profile", profile), ("weight", "0.25"), ("gentle", "no"), ("max-p", "0 %")]);
+            let lifted = (0..1000).any(|_| queue.admit(&found(Nanos(0), 100)) != Verdict::Pass);
+            assert!(lifted, "{profile}");
+            let later = (1..1000).map(|second| queue.admit(&found(Nanos::from_secs(second), 0)));
+            let passed = later.filter(|verdict| *verdict == Verdict::Pass).count();
+            assert_eq!(passed, if recovers { 999 } else { 0 }, "{profile}");
+        }
+    }
+
+    /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b goes with the length: at an average of 5000 bytes 5 % for
+    /// 500 bytes, 10 % for 1000. Of 20 000 packets the share is within five deviations.
+    #[test]
+    fn bytes_weigh_by_length() {
+        for (bytes, share) in [(500, 0.05), (1000, 0.10)] {
+            let mut queue = red(&[("unit", "bytes"), ("weight", "1")]);
+            let packet = Admission { bytes, ..found(Nanos(0), 10) };
+            let drops = (0..20_000).filter(|_| queue.admit(&packet) != Verdict::Pass).count() as f64;
+            // Uniform gaps have a mean of (1/p_b + 1)/2.
+            let wanted = 20_000.0 * 2.0 / (1.0 / share + 1.0);
+            assert!((drops - wanted).abs() < 5.0 * wanted.sqrt(), "{bytes}: {drops} {wanted}");
+        }
+    }
+}

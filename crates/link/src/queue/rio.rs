@@ -1,0 +1,206 @@
+//! RED with In and Out: two REDs on one queue, for packets within a profile and those beyond it.
+
+use super::average::Average;
+use super::early::{CERTAIN, Early, Outcome, in_steps};
+use super::settings::{Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Grammar, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_wire::ds_field;
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+/// RIO: packets are In if their DSCP is one of `in`, else Out.
+///
+/// In packets are dropped by the average number of In packets, Out packets by the average of all, with thresholds that drop Out first. By
+/// default those of lowest drop precedence of assured forwarding (RFC 2597: AF11, AF21, AF31, AF41) are In. What is not IP is Out.
+/// Neither is gentle. The packet being sent counts.
+#[derive(Debug)]
+pub struct Rio {
+    all: Average,
+    inside: Average,
+    early_in: Early,
+    early_out: Early,
+    fifo: Fifo,
+    limit: Limit,
+    marks: bool,
+    /// A bit for each DSCP that is In.
+    codes: u64,
+    /// In packets that wait, the one being sent included.
+    waiting_in: u64,
+    sends_in: bool,
+}
+
+/// A set of DSCPs, as names and numbers.
+const CODES: Grammar = Grammar {
+    wanted: "a list of DSCPs such as \"af11,af21\" or \"10,18\"",
+    read: |text, _: &Path| {
+        let codes = text.split(',').try_fold(0u64, |codes, word| Some(codes | 1 << code(word.trim())?));
+        match codes {
+            Some(codes) => Ok(Arc::new(codes) as Arc<dyn Any + Send + Sync>),
+            None => Err(format!(
+                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 to af43"
+            )),
+        }
+    },
+    examples: &["af11,af21,af31,af41", "10, 18", "ef", "cs0,cs7"],
+};
+
+/// A DSCP by its name (RFC 2474, 2597, 3246) or number.
+fn code(word: &str) -> Option<u64> {
+    let word = word.to_ascii_lowercase();
+    let digit = |at: usize, from: u8, to: u8| {
+        let digit = *word.as_bytes().get(at)?;
+        (b'0' + from..=b'0' + to).contains(&digit).then_some(u64::from(digit - b'0'))
+    };
+    match (word.as_str(), word.len()) {
+        ("be", _) => Some(0),
+        ("ef", _) => Some(46),
+        (_, 3) if word.starts_with("cs") => Some(digit(2, 0, 7)? * 8),
+        (_, 4) if word.starts_with("af") => Some(digit(2, 1, 4)? * 8 + digit(3, 1, 3)? * 2),
+        _ => word.parse().ok().filter(|code| *code < 64),
+    }
+}
+
+impl Block for Rio {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "rio",
+        summary: "RED with In and Out: drops packets beyond their profile before those within it.",
+        source: "Clark & Fang, Explicit allocation of best-effort packet delivery service, 1998; RFC 2597",
+        params: &[
+            limit("1000 packets"),
+            Param {
+                name: "in",
+                kind: ParamKind::Parsed(CODES),
+                default: Some("af11,af21,af31,af41"),
+                help: "the DSCPs of packets within their profile, by name or number",
+            },
+            threshold("in-min", "40", "average of In packets from which some are dropped"),
+            threshold("in-max", "70", "average of In packets from which all are dropped"),
+            probability("in-max-p", "2 %", "probability that an In packet is dropped just below in-max"),
+            threshold("out-min", "10", "average of all packets from which some Out packets are dropped"),
+            threshold("out-max", "30", "average of all packets from which all Out packets are dropped"),
+            probability("out-max-p", "20 %", "probability that an Out packet is dropped just below out-max"),
+            WEIGHT,
+            ecn_marks("no"),
+            MEAN_PACKET,
+        ],
+    };
+
+    fn build(values: &Values, mut dice: Dice) -> Self {
+        let mut block = Self {
+            all: Average::new(),
+            inside: Average::new(),
+            early_in: Early::new(Dice::seeded(dice.draw())),
+            early_out: Early::new(Dice::seeded(dice.draw())),
+            fifo: Fifo::EMPTY,
+            limit: Limit::Packets(0),
+            marks: false,
+            codes: 0,
+            waiting_in: 0,
+            sends_in: false,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; the averages stay. Packets that wait count as In or Out by the new list.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+        if let Value::Parsed(parsed) = values.at(1) {
+            self.codes = parsed.value.downcast_ref().copied().unwrap_or(0);
+        }
+        let [in_min, in_max, in_p, out_min, out_max, out_p] = [2, 3, 4, 5, 6, 7].map(|at| number(values, at));
+        self.early_in.set((in_min, in_max), in_steps(in_p), false);
+        self.early_out.set((out_min, out_max), in_steps(out_p), false);
+        self.all.set_weight(number(values, 8), number(values, 10));
+        self.inside.set_weight(number(values, 8), number(values, 10));
+        self.marks = number(values, 9) == 1;
+    }
+}
+
+impl Discipline for Rio {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        self.all.arrival(packet.now, packet.packets_waiting, packet.rate);
+        let outcome = if self.is_in(packet.frame) {
+            self.inside.arrival(packet.now, self.waiting_in, packet.rate);
+            self.early_in.judge(self.inside.value(), CERTAIN)
+        } else {
+            self.early_out.judge(self.all.value(), CERTAIN)
+        };
+        match outcome {
+            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
+            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
+            Outcome::Chosen => signal(self.marks, packet),
+            Outcome::Spared => Verdict::Pass,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.waiting_in += u64::from(self.is_in(hall.pool.data(handle)));
+        self.fifo.push(hall.pool, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        if self.sends_in {
+            self.sends_in = false;
+            self.waiting_in = self.waiting_in.saturating_sub(1);
+            if self.waiting_in == 0 {
+                self.inside.idle(hall.now);
+            }
+        }
+        match self.fifo.pop(hall.pool) {
+            Some(handle) => {
+                self.sends_in = self.is_in(hall.pool.data(handle));
+                Next::Packet(handle)
+            }
+            None => {
+                self.all.idle(hall.now);
+                self.waiting_in = 0;
+                Next::Empty
+            }
+        }
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        self.waiting_in = u64::from(self.sends_in);
+        std::mem::take(&mut self.fifo)
+    }
+}
+
+impl Rio {
+    #[inline]
+    fn is_in(&self, frame: &[u8]) -> bool {
+        self.codes >> (ds_field(frame).unwrap_or(0) >> 2) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_codes() {
+        for (word, wanted) in [
+            ("af11", Some(10)),
+            ("AF43", Some(38)),
+            ("cs6", Some(48)),
+            ("ef", Some(46)),
+            ("63", Some(63)),
+            ("64", None),
+            ("af44", None),
+            ("af51", None),
+            ("", None),
+        ] {
+            assert_eq!(code(word), wanted, "{word}");
+        }
+        let error = Values::read(&Rio::SPEC, &[("in", "af11,gold")]).unwrap_err().to_string();
+        assert!(error.contains("af11 to af43"), "{error}");
+    }
+}

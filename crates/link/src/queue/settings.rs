@@ -1,0 +1,147 @@
+//! Parameters that several disciplines have, and what they mean.
+
+use super::Admission;
+use longwire_block::{DropReason, Param, ParamKind, Value, Values, Verdict};
+use longwire_units::{Bytes, Rate};
+use longwire_wire::{Ecn, ecn};
+
+/// The most that may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    Packets(u64),
+    Bytes(u64),
+    /// What the current rate sends in so many nanoseconds; one packet always may wait.
+    Waiting(u64),
+}
+
+/// The parameter `limit` with a default.
+pub(super) const fn limit(default: &'static str) -> Param {
+    Param {
+        name: "limit",
+        kind: ParamKind::Limit,
+        default: Some(default),
+        help: "most that may wait, the packet being sent included: packets, bytes or time at the current rate",
+    }
+}
+
+/// The parameter `ecn` with a default.
+pub(super) const fn ecn_marks(default: &'static str) -> Param {
+    Param {
+        name: "ecn",
+        kind: ParamKind::Choice(&["no", "yes"]),
+        default: Some(default),
+        help: "yes marks ECN-capable packets as having met congestion where others are dropped early",
+    }
+}
+
+/// The parameter `mean-packet` of the RED family.
+pub(super) const MEAN_PACKET: Param = Param {
+    name: "mean-packet",
+    kind: ParamKind::Size { min: Bytes(40), max: Bytes(65_536) },
+    default: Some("500 B"),
+    help: "bytes of a usual packet: the average falls while the link is idle as if such packets were sent",
+};
+
+/// The parameter `weight` of the RED family.
+pub(super) const WEIGHT: Param = Param {
+    name: "weight",
+    kind: ParamKind::Decimal { min: 1, max: 1_000_000 },
+    default: Some("0.002"),
+    help: "weight of each arrival in the average, 0.000001 to 1",
+};
+
+/// A threshold of the RED family, in packets.
+pub(super) const fn threshold(name: &'static str, default: &'static str, help: &'static str) -> Param {
+    Param { name, kind: ParamKind::Integer { min: 0, max: 1_000_000 }, default: Some(default), help }
+}
+
+/// A probability of the RED family.
+pub(super) const fn probability(name: &'static str, default: &'static str, help: &'static str) -> Param {
+    Param { name, kind: ParamKind::Probability, default: Some(default), help }
+}
+
+/// The parameter `flows` of disciplines that keep flows apart.
+pub(super) const FLOWS: Param = Param {
+    name: "flows",
+    kind: ParamKind::Integer { min: 1, max: 65_536 },
+    default: Some("1024"),
+    help: "how many flows are kept apart, 1 to 65536; those that hash alike count as one",
+};
+
+/// The parameter `quantum` of disciplines that take turns.
+pub(super) const QUANTUM: Param = Param {
+    name: "quantum",
+    kind: ParamKind::Size { min: Bytes(64), max: Bytes(1_000_000) },
+    default: Some("1514 B"),
+    help: "bytes that a flow may send in its turn, 64 to 1000000",
+};
+
+/// A parameter as the number that it is in its smallest unit: nanoseconds, bytes, millionths, steps of 2⁻⁶³.
+pub(super) fn number(values: &Values, at: usize) -> u64 {
+    match values.at(at) {
+        Value::Time(time) => time.0,
+        Value::Probability(probability) => probability.bits(),
+        Value::Integer(number) | Value::Decimal(number) => number,
+        Value::Bytes(bytes) => bytes.0,
+        Value::Choice(index) => index as u64,
+        _ => 0,
+    }
+}
+
+/// What is to become of a packet that the discipline wants its sender to slow down for.
+#[inline]
+pub(super) fn signal(marks: bool, packet: &Admission<'_>) -> Verdict {
+    if marks && ecn(packet.frame) != Ecn::NotCapable { Verdict::Mark } else { Verdict::Drop(DropReason::Aqm) }
+}
+
+impl Limit {
+    pub(super) fn read(values: &Values, at: usize) -> Self {
+        match values.at(at) {
+            Value::Bytes(bytes) => Self::Bytes(bytes.0),
+            Value::Waiting(time) => Self::Waiting(time.0),
+            Value::Packets(packets) => Self::Packets(packets),
+            _ => Self::Packets(u64::MAX),
+        }
+    }
+
+    /// Whether a packet may still join.
+    #[inline]
+    pub(super) fn has_room(self, packet: &Admission<'_>) -> bool {
+        match self {
+            Self::Packets(limit) => packet.packets_waiting < limit,
+            Self::Bytes(limit) => packet.bytes_waiting + packet.bytes <= limit,
+            Self::Waiting(limit) => {
+                packet.packets_waiting == 0
+                    || sent_within(limit, packet.bytes_waiting + packet.bytes, packet.rate)
+            }
+        }
+    }
+
+    /// Whether what waits is at least the n-th part of the limit.
+    #[inline]
+    pub(super) fn is_filled_to(self, nth: u64, packet: &Admission<'_>) -> bool {
+        match self {
+            Self::Packets(limit) => packet.packets_waiting.saturating_mul(nth) >= limit,
+            Self::Bytes(limit) => packet.bytes_waiting.saturating_mul(nth) >= limit,
+            Self::Waiting(limit) => {
+                !sent_within(limit, packet.bytes_waiting.saturating_mul(nth), packet.rate)
+            }
+        }
+    }
+
+    /// Whether so many packets with so many bytes are more than may wait.
+    #[inline]
+    pub(super) fn is_exceeded(self, packets: u64, bytes: u64, rate: Rate) -> bool {
+        match self {
+            Self::Packets(limit) => packets > limit,
+            Self::Bytes(limit) => bytes > limit,
+            Self::Waiting(limit) => packets > 1 && !sent_within(limit, bytes, rate),
+        }
+    }
+}
+
+/// Whether `bytes` are sent within `limit` ns at a rate.
+fn sent_within(limit: u64, bytes: u64, rate: Rate) -> bool {
+    let nanobits = u128::from(bytes) * 8 * 1_000_000_000;
+    rate == Rate::UNLIMITED || nanobits <= u128::from(limit) * u128::from(rate.0)
+}

@@ -1,0 +1,228 @@
+//! Stabilized RED: the drop probability goes with the number of flows, which is estimated from how often a packet meets its
+//! own flow in a list of those seen lately.
+
+use super::flow::flow_hash;
+use super::settings::{Limit, ecn_marks, limit, number, probability, signal};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+
+/// "Full" SRED (Ott, Lakshman & Wong 1999, sections II to V).
+///
+/// Each arrival is compared with one of `zombies` flows at random. If it is its own, that is a hit; else it takes that place with
+/// probability `replace`. The hit frequency P moves by replace/zombies of each outcome, and 1/P estimates the number of flows. A packet is
+/// dropped with p_sred · min(1, 1/(256·P)²) · (1 + Hit/P), where p_sred is max-p from a third of the limit on, a quarter of that from a sixth on, and
+/// else 0. Until the list is full every flow is listed and none is dropped early. The paper's counts and times of zombies, which it
+/// does not use, are not kept; flows are told apart by a hash of 64 bits.
+#[derive(Debug)]
+pub struct Sred {
+    /// P, in steps of 2⁻⁵⁶.
+    hits: u64,
+    /// replace / zombies, in steps of 2⁻³².
+    pace: u64,
+    /// In steps of 2⁻³².
+    max_p: u64,
+    /// Of a draw of 63 bits.
+    replace: u64,
+    zombies: Vec<u64>,
+    most: usize,
+    fifo: Fifo,
+    limit: Limit,
+    marks: bool,
+    seed: u64,
+    dice: Dice,
+}
+
+/// A frequency of 1, in steps of 2⁻⁵⁶.
+#[cfg(test)]
+const ALWAYS: u64 = 1 << 56;
+
+impl Block for Sred {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "sred",
+        summary: "Stabilized RED: estimates the number of flows and drops accordingly.",
+        source: "Ott, Lakshman & Wong, SRED: stabilized RED, INFOCOM 1999",
+        params: &[
+            limit("1000 packets"),
+            Param {
+                name: "zombies",
+                kind: ParamKind::Integer { min: 1, max: 65_536 },
+                default: Some("1000"),
+                help: "how many flows seen lately are listed, 1 to 65536",
+            },
+            probability("replace", "25 %", "probability that a packet that does not hit takes the place"),
+            probability(
+                "max-p",
+                "15 %",
+                "probability of an early drop with many flows and a third of the limit waiting",
+            ),
+            ecn_marks("no"),
+        ],
+    };
+
+    fn build(values: &Values, mut dice: Dice) -> Self {
+        let mut block = Self {
+            hits: 0,
+            pace: 0,
+            max_p: 0,
+            replace: 0,
+            zombies: Vec::new(),
+            most: 0,
+            fifo: Fifo::EMPTY,
+            limit: Limit::Packets(0),
+            marks: false,
+            seed: dice.draw(),
+            dice,
+        };
+        block.change(values);
+        block
+    }
+
+    /// Takes new parameters; list and hit frequency stay, but for zombies beyond the new number.
+    fn change(&mut self, values: &Values) {
+        self.limit = Limit::read(values, 0);
+        self.most = number(values, 1) as usize;
+        self.replace = number(values, 2);
+        self.pace = (self.replace >> 31) / self.most as u64;
+        self.max_p = number(values, 3) >> 31;
+        self.marks = number(values, 4) == 1;
+        self.zombies.truncate(self.most);
+        self.zombies.reserve_exact(self.most - self.zombies.len());
+    }
+}
+
+impl Discipline for Sred {
+    #[inline]
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        let listed = self.meet(flow_hash(packet.frame, self.seed));
+        if !self.limit.has_room(packet) {
+            return Verdict::Drop(DropReason::QueueFull);
+        }
+        let highest = if self.limit.is_filled_to(3, packet) {
+            self.max_p
+        } else if self.limit.is_filled_to(6, packet) {
+            self.max_p / 4
+        } else {
+            return Verdict::Pass;
+        };
+        match listed {
+            Some(hit) if self.chooses(highest, hit) => signal(self.marks, packet),
+            _ => Verdict::Pass,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
+    }
+
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
+    }
+
+    #[inline]
+    fn direct(&mut self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
+    }
+}
+
+impl Sred {
+    /// Compares a flow with a zombie, and says whether it was a hit; none while the list is not full.
+    #[inline]
+    fn meet(&mut self, flow: u64) -> Option<bool> {
+        if self.zombies.len() < self.most {
+            self.zombies.push(flow);
+            return None;
+        }
+        let draw = self.dice.draw();
+        let met = ((draw >> 32) * self.most as u64 >> 32) as usize;
+        let zombie = &mut self.zombies[met];
+        let hit = *zombie == flow;
+        if !hit && self.dice.draw() >> 1 < self.replace {
+            *zombie = flow;
+        }
+        // Equation (3.2).
+        let fade = (u128::from(self.hits) * u128::from(self.pace) >> 32) as u64;
+        self.hits = self.hits - fade + if hit { self.pace << 24 } else { 0 };
+        Some(hit)
+    }
+
+    /// Whether a packet is dropped: equations (4.4) and (5.1), turned so that nothing is divided.
+    #[inline]
+    fn chooses(&mut self, highest: u64, hit: bool) -> bool {
+        let draw = u128::from(self.dice.draw() >> 32);
+        // P and (256·P)², at least 1, in steps of 2⁻³².
+        let frequency = u128::from(self.hits >> 24);
+        let many = (frequency * frequency >> 16).max(1 << 32);
+        let highest = u128::from(highest);
+        if hit {
+            // u · max(1, (256·P)²) · P < p_sred · (P + 1)
+            (draw * many >> 32) * frequency < highest * (frequency + (1 << 32))
+        } else {
+            draw * many < highest << 32
+        }
+    }
+
+    /// The estimated number of flows, 1/P.
+    #[cfg(test)]
+    fn flows(&self) -> f64 {
+        ALWAYS as f64 / self.hits as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sred() -> Sred {
+        Sred::build(&Values::read(&Sred::SPEC, &[]).unwrap(), Dice::named(1, "sred"))
+    }
+
+    /// With n flows of equal rates 1/P comes to n. P has a memory of 4000 packets: over that many it varies by about
+    /// √(P/8000), and here twenty such are averaged; five deviations are 5·√(n/160000) of it.
+    #[test]
+    fn hits_tell_the_number_of_flows() {
+        for flows in [2u64, 10, 100] {
+            let (mut queue, mut dice) = (sred(), Dice::named(flows, "arrivals"));
+            let mut sum = 0.0;
+            for number in 0..180_000 {
+                queue.meet(dice.below(flows) + 1);
+                if number >= 100_000 {
+                    sum += 1.0 / queue.flows();
+                }
+            }
+            let estimate = 80_000.0 / sum;
+            // The list itself also wanders: its composition is renewed only every 4000 packets.
+            let tolerance = 5.0 * (flows as f64 / 160_000.0).sqrt() + 0.05;
+            assert!((estimate / flows as f64 - 1.0).abs() < tolerance, "{flows}: {estimate}");
+        }
+    }
+
+    /// p_zap by hand at P = 1/64 ((256·P)² = 16) and P = 1/1024 (below 1/256), with and without a hit; of 100 000 draws
+    /// within five deviations.
+    #[test]
+    fn drops_by_flows_and_hits() {
+        for (per, hit, wanted) in
+            [(64, false, 0.15 / 16.0), (64, true, 0.15 / 16.0 * 65.0), (1024, false, 0.15), (1024, true, 1.0)]
+        {
+            let mut queue = sred();
+            queue.hits = ALWAYS / per;
+            let highest = queue.max_p;
+            let drops = (0..100_000).filter(|_| queue.chooses(highest, hit)).count() as f64;
+            let deviation = (100_000.0 * wanted * (1.0f64 - wanted)).sqrt();
+            assert!((drops - 100_000.0 * wanted).abs() <= 5.0 * deviation, "1/{per} {hit}: {drops}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Section `[[at]]`: what the plan makes of it, and that its changes come at their nanosecond and lose nothing.
+#![forbid(unsafe_code)]
+
+use longwire_block::{Port, Spec, Stamp, Values};
+use longwire_engine::{Ramp, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::memory::{FarEnd, MemoryPort};
+use longwire_scenario::{Plan, TO_THE_END, build, parse};
+use longwire_units::Nanos;
+use std::sync::{Arc, Mutex};
+
+/// Two ports and one link from the first to the second; `text` is what the link is made of, and the events.
+fn plan(text: &str) -> Result<Plan, String> {
+    let ports = "[[port]]\nname = \"a\"\ndriver = \"memory\"\naddresses = \"10.0.0.1/32\"\n\
+        [[port]]\nname = \"b\"\ndriver = \"memory\"\naddresses = \"10.0.0.2/32\"\n\
+        [[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nframing = \"ip\"\n";
+    parse("events.toml", &format!("{ports}{text}")).map_err(|error| error.to_string())
+}
+
+/// When each frame left, and its number.
+struct Tracer(Arc<Mutex<Vec<(u64, u8)>>>);
+
+impl longwire_engine::Observer for Tracer {
+    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        self.0.lock().unwrap().push((meta.leave, frame[20]));
+    }
+}
+
+/// An IPv4 frame of 1014 bytes, so that its packet is 8000 bits long, from a to b.
+fn frame(plan: &Plan, number: u8) -> Vec<u8> {
+    let mut frame = vec![0; 1014];
+    frame[..6].copy_from_slice(&plan.ports[1].mac.0);
+    frame[6..12].copy_from_slice(&plan.ports[0].mac.0);
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[16..18].copy_from_slice(&1000u16.to_be_bytes());
+    frame[20] = number;
+    frame[22..24].copy_from_slice(&[64, 17]);
+    frame[26..30].copy_from_slice(&[10, 0, 0, 1]);
+    frame[30..34].copy_from_slice(&[10, 0, 0, 2]);
+    frame
+}
+
+/// When frames that arrive at `arrivals` (in µs) leave: in µs, with their numbers.
+fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    let (ports, mut ends): (Vec<Box<dyn Port>>, Vec<FarEnd>) = plan
+        .ports
+        .iter()
+        .map(|port| {
+            let (port, end) = MemoryPort::pair(&port.name, Stamp::Source, 1 << 10, 8 << 20);
+            (Box::new(port) as Box<dyn Port>, end)
+        })
+        .unzip();
+    // The bridge learns where b is before the run's first event.
+    let mut greeting = frame(&plan, 255);
+    greeting[..6].copy_from_slice(&plan.ports[0].mac.0);
+    greeting[6..12].copy_from_slice(&plan.ports[1].mac.0);
+    assert!(ends[1].push_at(Nanos::ZERO, &greeting));
+    for (number, &at) in arrivals.iter().enumerate() {
+        assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, number as u8)));
+    }
+    let trace = Arc::new(Mutex::new(Vec::new()));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn longwire_engine::Observer>);
+    let report = build(&plan, ports, observer).unwrap().setup.simulate(TO_THE_END);
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+    let trace = trace.lock().unwrap();
+    let seen = trace.iter().filter(|(_, number)| *number != 255);
+    (seen.map(|&(leave, number)| (leave / 1000, number)).collect(), report)
+}
+
+#[test]
+fn a_rate_applies_to_every_bit_not_yet_sent() {
+    // 8000 bits at 8 Mbit/s take 1 ms. At 1.5 ms half of the second one is sent; the rest takes 5 ms at 0.8 Mbit/s, and
+    // the third, 10 ms.
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"1500 us\"\nlink = \"up\"\nrate = \"800 kbit/s\"\n";
+    assert_eq!(leaves(text, &[0, 0, 0]).0, [(1000, 0), (6500, 1), (16_500, 2)]);
+}
+
+#[test]
+fn an_event_comes_before_arrivals_at_its_time() {
+    let text = "delay = \"5 ms\"\n[[at]]\ntime = \"2 ms\"\nlink = \"up\"\ndelay = \"9 ms\"\n";
+    assert_eq!(leaves(text, &[1999, 2000]).0, [(6999, 0), (11_000, 1)]);
+    // A smaller delay lets nothing overtake.
+    let text = "delay = \"9 ms\"\n[[at]]\ntime = \"2 ms\"\nlink = \"up\"\ndelay = \"5 ms\"\n";
+    assert_eq!(leaves(text, &[1999, 2000, 9000]).0, [(10_999, 0), (10_999, 1), (14_000, 2)]);
+}
+
+#[test]
+fn an_outage_holds_packets_until_it_ends() {
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
+        [[at]]\ntime = \"1 s\"\nlink = \"up\"\nrate = \"8 Mbit/s\"\n";
+    assert_eq!(leaves(text, &[0, 100]).0, [(1_000_500, 0), (1_001_500, 1)]);
+    // One that never ends is not waited for, whatever else changes for ever.
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
+        [[at]]\ntime = \"1 s\"\nlink = \"up\"\nevery = \"1 ms\"\nloss = \"1 %\"\n";
+    let (left, report) = leaves(text, &[0, 100]);
+    assert!(left.is_empty() && report.flow.taken == 3, "{left:?}");
+}
+
+#[test]
+fn a_ramp_moves_in_exact_steps() {
+    // From 10 to 20 ms over 10 ms in steps of 2 ms: 12 ms of delay from 2 ms on, and so on; then 20.
+    let text = "delay = \"10 ms\"\n[[at]]\ntime = \"0 ms\"\nlink = \"up\"\nramp = \"10 ms\"\nstep = \"2 ms\"\ndelay = \"20 ms\"\n";
+    let arrivals = [0, 1999, 2000, 4000, 9999, 10_000, 50_000];
+    let delays = [10_000, 10_000, 12_000, 14_000, 18_000, 20_000, 20_000];
+    let wanted: Vec<_> = (0..).zip(arrivals).zip(delays).map(|((n, at), delay)| (at + delay, n)).collect();
+    assert_eq!(leaves(text, &arrivals).0, wanted);
+    assert_eq!(Ramp::new(Nanos::from_secs(20)).steps(), 200);
+    assert_eq!(Ramp::new(Nanos::from_secs(1)).steps(), 50);
+}
+
+#[test]
+fn repetitions_come_as_often_as_they_say() {
+    let text = "[[at]]\ntime = \"1 ms\"\nlink = \"up\"\nevery = \"2 ms\"\ntimes = 2\ndelay = \"7 ms\"\n\
+        [[at]]\ntime = \"2 ms\"\nlink = \"up\"\nevery = \"2 ms\"\ntimes = 2\ndelay = \"7 us\"\n";
+    let arrivals = [500, 10_000, 12_000];
+    assert_eq!(leaves(text, &arrivals).0, [(500, 0), (10_007, 1), (12_007, 2)]);
+}
+
+#[test]
+fn what_waits_stays_in_its_order_whatever_changes() {
+    // 40 packets of 1 ms each wait; the limit falls below them, then they move to other disciplines, and on.
+    let registry = longwire_link::registry();
+    let whole = |spec: &&&Spec| spec.key == "queue" && Values::read(spec, &[]).is_ok();
+    let kinds: Vec<_> = registry.iter().filter(whole).map(|spec| spec.kind).chain(["tail-drop"]).collect();
+    let mut text = String::from("rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\n");
+    text += "[[at]]\ntime = \"1 ms\"\nlink = \"up\"\nqueue = \"5 packets\"\n";
+    for (place, kind) in kinds.iter().enumerate() {
+        text += &format!(
+            "[[at]]\ntime = \"{} us\"\nlink = \"up\"\nqueue = {{ kind = \"{kind}\" }}\n",
+            2300 + place * 700
+        );
+    }
+    text += "[[at]]\ntime = \"20 ms\"\nlink = \"up\"\nrate = \"80 Mbit/s\"\n";
+    let (left, report) = leaves(&text, &[0; 40]);
+    let numbers: Vec<_> = left.iter().map(|(_, number)| *number).collect();
+    let dropped: u64 = report.links[0].stats.dropped();
+    assert!(numbers.is_sorted(), "{numbers:?}");
+    assert_eq!(numbers.len() as u64 + dropped, 40);
+    // CoDel and PIE may drop by their own law, but not for want of room.
+    let full = report.links[0].stats.drops.iter().any(|(reason, _)| *reason == "queue-full");
+    assert!(!full, "{:?}", report.links[0].stats.drops);
+}
+
+#[test]
+fn the_plan_says_what_changes() {
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"4 s\"\nlink = \"up\"\nramp = \"5 s\"\nrate = \"1 Mbit/s\"\nloss = \"2 %\"\n\
+        every = \"10 s\"\ntimes = 3\n";
+    let plan = plan(text).unwrap();
+    let said = plan.events[0].describe(&plan);
+    assert_eq!(said, "up: loss 2 %, rate 1 Mbit/s, over 5 s in 50 steps, every 10 s (3 times)");
+    let next = |at| plan.events[0].next_after(Nanos::from_secs(at)).map(|time| time.0 / 1_000_000_000);
+    assert_eq!([next(0), next(4), next(14), next(24)], [Some(4), Some(14), Some(24), None]);
+}
+
+#[test]
+fn mistakes_are_named_with_their_mend() {
+    let at = "[[at]]\ntime = \"1 s\"\nlink = \"up\"\n";
+    let table = [
+        ("[[at]]\ntime = \"1 s\"\nlink = \"uq\"\nrate = \"0\"\n".to_string(), "did you mean \"up\"?"),
+        (format!("{at}rat = \"0\"\n"), "did you mean \"rate\"?"),
+        (at.to_string(), "nothing changes"),
+        (format!("{at}rate = \"fast\"\n"), "at \"1 s\", rate"),
+        ("[[at]]\nlink = \"up\"\nrate = \"0\"\n".to_string(), "add time = \"12 s\""),
+        ("[[at]]\ntime = \"1 s\"\nrate = \"0\"\n".to_string(), "it names no link"),
+        (format!("{at}rate = \"0\"\nstep = \"1 s\"\n"), "step has no meaning without ramp"),
+        (format!("{at}rate = \"0\"\ntimes = 2\n"), "times has no meaning without every"),
+        (format!("{at}rate = \"0\"\nramp = \"0 s\"\n"), "longer than 0"),
+        (format!("{at}rate = \"1 kbit/s\"\nramp = \"1 s\"\n"), "no ramp from \"unlimited\" to \"1 kbit/s\""),
+        (format!("{at}queue = \"9 packets\"\nramp = \"1 s\"\n"), "queue has no ramp"),
+        (format!("{at}delay = \"9 ms\"\nramp = \"2 s\"\nstep = \"1 us\"\n"), "write step = \"2 us\" or more"),
+        (
+            format!(
+                "{at}delay = {{ kind = \"jitter\", delay = \"9 ms\", jitter = \"1 ms\" }}\nramp = \"1 s\"\n"
+            ),
+            "of another kind",
+        ),
+        (
+            format!(
+                "{at}delay = \"9 ms\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\ndelay = \"1 ms\"\n"
+            ),
+            "begin at 3 s or later",
+        ),
+        (format!("{at}delay = \"9 ms\"\nramp = \"2 s\"\nevery = \"1 s\"\n"), "is still changing delay"),
+    ];
+    for (text, wanted) in table {
+        let error = plan(&text).unwrap_err();
+        assert!(error.contains(wanted), "{text}\n{error}");
+    }
+}
