@@ -34,6 +34,7 @@ commands! {
     Demo = demo,
     Run = run,
     Check = check,
+    Import = import,
     Ctl = ctl,
     Exec = exec,
     Lab = lab,

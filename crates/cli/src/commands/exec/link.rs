@@ -1,7 +1,8 @@
-//! What the options say of the two links, as the scenario that is run.
+//! What the options say of the links there and back, as the scenario that is run.
 
 use anyhow::{anyhow, ensure};
 use longwire_lab::{FAR, NEAR};
+use longwire_scenario::import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
@@ -26,6 +27,22 @@ pub struct LinkArgs {
     /// Limit of the queue each way: "100 packets", "64 KiB", 50ms. Default: 1000 packets.
     #[arg(long, value_name = "LIMIT")]
     queue: Option<String>,
+
+    /// What tc netem does, each way: "delay 100ms 20ms distribution normal loss gemodel 1% 25%".
+    #[arg(long, value_name = "OPTIONS", value_parser = netem, conflicts_with_all = ["rate", "delay", "loss", "queue"])]
+    netem: Option<NetemLinks>,
+
+    /// Rates from a trace, each way: mahimahi's, TheaterQ's, or a list of times and rates.
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    trace: Option<String>,
+
+    /// Rates from a trace on the way out, in the place of --trace.
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    trace_up: Option<String>,
+
+    /// Rates from a trace on the way in, in the place of --trace.
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    trace_down: Option<String>,
 
     /// What differs on the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks` lists.
     #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
@@ -63,41 +80,79 @@ impl FromStr for Settings {
 }
 
 impl LinkArgs {
-    /// The plan: the two ends as hosts of this MTU, and a link each way.
+    /// The plan: the two ends as hosts of this MTU, and the links each way.
     pub fn plan(&self, seed: u64, mtu: u32) -> anyhow::Result<Plan> {
+        let seed = self.netem.as_ref().and_then(|netem| netem.seed).unwrap_or(seed);
         let mut text = format!("seed = {seed}\n");
         // The addresses that count are chosen when the ends are made.
         for (host, address) in [(NEAR, "100.64.0.2/30"), (FAR, "100.64.0.1/30")] {
             // Writing to a String can't fail.
             let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
         }
-        for (name, from, to, own) in [("up", NEAR, FAR, &self.up), ("down", FAR, NEAR, &self.down)] {
-            let _ = writeln!(text, "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"");
-            for (key, value) in self.merged(own) {
-                let _ = writeln!(text, "{key} = {}", quoted(&value)?);
-            }
-        }
+        let up = self.way(&self.up, self.trace_up.as_ref())?;
+        let down = self.way(&self.down, self.trace_down.as_ref())?;
+        text += &links_between((NEAR, FAR), ("up", "down"), up, down);
         parse("exec", &text).map_err(|error| explained(&error))
     }
 
-    /// The common settings with those of one direction in their place.
-    fn merged(&self, own: &Settings) -> BTreeMap<String, String> {
+    /// What of netem's options is not carried over.
+    pub fn notes(&self) -> &[Note] {
+        self.netem.as_ref().map_or(&[], |netem| &netem.notes)
+    }
+
+    /// The links of one direction: netem's or one of the common settings, then a trace's, then what is its own.
+    fn way(&self, own: &Settings, trace: Option<&String>) -> anyhow::Result<Vec<LinkText>> {
+        let mut links = match &self.netem {
+            Some(netem) => netem.links.clone(),
+            None => vec![LinkText { settings: self.common()? }],
+        };
+        if let Some(file) = trace.or(self.trace.as_ref()) {
+            let rate = ("rate".to_owned(), format!("{{ kind = \"trace\", file = {} }}", quoted(file)?));
+            let has = |link: &LinkText, key: &str| link.settings.iter().any(|(own, _)| own == key);
+            ensure!(
+                !links.iter().any(|link| has(link, "rate")),
+                "netem's rate and a trace can't both be the rate; give one"
+            );
+            match links.last_mut() {
+                // netem delays before it sends.
+                Some(last) if self.netem.is_none() || !has(last, "delay") => last.settings.push(rate),
+                _ => links.push(LinkText { settings: vec![rate] }),
+            }
+        }
+        for (key, value) in &own.0 {
+            let at = links.iter().position(|link| link.settings.iter().any(|(own, _)| own == key));
+            let at = at.unwrap_or(links.len() - 1);
+            links[at].settings.retain(|(own, _)| own != key);
+            links[at].settings.push((key.clone(), quoted(value)?));
+        }
+        Ok(links)
+    }
+
+    /// The settings that both directions have, as TOML.
+    fn common(&self) -> anyhow::Result<Vec<(String, String)>> {
         let common = [
             ("rate", self.rate.map(|rate| rate.to_string())),
             ("delay", self.delay.map(|delay| delay.to_string())),
             ("loss", self.loss.map(|loss| loss.to_string())),
             ("queue", self.queue.clone()),
         ];
-        let mut all: BTreeMap<_, _> =
-            common.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-        all.extend(own.0.clone());
-        all
+        let given = common.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        given.map(|(key, value)| Ok((key.to_owned(), quoted(&value)?))).collect()
     }
+}
+
+/// netem's options.
+fn netem(text: &str) -> Result<NetemLinks, String> {
+    netem_links(text).map_err(|error| error.to_string())
 }
 
 /// A value as a TOML string.
 fn quoted(value: &str) -> anyhow::Result<String> {
-    ensure!(!value.contains(char::is_control), "\"{}\" has characters that no value has", value.escape_debug());
+    ensure!(
+        !value.contains(char::is_control),
+        "\"{}\" has characters that no value has",
+        value.escape_debug()
+    );
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
@@ -133,6 +188,10 @@ mod tests {
             delay: Some("60ms".parse().unwrap()),
             loss: None,
             queue: Some("50ms".into()),
+            netem: None,
+            trace: None,
+            trace_up: None,
+            trace_down: None,
             up: up.parse().unwrap(),
             down: Settings::default(),
         }
@@ -140,9 +199,9 @@ mod tests {
 
     fn settings(plan: &Plan, place: usize) -> Vec<String> {
         let blocks = plan.profile(place).blocks.iter();
-        let mut all: Vec<_> = blocks.map(|(spec, values)| {
-            format!("{}={}", spec.key, values.as_slice()[0].print(spec.params[0].kind))
-        }).collect();
+        let mut all: Vec<_> = blocks
+            .map(|(spec, values)| format!("{}={}", spec.key, values.as_slice()[0].print(spec.params[0].kind)))
+            .collect();
         all.sort();
         all
     }
@@ -156,12 +215,53 @@ mod tests {
     }
 
     #[test]
+    fn netem_goes_both_ways() {
+        let options = netem("delay 30ms rate 2mbit limit 20").unwrap();
+        let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "delay=5ms") };
+        let given = LinkArgs { netem: Some(options), ..common };
+        let plan = given.plan(1, 1500).unwrap();
+        assert_eq!(
+            plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(),
+            ["up-1", "up-2", "down-1", "down-2"]
+        );
+        assert_eq!(
+            (settings(&plan, 0), settings(&plan, 2)),
+            (vec!["delay=5 ms".into()], vec!["delay=30 ms".into()])
+        );
+        assert_eq!(settings(&plan, 1), ["queue=20 packets", "rate=2 Mbit/s"]);
+        assert!(given.notes()[0].to_string().contains("limit 20"));
+        let error = LinkArgs { trace: Some("x".into()), ..given }.plan(1, 1500).unwrap_err().to_string();
+        assert!(error.contains("netem's rate and a trace"), "{error}");
+        assert!(netem("dely 1ms").unwrap_err().contains("no option \"dely\""));
+    }
+
+    #[test]
+    fn a_trace_is_the_rate() {
+        let file = std::env::temp_dir().join(format!("longwire-exec-{}.trace", std::process::id()));
+        std::fs::write(&file, "1\n2\n").unwrap();
+        let trace = Some(file.display().to_string());
+        let given = LinkArgs { rate: None, trace, ..args("1mbit", "") };
+        let ways =
+            [given.way(&given.up, None), given.way(&given.down, None)].map(|way| way.unwrap().swap_remove(0));
+        assert!(
+            ways.iter()
+                .all(|way| way.settings.iter().any(|(key, value)| key == "rate" && value.contains("trace")))
+        );
+        assert_eq!(given.plan(1, 1500).unwrap().links.len(), 2);
+        std::fs::remove_file(&file).unwrap();
+        let missing = given.plan(1, 1500).unwrap_err().to_string();
+        assert!(missing.contains("rate"), "{missing}");
+    }
+
+    #[test]
     fn mistakes_name_direction_key_and_mend() {
         let error = args("4mbit", "rate=10Mbitt").plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
         let error = args("4mbit", "dealy=1ms").plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("dealy") && error.contains("delay"), "{error}");
-        for (text, part) in [("rate", "no KEY=VALUE"), ("a b=1", "no key"), ("rate=1mbit,rate=2mbit", "twice")] {
+        for (text, part) in
+            [("rate", "no KEY=VALUE"), ("a b=1", "no key"), ("rate=1mbit,rate=2mbit", "twice")]
+        {
             assert!(text.parse::<Settings>().unwrap_err().contains(part), "{text}");
         }
         assert!(args("4mbit", "queue=\"]\\").plan(1, 1500).is_err());

@@ -35,6 +35,8 @@ const NOT_FOUND: u8 = 127;
 Examples:
   longwire exec --rate 4mbit --delay 60ms --loss 1% -- pytest tests/
   longwire exec --rate 10mbit --up rate=1mbit,queue=50ms -- curl -O https://example.org/big
+  longwire exec --netem 'delay 100ms 20ms distribution normal loss gemodel 1% 25%' -- ping -c 3 1.1.1.1
+  longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
   longwire exec --delay 100ms                                      a shell
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
@@ -80,6 +82,7 @@ impl Args {
     /// If the options are wrong, or the link or a service can't be made.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = self.link.plan(self.seed, self.mtu)?;
+        self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // From here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let (far, driver) = self.ends()?;
