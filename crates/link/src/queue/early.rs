@@ -50,7 +50,7 @@ impl Early {
             0 => 0,
             _ => ((u128::from(rise) << 56) / u128::from(run)) as u64,
         };
-        self.slopes = [slope(max_p, max - min), slope(CERTAIN - max_p, max)];
+        self.slopes = [slope(max_p, self.max - self.min), slope(CERTAIN - max_p, self.max)];
     }
 
     /// p_b at an average between the thresholds, in steps of 2⁻³².

@@ -22,7 +22,8 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
         let protocol = header[9];
         let whole = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT == 0;
         let ports = if whole { ports(frame, at + usize::from(header[0] & 15) * 4, protocol) } else { 0 };
-        return mix(mix(seed, word(&header[12..20])), ports << 8 | u64::from(protocol));
+        let addresses = mix(seed, word(&header[12..20]));
+        return mix(mix(addresses, ports << 8 | u64::from(protocol)), seed);
     }
     if let Some(header) = frame.get(at..at + 40)
         && header[0] >> 4 == 6
@@ -30,10 +31,10 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
     {
         let source = mix(mix(seed, word(&header[8..16])), word(&header[16..24]));
         let both = mix(mix(source, word(&header[24..32])), word(&header[32..40]));
-        return mix(both, ports(frame, at + 40, header[6]) << 8 | u64::from(header[6]));
+        return mix(mix(both, ports(frame, at + 40, header[6]) << 8 | u64::from(header[6])), seed);
     }
     match frame.get(..16) {
-        Some(header) => mix(mix(seed, word(&header[..8])), word(&header[8..16])),
+        Some(header) => mix(mix(mix(seed, word(&header[..8])), word(&header[8..16])), seed),
         None => mix(seed, 0),
     }
 }

@@ -1,0 +1,11 @@
+//! Active queue management against what was published about it, in virtual time.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod codel;
+mod dualpi2;
+mod fair;
+mod pie;
+mod queueing;
+mod red_family;
+mod sources;
