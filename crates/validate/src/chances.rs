@@ -1,8 +1,5 @@
 //! How far chance alone takes a count.
 
-/// Two-sided 99 %, in standard deviations of a normal distribution.
-pub(crate) const SIGMAS_99: f64 = 2.5758;
-
 /// The central interval of a binomial distribution that holds at least `share` of it: with `share` 0.99 at most 0.5 %
 /// lie below and at most 0.5 % above. For `n` trials of `probability`.
 pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u64) {
@@ -13,45 +10,63 @@ pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u
         return (n, n);
     }
     let odds = probability / (1.0 - probability);
-    let mode = ((n + 1) as f64 * probability) as u64;
-    // Weights relative to the mode's, each from its neighbour's; beyond 12 standard deviations there is nothing.
-    let reach = (12.0 * (n as f64 * probability * (1.0 - probability)).sqrt()) as u64 + 12;
-    let (low, high) = (mode.saturating_sub(reach), (mode + reach).min(n));
-    let mut weights = vec![0.0; (high - low + 1) as usize];
-    weights[(mode - low) as usize] = 1.0;
-    for k in mode..high {
-        let at = (k - low) as usize;
-        weights[at + 1] = weights[at] * (n - k) as f64 / (k + 1) as f64 * odds;
-    }
-    for k in (low + 1..=mode).rev() {
-        let at = (k - low) as usize;
-        weights[at - 1] = weights[at] * k as f64 / (n - k + 1) as f64 / odds;
-    }
-    let tail = weights.iter().sum::<f64>() * (1.0 - share) / 2.0;
-    let cut = |weights: &mut dyn Iterator<Item = &f64>| {
-        let mut sum = 0.0;
-        weights
-            .take_while(|weight| {
-                sum += **weight;
-                sum <= tail
-            })
-            .count() as u64
-    };
-    let below = cut(&mut weights.iter());
-    let above = cut(&mut weights.iter().rev());
-    (low + below, high - above)
+    let mean = n as f64 * probability;
+    let step = |k: u64| (n - k) as f64 / (k + 1) as f64 * odds;
+    central((0, n), (mean, (mean * (1.0 - probability)).sqrt()), step, share)
 }
 
 /// How many runs of successive losses are to be expected among `n` packets of which `lost` are lost, if each order of them
-/// is equally likely, and the standard deviation: the number of runs is hypergeometric (Wald and Wolfowitz 1940).
-pub(crate) fn expected_runs(n: u64, lost: u64) -> (f64, f64) {
-    let (n, lost) = (n as f64, lost as f64);
-    if n < 2.0 {
-        return (lost, 0.0);
+/// is equally likely, and the interval that holds at least `share` of all orders.
+///
+/// r runs are made by C(lost − 1, r − 1) · C(n − lost + 1, r) of the C(n, lost) orders (Wald and Wolfowitz 1940): a
+/// hypergeometric distribution.
+pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) {
+    let kept = n.saturating_sub(lost);
+    if lost == 0 || kept == 0 {
+        let runs = u64::from(lost > 0);
+        return (runs as f64, (runs, runs));
     }
-    let share = (n - lost + 1.0) / n;
-    let variance = lost * share * (lost - 1.0) / n * (n - lost) / (n - 1.0);
-    (lost * share, variance.max(0.0).sqrt())
+    let (total, losses) = (n as f64, lost as f64);
+    let mean = losses * (kept as f64 + 1.0) / total;
+    let variance = mean * (losses - 1.0) / total * kept as f64 / (total - 1.0);
+    let step = |r: u64| (lost - r) as f64 / r as f64 * (kept + 1 - r) as f64 / (r + 1) as f64;
+    (mean, central((1, lost.min(kept + 1)), (mean, variance.sqrt()), step, share))
+}
+
+/// The central interval of a distribution on whole numbers with one peak near its mean. `step` is the weight of the next number as a
+/// multiple of a number's own.
+fn central(
+    (least, most): (u64, u64),
+    (mean, deviation): (f64, f64),
+    step: impl Fn(u64) -> f64,
+    share: f64,
+) -> (u64, u64) {
+    // Beyond 12 standard deviations, and some numbers where these are few, there is nothing.
+    let reach = (12.0 * deviation) as u64 + 40;
+    let middle = (mean as u64).clamp(least, most);
+    let (low, high) = (middle.saturating_sub(reach).max(least), (middle + reach).min(most));
+    let at = |k: u64| (k - low) as usize;
+    let mut weights = vec![0.0; at(high) + 1];
+    weights[at(middle)] = 1.0;
+    for k in middle..high {
+        weights[at(k) + 1] = weights[at(k)] * step(k);
+    }
+    for k in (low..middle).rev() {
+        weights[at(k)] = weights[at(k) + 1] / step(k);
+    }
+    let tail = weights.iter().sum::<f64>() * (1.0 - share) / 2.0;
+    let below = cut(weights.iter(), tail);
+    let above = cut(weights.iter().rev(), tail);
+    (low + below, high - above)
+}
+
+/// How many of the first weights are together no more than `tail`.
+fn cut<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
+    let sums = weights.scan(0.0, |sum, weight| {
+        *sum += weight;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= tail).count() as u64
 }
 
 /// How many runs of successive numbers are missing of those below `n`, and how many numbers; `seen` are in any order.
@@ -86,8 +101,12 @@ mod tests {
     #[test]
     fn runs_by_hand() {
         // Two lost of four: 3 of 6 orders have one run, 3 have two.
-        assert_eq!(expected_runs(4, 2), (1.5, 0.5));
-        assert_eq!(expected_runs(10, 0), (0.0, 0.0));
+        assert_eq!(runs_interval(4, 2, 0.99), (1.5, (1, 2)));
+        // Three lost of 100: 98 of 161 700 orders have one run, 9506 two, 152 096 three.
+        assert_eq!(runs_interval(100, 3, 0.99), (2.94, (2, 3)));
+        assert_eq!(runs_interval(100, 3, 0.9), (2.94, (2, 3)));
+        assert_eq!(runs_interval(100, 3, 0.85), (2.94, (3, 3)));
+        assert_eq!((runs_interval(10, 0, 0.99), runs_interval(3, 3, 0.99)), ((0.0, (0, 0)), (1.0, (1, 1))));
         assert_eq!(missing(6, &[2, 0, 3, 9]), (2, 3), "1 and 4–5");
         assert_eq!(missing(3, &[2]), (1, 2));
         assert_eq!(missing(0, &[]), (0, 0));

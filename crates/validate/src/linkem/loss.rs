@@ -2,7 +2,7 @@
 
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::chances::{SIGMAS_99, binomial_interval, expected_runs, missing};
+use crate::chances::{binomial_interval, missing, runs_interval};
 use crate::experiment::{End, Experiment, Hosts, LONGEST, base, generator, links, numbered, silent};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
@@ -122,16 +122,17 @@ pub(crate) fn lose_by(
     Ok((Losses { sent, lost, runs }, row))
 }
 
-/// Losses that come alone make as many runs as chance does.
+/// Losses that come alone make as many runs as chance does, inside the 99 % interval.
 fn judge_runs(row: Row, losses: Losses) -> Row {
-    let (expected, deviation) = expected_runs(losses.sent, losses.lost);
-    let sigmas = if deviation > 0.0 { (losses.runs as f64 - expected) / deviation } else { 0.0 };
+    let (expected, (low, high)) = runs_interval(losses.sent, losses.lost, 0.99);
     row.expected((expected * 10.0).round() / 10.0)
         .measured(losses.runs)
-        .judged(sigmas.abs() <= SIGMAS_99)
-        .extra("sigmas", sigmas)
+        .judged((low..=high).contains(&losses.runs))
+        .extra("interval_low", low)
+        .extra("interval_high", high)
         .note(format!(
-            "{sigmas:+.2} standard deviations of {deviation:.1} from what independent losses give; bursts would make fewer runs"
+            "{} losses that know nothing of each other make {low} to {high} runs in 99 % of all cases; bursts make fewer",
+            losses.lost
         ))
 }
 
