@@ -1,8 +1,8 @@
 //! How packets come in: from ports, past their nodes, to the path that the classifier chooses.
 
-use crate::worker::{Worker, order_key};
+use crate::worker::Worker;
 use longwire_block::{DropReason, FLOOD, Stamp, refusal};
-use longwire_packet::{Batch, Handle};
+use longwire_packet::{Batch, Handle, Pool};
 use longwire_units::Nanos;
 
 /// Places of ports in the order of ties come after those of links.
@@ -138,4 +138,11 @@ impl Worker {
             self.ready.push(copy);
         }
     }
+}
+
+/// The order of arrivals at equal places in the code: time, then place in the plan, then sequence.
+#[inline]
+pub(crate) fn order_key(pool: &Pool, handle: Handle) -> (u64, u32, u64) {
+    let meta = pool.meta(handle);
+    (meta.arrival, meta.place, meta.seq)
 }

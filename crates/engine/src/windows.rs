@@ -7,8 +7,9 @@
 //! the window in which they arrive.
 
 use crate::events::EVENT_PLACE;
+use crate::intake::order_key;
 use crate::ring::Taken;
-use crate::worker::{Worker, order_key};
+use crate::worker::Worker;
 use longwire_block::{DropReason, PortError};
 use longwire_packet::Handle;
 use longwire_units::Nanos;

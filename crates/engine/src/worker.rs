@@ -5,6 +5,7 @@ use crate::aside::Steered;
 use crate::bell::Bell;
 use crate::events::Schedule;
 use crate::fidelity::{Lateness, Tolerance};
+use crate::intake::order_key;
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
 use crate::wheel::{Entry, Wheel};
@@ -496,11 +497,4 @@ impl Worker {
         self.drop_held_back();
         self.ports.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
     }
-}
-
-/// The order of arrivals at equal places in the code: time, then place in the plan, then sequence.
-#[inline]
-pub(crate) fn order_key(pool: &Pool, handle: Handle) -> (u64, u32, u64) {
-    let meta = pool.meta(handle);
-    (meta.arrival, meta.place, meta.seq)
 }
