@@ -182,8 +182,8 @@ fn every_model_of_a_source_sends_its_packets() {
         ("model = \"on-off\"\nrate = \"1600 kbit/s\"\non = \"10 ms\"\noff = \"10 ms\"", 10_000, 5 * 100),
         ("model = \"replay\"\nfile = \"in.pcap\"\nspeed = \"1/10\"", 3, 0),
     ] {
-        let scenario = folder.write("s.toml", with_model(model));
-        let args = ["run", &scenario, "--virtual", "--for", "100s", "--json"];
+        let scenario = folder.write("s.toml", with_model(model) + "for = \"100 s\"");
+        let args = ["run", &scenario, "--virtual", "--json"];
         let report = json(&longwire(&args), 0);
         let source = row(&report, "source s");
         let sent = source["expected"].as_u64().unwrap();

@@ -339,11 +339,20 @@ fn engine_and_sources() {
             "source",
             &["families"],
         ),
+    ];
+    for (snippet, place, field, wanted) in table {
+        check(HOSTS, snippet, place, field, wanted);
+    }
+}
+
+#[test]
+fn models_of_sources() {
+    let table = [
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"pareto\"\nrate = \"1 Mbit/s\"",
             "6:9",
             "source \"a-b\", model: ",
-            &["pareto-on-off"],
+            &["pareto-on-off"][..],
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"on-off\"\nrate = \"1 Mbit/s\"\non = \"1 s\"",
