@@ -163,7 +163,7 @@ impl Ared {
             let average =
                 if idle { self.average.faded(self.next, packet.rate) } else { self.average.value() };
             self.adapt(average);
-            self.next = self.next + self.interval;
+            self.next += self.interval;
         }
         self.early.set(self.thresholds, self.max_p, true);
     }

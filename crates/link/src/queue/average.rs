@@ -61,10 +61,10 @@ impl Average {
         let x = (u128::from(mean_packet * 8) * u128::from(WHOLE_WEIGHT) / u128::from(rate.0)) as u64;
         self.weight = if x < WHOLE_WEIGHT >> 8 {
             // x − x²/2 + x³/6; what follows is less than 3·10⁻⁹ of it.
-            let square = u128::from(x) * u128::from(x) >> 48;
-            x - (square / 2) as u64 + (square * u128::from(x) / 6 >> 48) as u64
+            let square = (u128::from(x) * u128::from(x)) >> 48;
+            x - (square / 2) as u64 + ((square * u128::from(x) / 6) >> 48) as u64
         } else {
-            let halvings = u128::from(x) * 6_196_328_018 >> 48;
+            let halvings = (u128::from(x) * 6_196_328_018) >> 48;
             WHOLE_WEIGHT - scaled(WHOLE_WEIGHT, u64::try_from(halvings).unwrap_or(u64::MAX))
         };
         self.decay = (LOG2_E_PER_NANO / u128::from(rate.0)) as u64;
@@ -92,7 +92,7 @@ impl Average {
     pub(super) fn observe(&mut self, length: u64) {
         let difference = (length.min(LONGEST) << 32) as i64 - self.value as i64;
         self.value =
-            (self.value as i64 + (i128::from(difference) * i128::from(self.weight) >> 48) as i64) as u64;
+            (self.value as i64 + ((i128::from(difference) * i128::from(self.weight)) >> 48) as i64) as u64;
     }
 
     /// Notes that the queue became empty.
@@ -122,8 +122,8 @@ fn scaled(value: u64, halvings: u64) -> u64 {
     let entry = u128::from(POWERS[(halvings >> 24 & 0xff) as usize]);
     // Between two entries 2^(−x) = e^(−y) ≈ 1 − y + y²/2, where y < 0.0028.
     let y = u128::from((halvings & 0xff_ffff) * LN_2);
-    let factor = entry - (entry * (y - (y * y >> 65)) >> 64);
-    ((u128::from(value) * factor >> 63) >> whole) as u64
+    let factor = entry - ((entry * (y - ((y * y) >> 65))) >> 64);
+    (((u128::from(value) * factor) >> 63) >> whole) as u64
 }
 
 /// 2^(−i/256) in steps of 2⁻⁶³.
@@ -133,7 +133,7 @@ const POWERS: [u64; 256] = {
     let mut powers = [1 << 63; 256];
     let mut at = 1;
     while at < 256 {
-        powers[at] = (powers[at - 1] as u128 * ROOT >> 64) as u64;
+        powers[at] = ((powers[at - 1] as u128 * ROOT) >> 64) as u64;
         at += 1;
     }
     powers

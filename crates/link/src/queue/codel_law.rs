@@ -127,7 +127,7 @@ fn signal(settings: &Settings, hall: &mut Hall<'_>, head: Option<Handle>) -> Opt
 fn control_law(t: Nanos, interval: Nanos, count: u32) -> Nanos {
     // 1/√count in steps of 2⁻³².
     let inverse = if count <= 1 { 1 << 32 } else { (u64::MAX / u64::from(count)).isqrt() };
-    t + Nanos((u128::from(interval.0) * u128::from(inverse) >> 32) as u64)
+    t + Nanos(((u128::from(interval.0) * u128::from(inverse)) >> 32) as u64)
 }
 
 #[cfg(test)]

@@ -135,10 +135,11 @@ impl Discipline for DualPi2 {
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         self.catch_up(hall.now);
-        while let Some((lane, handle)) = self.take(hall) {
+        while let Some((lane, handle, credit)) = self.take(hall) {
             let goes =
                 if lane == LOW { self.passes_low(hall, handle) } else { self.passes_classic(hall, handle) };
             if goes {
+                self.credit = self.credit.saturating_add(credit);
                 return Next::Packet(handle);
             }
             hall.drop(handle, DropReason::Aqm);
@@ -176,15 +177,15 @@ impl DualPi2 {
         if corrected {
             let coupled = u128::from(self.base) * u128::from(self.coupling) / 1_000_000;
             self.likelihoods = [
-                (u128::from(self.base) * u128::from(self.base) >> 62) as u64,
+                ((u128::from(self.base) * u128::from(self.base)) >> 62) as u64,
                 coupled.min(ONE.into()) as u64,
             ];
         }
     }
 
-    /// The next packet and its lane.
+    /// The next packet, its lane, and what sending it is to the classic queue's credit.
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle)> {
+    fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle, i64)> {
         let [classic, low] = self.lanes.each_ref().map(|lane| !lane.fifo.is_empty());
         let chosen = if low && (!classic || self.credit <= 0) { LOW } else { CLASSIC };
         let lane = &mut self.lanes[chosen];
@@ -193,12 +194,12 @@ impl DualPi2 {
             Some(next) => Nanos(hall.pool.meta(next).arrival),
             None => Nanos::NEVER,
         };
-        if classic && low {
-            let bytes = hall.pool.meta(handle).leave as i64;
-            let part = if chosen == LOW { self.protection } else { self.protection - (1 << 16) };
-            self.credit = self.credit.saturating_add(bytes * part);
-        }
-        Some((chosen, handle))
+        let part = match (classic && low, chosen) {
+            (false, _) => 0,
+            (true, LOW) => self.protection,
+            (true, _) => self.protection - (1 << 16),
+        };
+        Some((chosen, handle, hall.pool.meta(handle).leave as i64 * part))
     }
 
     /// Whether a low-latency packet is sent, marked or not.
@@ -239,5 +240,30 @@ impl Lane {
             self.sum -= ONE;
         }
         hit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) + 3.2·16 ms = 0.05136. Classic packets are hit with
+    /// its square, low-latency ones with its double, and of 100 000 as many as that makes.
+    #[test]
+    fn the_probabilities_are_coupled() {
+        let mut queue = DualPi2::build(&Values::read(&DualPi2::SPEC, &[]).unwrap(), Dice::named(1, ""));
+        queue.catch_up(Nanos(1));
+        queue.lanes[CLASSIC].head = Nanos(1);
+        queue.catch_up(Nanos(16_000_001));
+        for (lane, wanted) in [(CLASSIC, 0.051_36 * 0.051_36), (LOW, 2.0 * 0.051_36)] {
+            let likelihood = queue.likelihoods[lane];
+            assert!((likelihood as f64 / ONE as f64 / wanted - 1.0).abs() < 1e-9, "{lane}: {likelihood}");
+            let hits = (0..100_000).filter(|_| queue.lanes[lane].recurs(likelihood)).count() as f64;
+            assert!((hits - 100_000.0 * wanted).abs() <= 1.0, "{lane}: {hits}");
+        }
+        // Without packets p' falls to 0, and both with it.
+        queue.lanes[CLASSIC].head = Nanos::NEVER;
+        queue.catch_up(Nanos::from_secs(10));
+        assert_eq!(queue.likelihoods, [0, 0]);
     }
 }

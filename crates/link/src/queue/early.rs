@@ -56,7 +56,7 @@ impl Early {
     /// p_b at an average between the thresholds, in steps of 2⁻³².
     #[inline]
     pub(super) fn base(&self, average: u64) -> u64 {
-        let rise = |above: u64, slope: u64| (u128::from(above) * u128::from(slope) >> 56) as u64;
+        let rise = |above: u64, slope: u64| ((u128::from(above) * u128::from(slope)) >> 56) as u64;
         if average < self.max {
             rise(average - self.min, self.slopes[0])
         } else {
@@ -75,7 +75,7 @@ impl Early {
             self.count = 0;
             return Outcome::Refused;
         }
-        let base = (u128::from(self.base(average)) * u128::from(size) >> 32) as u64;
+        let base = ((u128::from(self.base(average)) * u128::from(size)) >> 32) as u64;
         self.draw(base)
     }
 

@@ -42,7 +42,7 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
 /// Which of `slots` places a hash falls on: without a division, and as even as the hash.
 #[inline]
 pub(super) fn slot(hash: u64, slots: u32) -> usize {
-    ((hash >> 32) * u64::from(slots) >> 32) as usize
+    (((hash >> 32) * u64::from(slots)) >> 32) as usize
 }
 
 #[inline]

@@ -10,7 +10,7 @@ pub(super) const ONE: u64 = 1 << 62;
 const LONGEST: u64 = 1 << 35;
 /// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the rest.
 const MOST: u64 = 1 << 16;
-/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8034, section 4.1, MEAN_PKTSIZE).
+/// Of a queue with two packets of this many bytes nothing is dropped (MEAN_PKTSIZE of RFC 8034).
 const MEAN_PACKET: u64 = 1024;
 
 /// The parameters of a controller of probabilities.
@@ -74,7 +74,7 @@ impl Ticks {
         let mut taken = 0;
         while self.next <= now {
             let settled = step(self.next);
-            self.next = self.next + every;
+            self.next += every;
             taken += 1;
             if (settled || taken == MOST) && self.next <= now {
                 let missed = now.since(self.next).0 / every.0;

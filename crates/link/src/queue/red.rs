@@ -313,6 +313,23 @@ mod tests {
         }
     }
 
+    /// An average of 10 between 5 and 15 is p_b = 5 %: gaps between drops are uniform on 1 … 20. Chi-square with 19 degrees of freedom, 99.99 %
+    /// below 51. A twenty-first, where p_b is a 2⁻³² too small, is not seen.
+    #[test]
+    fn gaps_are_uniform() {
+        let mut queue = red(&[("weight", "1")]);
+        let (mut gaps, mut gap, mut drops) = ([0u32; 20], 0, 0);
+        while drops < 20_000 {
+            gap += 1;
+            if queue.admit(&found(Nanos(0), 10)) != Verdict::Pass {
+                gaps[gap - 1] += 1;
+                (gap, drops) = (0, drops + 1);
+            }
+        }
+        let chi: f64 = gaps.iter().map(|&n| (f64::from(n) - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi < 51.0, "{chi} {gaps:?}");
+    }
+
     /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b goes with the length: at an average of 5000 bytes 5 % for
     /// 500 bytes, 10 % for 1000. Of 20 000 packets the share is within five deviations.
     #[test]

@@ -147,14 +147,14 @@ impl Sred {
             return None;
         }
         let draw = self.dice.draw();
-        let met = ((draw >> 32) * self.most as u64 >> 32) as usize;
+        let met = (((draw >> 32) * self.most as u64) >> 32) as usize;
         let zombie = &mut self.zombies[met];
         let hit = *zombie == flow;
         if !hit && self.dice.draw() >> 1 < self.replace {
             *zombie = flow;
         }
         // Equation (3.2).
-        let fade = (u128::from(self.hits) * u128::from(self.pace) >> 32) as u64;
+        let fade = ((u128::from(self.hits) * u128::from(self.pace)) >> 32) as u64;
         self.hits = self.hits - fade + if hit { self.pace << 24 } else { 0 };
         Some(hit)
     }
@@ -165,11 +165,11 @@ impl Sred {
         let draw = u128::from(self.dice.draw() >> 32);
         // P and (256·P)², at least 1, in steps of 2⁻³².
         let frequency = u128::from(self.hits >> 24);
-        let many = (frequency * frequency >> 16).max(1 << 32);
+        let many = ((frequency * frequency) >> 16).max(1 << 32);
         let highest = u128::from(highest);
         if hit {
             // u · max(1, (256·P)²) · P < p_sred · (P + 1)
-            (draw * many >> 32) * frequency < highest * (frequency + (1 << 32))
+            ((draw * many) >> 32) * frequency < highest * (frequency + (1 << 32))
         } else {
             draw * many < highest << 32
         }

@@ -98,7 +98,9 @@ fn sred_drops_by_the_number_of_flows() {
 fn head_drop_keeps_the_newest() {
     for (limit, kept) in [("10 packets", 9), ("10 kB", 9), ("8 ms", 9), ("1 packets", 0)] {
         let mut bench = Bench::new("head-drop", &[("limit", limit)], "10 Mbit/s");
-        (0..30).for_each(|_| drop(bench.arrive(MS, 1, NOT_ECT, 1000)));
+        for _ in 0..30 {
+            bench.arrive(MS, 1, NOT_ECT, 1000);
+        }
         bench.advance(SECOND);
         let numbers: Vec<_> = bench.left.iter().map(|left| left.number).collect();
         let wanted: Vec<_> = std::iter::once(0).chain(30 - kept..30).collect();
