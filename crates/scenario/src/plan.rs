@@ -45,6 +45,8 @@ pub struct Plan {
     pub address_rules: Vec<AddressRule>,
     /// What decides next: routes by port. Pairs that are not listed cross unimpaired. Ascending by (in, out).
     pub pair_rules: Vec<PairRule>,
+    /// Where filters send packets instead.
+    pub steers: Vec<Steer>,
     /// Traffic sources.
     pub sources: Vec<Source>,
     /// What changes while the run goes on, in the file's order.
@@ -260,6 +262,17 @@ pub struct Link {
     pub from: End,
     /// Where it ends.
     pub to: End,
+}
+
+/// A link that packets take instead of another when a filter there says so. Both begin and end at the same places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steer {
+    /// Place of the link with the filter.
+    pub link: u32,
+    /// Which of its filter's targets it is.
+    pub number: u8,
+    /// Place of the link that they take instead.
+    pub target: u32,
 }
 
 /// An end of a link.

@@ -4,6 +4,7 @@ pub mod bit_error;
 mod chance;
 pub mod correlated;
 pub mod corrupt;
+pub mod drawn;
 pub mod duplicate;
 pub mod gilbert_elliott;
 pub mod independent;
@@ -23,7 +24,17 @@ crate::registry::stage! {
             Independent = independent::Independent,
         }
         boxed {
+            Correlated = correlated::Correlated,
+            Burst = gilbert_elliott::Burst,
+            GilbertElliott = gilbert_elliott::GilbertElliott,
+            Markov = markov::Markov,
+            Drawn = drawn::Drawn,
+            Pattern = pattern::Pattern,
             LossTrace = loss_trace::LossTrace,
+            BitError = bit_error::BitError,
+            Corrupt = corrupt::Corrupt,
+            Duplicate = duplicate::Duplicate,
+            Reorder = reorder::Reorder,
         }
     }
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;

@@ -198,7 +198,27 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>) -> Map {
     }
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered: Steered::default() }
+    let steered = steered(plan, links, &known, &mut paths);
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered }
+}
+
+/// The ways of packets that filters send to other links: the rest of each route with the other link in place of the one.
+fn steered(plan: &Plan, links: &[LinkRef], known: &HashMap<Route, u32>, paths: &mut Paths) -> Steered {
+    let mut steered = Steered::default();
+    for steer in &plan.steers {
+        let one = paths.add(&[links[steer.link as usize]]);
+        steered.add(one, steer.number, paths.add(&[links[steer.target as usize]]));
+        for (route, &path) in known {
+            let hops = plan.routes.links(route);
+            for at in (0..hops.len()).filter(|&at| hops[at] == steer.link) {
+                let rest = hops[at + 1..].iter().map(|&hop| links[hop as usize]);
+                let instead: Vec<LinkRef> =
+                    std::iter::once(links[steer.target as usize]).chain(rest).collect();
+                steered.add(path + at as u32, steer.number, paths.add(&instead));
+            }
+        }
+    }
+    steered
 }
 
 /// The simulated time that never comes: a run that goes on until nothing is left to happen.

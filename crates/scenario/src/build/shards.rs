@@ -31,7 +31,7 @@ impl Shards {
                 lead = lead.min(plan.least_delay(from as usize));
             }
         }
-        Self { link_workers, crossing, lead, flat: steps.is_empty() }
+        Self { link_workers, crossing, lead, flat: steps.is_empty() && plan.steers.is_empty() }
     }
 }
 
@@ -59,6 +59,11 @@ fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
             let (a, b) = (root(&mut parent, from), root(&mut parent, to));
             parent[a.max(b) as usize] = a.min(b);
         }
+    }
+    // What a filter sends to another link arrives there at once.
+    for steer in &plan.steers {
+        let (a, b) = (root(&mut parent, steer.link), root(&mut parent, steer.target));
+        parent[a.max(b) as usize] = a.min(b);
     }
     let mut load = vec![0usize; workers];
     let mut worker_of = vec![u32::MAX; plan.links.len()];

@@ -11,6 +11,7 @@ mod paths;
 mod rules;
 mod settings;
 mod sources;
+mod steers;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
@@ -40,7 +41,8 @@ pub(crate) fn resolve(
     let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
     let mut nodes = desk.nodes(file, name);
-    let links = desk.links(file);
+    let mut links = desk.links(file);
+    let steers = desk.steers(&mut links);
     if desk.findings.failed() {
         return None;
     }
@@ -75,6 +77,7 @@ pub(crate) fn resolve(
         address_rules,
         pair_rules,
         sources,
+        steers,
         events: foretold.events,
         least_delays: foretold.least_delays,
         notes: Vec::new(),
