@@ -6,6 +6,8 @@
 //! - a **list** of times and values: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`, or in seconds and base units `1.5,2000000`
 //!   ([`list`]). It can also be written where the file's name would stand: `0 s 10 Mbit/s; 5 s 1 Mbit/s`.
 //!
+//! A rate trace can also be one that comes with the program, by name: `profile:lte-down` ([`shipped`]).
+//!
 //! Time counts from the start of the run, so that links with the same trace are in step. A file that several links name is
 //! read once and shared.
 #![forbid(unsafe_code)]
@@ -16,6 +18,7 @@ mod load;
 pub mod mahimahi;
 mod rates;
 mod series;
+pub mod shipped;
 pub mod synthetic;
 pub mod theaterq;
 

@@ -1,6 +1,7 @@
 //! From a text or a file to a trace, whatever its form.
 
 use crate::list::{self, Quantity};
+use crate::shipped::{self, Shipped};
 use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
 use longwire_units::{Nanos, Probability, Rate};
 use std::any::{Any, TypeId};
@@ -12,11 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 /// The rates that `text` says, or the file of that name in the folder `base`: a mahimahi trace, a TheaterQ trace, or a
-/// list of times and rates.
+/// list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
 ///
 /// # Errors
 /// Says what can't be read, in which line, and the mend.
 pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
+    if text.trim().starts_with(shipped::PREFIX) {
+        return named(text.trim());
+    }
     load::<Rate, Rates>(text, base, |text| match form(text) {
         Form::Opportunities => Opportunities::parse(text).map(Rates::Opportunities),
         Form::Entries => theaterq::series(text, |entry| entry.rate).map(Steps::new).map(Rates::Steps),
@@ -48,6 +52,28 @@ pub fn losses(text: &str, base: &Path) -> Result<Arc<Series<Probability>>, Trace
         Form::Entries => theaterq::series(text, |entry| entry.loss),
         Form::List => list::parse(text),
     })
+}
+
+/// The shipped trace of that name.
+fn named(name: &str) -> Result<Arc<Rates>, TraceError> {
+    let Some(shipped) = Shipped::named(name) else {
+        let known: Vec<&str> = shipped::ALL.iter().map(|shipped| shipped.name).collect();
+        let what = format!(
+            "there is no trace \"{}\"; {} comes before {}",
+            name.escape_debug(),
+            shipped::PREFIX,
+            known.join(", ")
+        );
+        return Err(TraceError::whole(what));
+    };
+    let known = (PathBuf::from(name), TypeId::of::<Rates>());
+    let state = (None, 0);
+    if let Some(shared) = recall::<Rates>(&known, state) {
+        return Ok(shared);
+    }
+    let trace = Arc::new(Rates::Opportunities(Opportunities::parse(&shipped.text())?));
+    remember(known, state, &trace);
+    Ok(trace)
 }
 
 const ONLY_RATES: &str = "one number a line is a trace of delivery opportunities, which says rates and no";
@@ -196,6 +222,16 @@ mod tests {
         assert!(matches!(&*rates("0;3;7", none).unwrap(), Rates::Opportunities(_)));
         assert_eq!(delays("0 s 20 ms", none).unwrap().steps(), [(Nanos(0), Nanos::from_millis(20))]);
         assert!(losses("0 s 0 %; 5 s 2 %; 6 s end", none).is_ok());
+    }
+
+    #[test]
+    fn a_name_can_mean_a_shipped_trace() {
+        let none = Path::new("/nowhere");
+        let one = rates("profile:3g-up", none).unwrap();
+        assert!(Arc::ptr_eq(&one, &rates(" profile:3g-up", none).unwrap()));
+        let error = rates("profile:3g", none).unwrap_err().to_string();
+        assert!(error.contains("\"profile:3g\"") && error.contains("3g-down, 3g-up, lte-down"), "{error}");
+        assert!(delays("profile:3g-up", none).is_err());
     }
 
     #[test]

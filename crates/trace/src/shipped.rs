@@ -1,0 +1,83 @@
+//! Traces that have names of their own, beginning with `profile:`, and need no file: those of the profile library's radio links.
+//!
+//! They are made when they are asked for, by the model of [`synthetic`](crate::synthetic), and are the same on every machine.
+
+use crate::synthetic::Cellular;
+use longwire_units::{Nanos, Probability, Rate};
+
+/// What the names of shipped traces begin with.
+pub const PREFIX: &str = "profile:";
+
+/// How long a shipped trace is.
+pub const LENGTH: Nanos = Nanos::from_secs(60);
+
+/// A trace that can be had by its name.
+#[derive(Debug)]
+pub struct Shipped {
+    /// Its name, without the prefix.
+    pub name: &'static str,
+    /// What it is like.
+    pub link: Cellular,
+    /// What it is made from.
+    seed: u64,
+}
+
+/// All of them. The means are what `profiles/` says of the technology; that the rate remembers itself for about a second, and outages, are typical
+/// of what Winstein, Sivaraman and Balakrishnan saw in moving cars (NSDI 2013, section 3), not measured for these links. The rate wanders so much that a
+/// minute's mean is up to a fifth off: the seeds are the first ones with a mean within 1 %.
+pub static ALL: [Shipped; 6] = [
+    radio("3g-down", Rate(1_500_000), 2, 6),
+    radio("3g-up", Rate(500_000), 2, 6),
+    radio("lte-down", Rate(13_000_000), 1, 2),
+    radio("lte-up", Rate(6_000_000), 1, 9),
+    radio("5g-down", Rate(200_000_000), 1, 6),
+    radio("5g-up", Rate(30_000_000), 1, 2),
+];
+
+/// A radio link that is out for so many percent of the time, a fifth of a second each time.
+const fn radio(name: &'static str, mean: Rate, percent_out: u64, seed: u64) -> Shipped {
+    let outage = Probability::from_bits(Probability::ONE.bits() / 100 * percent_out);
+    let coherence = Nanos::from_secs(1);
+    let link = Cellular { mean, coherence, outage, outage_length: Nanos::from_millis(200) };
+    Shipped { name, link, seed }
+}
+
+impl Shipped {
+    /// The trace of that name, which may have the prefix.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let name = name.strip_prefix(PREFIX).unwrap_or(name);
+        ALL.iter().find(|shipped| shipped.name == name)
+    }
+
+    /// The trace as mahimahi reads it.
+    pub fn text(&self) -> String {
+        self.link.mahimahi(LENGTH, self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Opportunities;
+
+    #[test]
+    fn has_the_mean_that_its_row_says() {
+        let first = |shipped: &Shipped| {
+            let mean = |seed: &u64| {
+                let trace = Opportunities::parse(&shipped.link.mahimahi(LENGTH, *seed)).unwrap();
+                assert_eq!(trace.length(), LENGTH);
+                trace.mean().as_f64() / shipped.link.mean.as_f64()
+            };
+            (1..1000).find(|seed| (mean(seed) - 1.0).abs() < 0.01).unwrap()
+        };
+        let wanted: Vec<u64> = ALL.iter().map(first).collect();
+        assert_eq!(ALL.iter().map(|shipped| shipped.seed).collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
+    fn is_found_with_and_without_the_prefix() {
+        assert_eq!(Shipped::named("profile:lte-up").unwrap().name, "lte-up");
+        assert_eq!(Shipped::named("lte-up").unwrap().name, "lte-up");
+        assert!(Shipped::named("profile:6g-up").is_none());
+    }
+}
