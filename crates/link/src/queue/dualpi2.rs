@@ -169,7 +169,8 @@ impl DualPi2 {
         let mut corrected = false;
         self.ticks.catch_up(gains.update, now, |time| {
             let waits = heads.map(|head| time.since(head).0).into_iter().max().unwrap_or(0);
-            let next = (*base as i64 + gains.correction(waits, *waited)).clamp(0, ONE as i64) as u64;
+            let next = (*base as i64).saturating_add(gains.correction(waits, *waited));
+            let next = next.clamp(0, ONE as i64) as u64;
             let settled = (*base, *waited) == (next, waits);
             (*base, *waited, corrected) = (next, waits, true);
             settled

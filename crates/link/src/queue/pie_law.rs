@@ -113,7 +113,7 @@ impl Pie {
         let correction = settings.gains.correction(waits, self.waited) / self.caution();
         // Not too fast where much is dropped already.
         let fastest = if self.probability >= ONE / 10 { ONE as i64 / 50 } else { i64::MAX };
-        let corrected = self.probability as i64 + correction.min(fastest);
+        let corrected = (self.probability as i64).saturating_add(correction.min(fastest));
         self.probability = corrected.clamp(0, ONE as i64) as u64;
         if waits == 0 && self.waited == 0 {
             self.probability -= self.probability.div_ceil(50);

@@ -5,6 +5,7 @@ mod bench;
 mod codel;
 mod dualpi2;
 mod fair;
+mod limits;
 mod pie;
 mod queueing;
 mod red_family;
