@@ -286,6 +286,23 @@ mod tests {
         assert_eq!((ticks.next.0 - 1) % SETTINGS.gains.update.0, 0, "the times stay where they were");
     }
 
+    /// The highest gains, and waits from nothing to for ever: the probability stays one.
+    #[test]
+    fn extremes_do_not_overflow() {
+        let mut dice = Dice::named(3, "pie");
+        for number in 0..2000 {
+            let gain = |dice: &mut Dice| [0, 1, 100_000_000][dice.below(3) as usize];
+            let gains = Gains { alpha: gain(&mut dice), beta: gain(&mut dice), ..SETTINGS.gains };
+            let mut pie = Pie { probability: [0, ONE / 3, ONE][number % 3], ..Pie::default() };
+            for _ in 0..20 {
+                let waits = [0, 1, 15_000_000, LONGEST, u64::MAX][dice.below(5) as usize];
+                pie.correct(&Settings { gains, ..SETTINGS }, waits);
+                assert!(pie.probability <= ONE, "{gains:?}");
+                pie.chooses(&SETTINGS, 100_000, &mut dice);
+            }
+        }
+    }
+
     #[test]
     fn waits_by_the_rate() {
         for (bytes, rate, wait) in [
