@@ -37,6 +37,8 @@ pub(crate) struct Experiment {
     pub ends: Vec<End>,
     /// How long the sources send.
     pub time: Nanos,
+    /// In real time, what arrives so soon does not count: queues fill, so that a pause of the source is not the link's.
+    pub settling: Nanos,
     /// How long after that arrivals still count.
     pub drain: Nanos,
 }
@@ -234,6 +236,12 @@ impl Far {
         Ok(())
     }
 
+    /// What arrives before `from` does not count.
+    fn settle(&mut self, from: Nanos) {
+        let meter = std::mem::take(&mut self.meter);
+        self.meter = meter.after(from);
+    }
+
     /// Counts what has come.
     pub(crate) fn count(&mut self, pool: &mut Pool) -> Result<(), BenchError> {
         let mut batch = Batch::new();
@@ -262,7 +270,7 @@ fn far_ends(
     world: &World,
     experiment: Experiment,
 ) -> Result<(Vec<Meter>, u64), BenchError> {
-    let (time, end) = (experiment.time, experiment.time + experiment.drain);
+    let (time, end, settling) = (experiment.time, experiment.time + experiment.drain, experiment.settling);
     let ends = experiment.ends.into_iter().enumerate();
     let mut far =
         ends.map(|(place, end)| Far::open(world, place, end, SLOTS)).collect::<Result<Vec<_>, _>>()?;
@@ -271,6 +279,7 @@ fn far_ends(
             settle_beside();
             let mut pool = Pool::new(4 << 20)?;
             let begin = monotonic();
+            far.iter_mut().for_each(|far| far.settle(begin + settling));
             loop {
                 let now = monotonic().since(begin);
                 if now > end || settings.stop.load(Ordering::Relaxed) {
@@ -321,7 +330,8 @@ mod tests {
             End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 3) },
         ];
         let links = links(0, 3, "rate = \"1 Mbit/s\"\nqueue = \"10 packets\"");
-        let seen = Experiment { links, ends, time, drain: Nanos::ZERO }.simulate().unwrap();
+        let seen =
+            Experiment { links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO }.simulate().unwrap();
         assert!(seen.report.is_conserved());
         for link in &seen.meters[1].links {
             // 12 144 bits at 1 Mbit/s are 12 144 µs, 164 of them in 2 s, and what the queue still held.
@@ -337,8 +347,13 @@ mod tests {
             End { source: numbered(every, LONGEST, 50).unwrap(), meter: Meter::default() },
             End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 1).with_sequences() },
         ];
-        let experiment =
-            Experiment { links: links(0, 1, "loss = \"0 %\""), ends, time: Nanos::ZERO, drain: Nanos::ZERO };
+        let experiment = Experiment {
+            links: links(0, 1, "loss = \"0 %\""),
+            ends,
+            time: Nanos::ZERO,
+            settling: Nanos::ZERO,
+            drain: Nanos::ZERO,
+        };
         let seen = experiment.simulate().unwrap();
         assert_eq!(seen.meters[1].sequences, Some((0..50).collect()));
     }

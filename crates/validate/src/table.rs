@@ -21,7 +21,7 @@ impl Cells {
             Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
             None => String::new(),
         };
-        let error = row.error_percent.map_or_else(String::new, |percent| format!("{percent:+.3} %"));
+        let error = row.error_percent.map_or_else(String::new, signed);
         let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
         let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));
         Self([row.name.clone(), paper, shown(&row.expected), shown(&row.measured), error, ratio])
@@ -30,6 +30,11 @@ impl Cells {
     pub(crate) fn texts(&self) -> &[String; 6] {
         &self.0
     }
+}
+
+/// A percentage with its sign, unless nothing is left of it.
+fn signed(percent: f64) -> String {
+    if percent.abs() < 0.0005 { "0 %".into() } else { format!("{percent:+.3} %") }
 }
 
 /// Three digits, or all before the point.

@@ -41,7 +41,7 @@ impl Losses {
             .extra("interval_low", percent(low))
             .extra("interval_high", percent(high))
             .note(format!(
-                "{} of {} packets; 99 % of all runs lie from {:.4} to {:.4} %",
+                "{} of {} packets; 99 % of all cases lie from {:.4} to {:.4} %",
                 self.lost,
                 self.sent,
                 percent(low),
@@ -109,7 +109,13 @@ pub(crate) fn lose_by(
         End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1).with_sequences() },
     ];
     let time = Nanos(sent * 1_000_000_000 / PER_SECOND);
-    let experiment = Experiment { links: links(0, 1, keys), ends, time, drain: Nanos::from_millis(200) };
+    let experiment = Experiment {
+        links: links(0, 1, keys),
+        ends,
+        time,
+        settling: Nanos::ZERO,
+        drain: Nanos::from_millis(200),
+    };
     let seen = experiment.run(settings, hosts)?;
     let (runs, lost) = missing(sent, seen.meters[1].sequences.as_deref().unwrap_or_default());
     let in_links: u64 = seen.report.links.iter().map(|link| link.stats.dropped()).sum();

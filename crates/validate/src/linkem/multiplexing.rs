@@ -1,7 +1,7 @@
 //! Figures 5.6 and 5.8: how many links one pair of ports carries, each at its own bandwidth.
 //!
 //! The thesis runs TCP one way and counts a flow as two links. Here every link, one each way, is filled with datagrams of
-//! 1518 bytes, 3 % more than it carries.
+//! 1518 bytes, 10 % more than it carries.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -93,7 +93,7 @@ fn figure(
     );
 }
 
-/// Fills `count` links from each end, or from the first alone, with 3 % more than they carry.
+/// Fills `count` links from each end, or from the first alone, with 10 % more than they carry.
 fn fill(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -106,19 +106,20 @@ fn fill(
     let time = Nanos::from_secs(settings.choose(if count >= 4000 { 40 } else { 10 }, 2));
     let senders: Vec<_> = (0..ports).filter(|place| both_ways || place % 2 == 0).collect();
     // Some tenths of a second for slow links, a few packets at the least, so that a pause of the generator is not the link's.
-    let queue = (rate / 5 / 12_144).clamp(4, 40);
+    let queue = (rate / 5 / 12_144).clamp(4, 200);
     let keys = format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"");
     let text: String = senders.iter().map(|&place| links(place, count, &keys)).collect();
     let mut ends = Vec::new();
     for place in 0..ports {
-        let offered = rate * u64::from(count) / 100 * 103;
+        let offered = rate * u64::from(count) / 10 * 11;
         let sends = senders.contains(&place);
         let plan = if sends { paced(blast(place, count, LONGEST), offered, time) } else { silent(place) };
         let counts = senders.contains(&(place ^ 1));
         let meter = if counts { Meter::new(base(place), count) } else { Meter::default() };
         ends.push(End { source: generator(place, plan)?, meter });
     }
-    Experiment { links: text, ends, time, drain: Nanos::from_millis(300) }.run(settings, hosts)
+    Experiment { links: text, ends, time, settling: Nanos(time.0 / 5), drain: Nanos::from_millis(300) }
+        .run(settings, hosts)
 }
 
 /// The row of links at their bandwidths; it passes if all are.

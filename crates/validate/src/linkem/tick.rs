@@ -19,9 +19,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     let mut histogram = None;
     let row = paper(Row::new("tick: lateness inside the engine, p99", "ns"), TICK);
     book.row(row, |row| {
-        if settings.simulate {
-            return Ok(row.measured(0).note("virtual time: every packet leaves at its own nanosecond"));
-        }
+        settings.require_real_time("lateness")?;
         let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\nloss = \"0 %\"";
         let text = links(0, LINKS, keys) + &links(1, LINKS, keys);
         let load = Load { ports: 2, links_a_port: LINKS, frame_bytes: 60, links: text, rate: Some(RATE) };

@@ -55,7 +55,8 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
     let keys = format!(
         "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 packets\" }}"
     );
-    let experiment = Experiment { links: links(0, 1, &keys), ends, time: OVERLOAD, drain: AFTER };
+    let experiment =
+        Experiment { links: links(0, 1, &keys), ends, time: OVERLOAD, settling: Nanos::ZERO, drain: AFTER };
     Ok((experiment.simulate()?.meters[1].packets(), sent))
 }
 
