@@ -67,6 +67,12 @@ impl Effects {
     pub fn any(&self) -> bool {
         *self != Self::default()
     }
+
+    /// Whether they change what stands in the packet, or make another: a segment can't stay in its train then.
+    #[inline]
+    pub fn rewrite(&self) -> bool {
+        self.mark || self.dscp.is_some() || self.flips.is_some() || self.copy.is_some()
+    }
 }
 
 /// Bits to flip in a frame.

@@ -46,6 +46,8 @@ pub(crate) mod has {
     pub const WAITING: u8 = 4;
     /// Packets may leave in another order than they were sent, or at times that are sorted.
     pub const DISORDER: u8 = 8;
+    /// A shared medium decides when packets are sent.
+    pub const MEDIUM: u8 = 16;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
@@ -89,9 +91,13 @@ impl Link {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
         self.catch_up(at.pool, now);
+        if self.line.is_irregular() && self.line.next() <= now {
+            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
+            self.release(at.pool, now, at.out);
+        }
         let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;
-        meta.band = 0;
+        meta.band = Meta::NO_BAND;
         if meta.is_train() {
             return self.arrive_train(at, handle, now);
         }
@@ -114,7 +120,7 @@ impl Link {
     }
 
     /// Takes in a packet of `frame` bytes to which the judges have done something.
-    fn arrive_affected(
+    pub(crate) fn arrive_affected(
         &mut self,
         at: &mut Surroundings<'_>,
         handle: Handle,
@@ -298,6 +304,7 @@ impl Link {
             steered_packets: rarely(|rare| rare.steered),
             marked_packets: rarely(|rare| rare.marked),
             corrupted_packets: rarely(|rare| rare.corrupted),
+            collisions: 0,
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
             queued_packets: u64::from(self.books.queued_packets),
             queued_bytes: self.books.queued_bytes,
@@ -308,7 +315,7 @@ impl Link {
     }
 
     /// Packets that wait, background traffic aside.
-    fn real_packets(&self) -> u32 {
+    pub(crate) fn real_packets(&self) -> u32 {
         let rare = self.books.counters.rare.as_ref();
         self.books.queued_packets - rare.map_or(0, |rare| rare.phantoms)
     }
@@ -317,7 +324,7 @@ impl Link {
     /// sent; or the queue has a packet again.
     #[inline]
     fn wake(&mut self) -> Nanos {
-        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
+        if self.features & (has::BACKGROUND | has::WAITING | has::MEDIUM) != 0 {
             return self.wake_for_others();
         }
         if self.sending.is_none() {
@@ -332,6 +339,9 @@ impl Link {
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
     fn wake_for_others(&mut self) -> Nanos {
+        if self.features & has::MEDIUM != 0 {
+            return Nanos::NEVER;
+        }
         let keep_up = self.keep_up();
         if self.real_packets() == 0 {
             return keep_up;
@@ -368,6 +378,21 @@ impl Link {
         } else {
             self.cross(pool, handle, finish);
         }
+        self.follow(pool, finish);
+    }
+
+    /// Drops the packet being sent, which the medium has given up, and begins the next.
+    pub(crate) fn give_up(&mut self, pool: &mut Pool, now: Nanos, reason: DropReason) {
+        let handle = self.sending;
+        self.latest = self.latest.max(now);
+        self.books.unqueue(pool.meta(handle));
+        self.drop(pool, handle, reason);
+        self.follow(pool, now);
+    }
+
+    /// Begins the next packet at the end of one.
+    #[inline]
+    fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {

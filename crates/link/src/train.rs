@@ -5,7 +5,7 @@
 
 use crate::link::{Link, Surroundings};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
-use longwire_packet::Handle;
+use longwire_packet::{Handle, Meta};
 use longwire_units::{Nanos, Rate};
 
 /// Consecutive segments that stay together.
@@ -46,8 +46,20 @@ impl Link {
                     continue;
                 }
             };
-            let alone = effects.flips.is_some() || effects.copy.is_some();
-            if run.count > 0 && (effects != run.effects || alone) {
+            if effects.rewrite() {
+                self.close(at, train, &mut run, now);
+                self.single_out(at, train, number, (now, segment.frame, effects));
+                continue;
+            }
+            let effects = match self.admit_segment(at, train, now, segment, effects) {
+                Ok(effects) => effects,
+                Err(reason) => {
+                    self.books.counters.drop(reason, 1);
+                    self.close(at, train, &mut run, now);
+                    continue;
+                }
+            };
+            if run.count > 0 && effects != run.effects {
                 self.close(at, train, &mut run, now);
             }
             if run.count == 0 {
@@ -66,7 +78,7 @@ impl Link {
         at.pool.free(train);
     }
 
-    /// What is to happen to a segment, which is let into the queue, or why it is dropped.
+    /// What the judges do to a segment, or why it is dropped.
     fn judge_segment(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -74,23 +86,54 @@ impl Link {
         now: Nanos,
         segment: Segment,
     ) -> Result<Effects, DropReason> {
-        let mut effects = Effects::default();
-        if !self.chain.is_empty() {
-            let mut offer = Offer::new(now, segment.frame, at.pool.data(train));
-            let verdict = self.chain.judge(&mut offer);
-            effects = offer.effects;
-            if let Verdict::Drop(reason) = verdict {
-                self.answer(at, train, &effects);
-                return Err(reason);
-            }
-            if effects.steer.is_some() {
-                return Ok(effects);
-            }
+        if self.chain.is_empty() {
+            return Ok(Effects::default());
         }
-        match self.admit(at.pool, train, now, segment.bytes, effects.band.unwrap_or(0)) {
+        let mut offer = Offer::new(now, segment.frame, at.pool.data(train));
+        let verdict = self.chain.judge(&mut offer);
+        let effects = offer.effects;
+        match verdict {
+            Verdict::Drop(reason) => {
+                self.answer(at, train, &effects);
+                Err(reason)
+            }
+            _ => Ok(effects),
+        }
+    }
+
+    /// Lets a segment into the queue, unless it goes elsewhere; with the queue's mark, if it is given one.
+    fn admit_segment(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        train: Handle,
+        now: Nanos,
+        segment: Segment,
+        effects: Effects,
+    ) -> Result<Effects, DropReason> {
+        if effects.steer.is_some() {
+            return Ok(effects);
+        }
+        match self.admit(at.pool, train, now, segment.bytes, effects.band.unwrap_or(Meta::NO_BAND)) {
             Verdict::Pass => Ok(effects),
             Verdict::Mark => Ok(Effects { mark: true, ..effects }),
             Verdict::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// Makes a packet of one segment to which the judges do something, before the queue sees it.
+    fn single_out(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        train: Handle,
+        number: u16,
+        (now, frame, effects): (Nanos, u32, Effects),
+    ) {
+        match longwire_wire::segment(at.pool, train, number, 1) {
+            Some(handle) => {
+                at.pool.meta_mut(handle).seq += u64::from(number);
+                self.arrive_affected(at, handle, (now, frame), effects);
+            }
+            None => self.books.counters.drop(DropReason::PoolFull, 1),
         }
     }
 
@@ -120,12 +163,7 @@ impl Link {
         if run.effects.any() && self.affect(at, handle, now, &run.effects) {
             return;
         }
-        let copy = run.effects.copy.and_then(|_| self.copy(at.pool, handle));
         self.enqueue(at, handle, now, run.bytes);
-        if let Some(copy) = copy {
-            let frame = at.pool.meta(copy).wire_len;
-            self.join(at, copy, (now, frame));
-        }
     }
 
     /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
