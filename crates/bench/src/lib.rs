@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod alloc;
+mod blocks;
 mod delay;
 pub mod engine;
 mod exact;
@@ -92,10 +93,11 @@ pub enum BenchError {
 type Bench = fn(&Settings<'_>) -> Result<Vec<Row>, BenchError>;
 
 /// The benches with what they measure, in the order in which `all` runs them.
-const BENCHES: [(&str, &str, Bench); 9] = [
+const BENCHES: &[(&str, &str, Bench)] = &[
     ("exact", "packets' times in virtual time against the formula", exact::rows),
     ("alloc", "allocations on the packet path", alloc::rows),
     ("engine", "packets a second, memory to memory", engine::rows),
+    ("blocks", "what each block of a link costs", blocks::rows),
     ("memory", "memory of waiting packets", memory::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),
@@ -111,7 +113,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Runs the bench called `name`; none if there is none of that name. A bench that fails gives a row that fails and says why.
 pub fn run(name: &str, settings: &Settings<'_>) -> Option<Vec<Row>> {
-    let (name, what, bench) = BENCHES.into_iter().find(|bench| bench.0 == name)?;
+    let (name, what, bench) = *BENCHES.iter().find(|bench| bench.0 == name)?;
     (settings.say)(name);
     Some(
         bench(settings).unwrap_or_else(|error| vec![Settings::could_not(&format!("{name}: {what}"), &error)]),

@@ -1,0 +1,163 @@
+//! What each block of a link costs: nanoseconds a packet more than the same link without it, on the engine's own bench.
+
+use crate::engine::{Case, Outcome, run};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Values;
+use longwire_link::{LinkConfig, registry};
+use longwire_report::Row;
+use std::time::Duration;
+
+/// A block beside what it is compared with: key, kind, parameters, and the most it may cost in ns.
+struct Trial {
+    key: &'static str,
+    kind: &'static str,
+    given: &'static [(&'static str, &'static str)],
+    most: f64,
+}
+
+const fn trial(
+    key: &'static str,
+    kind: &'static str,
+    given: &'static [(&'static str, &'static str)],
+    most: f64,
+) -> Trial {
+    Trial { key, kind, given, most }
+}
+
+/// On a link without a rate or a delay, against none of its kind.
+const JUDGES: &[Trial] = &[
+    trial("loss", "independent", &[("probability", "1 %")], 5.0),
+    trial("loss", "independent", &[("probability", "1 %"), ("where", "wire")], 5.0),
+    trial("loss", "correlated", &[("probability", "1 %"), ("correlation", "25 %")], 5.0),
+    trial("loss", "burst", &[("loss", "1 %")], 5.0),
+    trial("loss", "gilbert-elliott", &[("p", "1 %"), ("r", "25 %")], 5.0),
+    trial("loss", "markov", &[("p13", "1 %"), ("p31", "25 %")], 5.0),
+    trial("loss", "drawn", &[("distribution", "0 0; 0.02 1")], 5.0),
+    trial("loss", "pattern", &[("every", "100")], 5.0),
+    trial("loss", "trace", &[("file", "0 s 1 %; 1 s 2 %")], 5.0),
+    trial("bit-error", "rate", &[("rate", "1e-6")], 5.0),
+    trial("bit-error", "per-packet", &[("probability", "0.1 %")], 5.0),
+    trial("duplicate", "independent", &[("probability", "0.1 %")], 5.0),
+    trial("reorder", "independent", &[("probability", "1 %")], 5.0),
+    trial("mtu", "drop", &[("mtu", "1500")], 5.0),
+    trial("state", "flap", &[("up", "1000 s"), ("down", "1 s")], 5.0),
+    trial("filter", "rules", &[("rules", "drop if tcp port 80")], 5.0),
+];
+
+/// On a link of 10 ms, against a constant delay.
+const DELAYS: &[Trial] = &[
+    trial("delay", "jitter", &[("delay", "10 ms"), ("jitter", "1 ms")], 5.0),
+    trial("delay", "jitter", &[("delay", "10 ms"), ("jitter", "1 ms"), ("order", "reorder")], 5.0),
+    trial("delay", "trace", &[("file", "0 s 10 ms; 1 s 11 ms")], 5.0),
+];
+
+/// Against a constant rate of 100 Gbit/s.
+const RATES: &[Trial] = &[
+    trial("rate", "token-bucket", &[("rate", "100 Gbit/s"), ("burst", "1 MB")], 5.0),
+    trial("rate", "trace", &[("file", "0 s 100 Gbit/s; 1 s 101 Gbit/s")], 5.0),
+];
+
+/// At 100 Gbit/s, where packets of a burst wait for each other, against tail drop.
+const QUEUES: &[Trial] = &[
+    trial("queue", "red", &[], 15.0),
+    trial("queue", "codel", &[], 15.0),
+    trial("queue", "pie", &[], 15.0),
+    trial("queue", "fq-codel", &[], 40.0),
+    trial("queue", "fq-pie", &[], 40.0),
+    trial("queue", "dualpi2", &[], 40.0),
+    trial("queue", "ared", &[], 15.0),
+    trial("queue", "drr", &[], 40.0),
+    trial("queue", "priority", &[], 15.0),
+];
+
+/// The rows of this bench.
+pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let plain = LinkConfig::default();
+    let delayed = plain.clone().with_text("delay", "10 ms")?;
+    let rated = plain.clone().with_text("rate", "100 Gbit/s")?;
+    let mut rows = Vec::new();
+    for (base, what, trials) in [
+        (&plain, "a link without it", JUDGES),
+        (&delayed, "a constant delay", DELAYS),
+        (&rated, "a constant rate", RATES),
+        (&rated, "tail drop", QUEUES),
+    ] {
+        for trial in trials {
+            rows.push(compared(settings, base, what, trial)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// Runs with and without a block in turns; the cost is that between the best of each.
+fn compared(
+    settings: &Settings<'_>,
+    base: &LinkConfig,
+    what: &str,
+    trial: &Trial,
+) -> Result<Row, BenchError> {
+    let Trial { key, kind, given, most } = trial;
+    let wanted = |spec: &&&'static longwire_block::Spec| (spec.key, spec.kind) == (*key, *kind);
+    let registry = registry();
+    let Some(spec) = registry.iter().find(wanted) else {
+        let why = format!("there is no {key} of the kind {kind}");
+        return Ok(Row::new(format!("blocks: {key} {kind}"), "ns").measured("not run").note(why));
+    };
+    let with = base.clone().with(spec, Values::read(spec, given)?);
+    let shown: Vec<String> = given.iter().map(|(name, text)| format!("{name} {text}")).collect();
+    let name = format!("blocks: {key} {kind} ({}) over {what}", shown.join(", "));
+    let (mut bases, mut withs) = (Vec::new(), Vec::new());
+    for _ in 0..settings.runs(5) {
+        settings.next(&name)?;
+        for (config, list) in [(base, &mut bases), (&with, &mut withs)] {
+            list.push(run(&Case::new(config, settings.time(Duration::from_millis(200))))?);
+        }
+    }
+    let ns = |outcomes: &[Outcome]| -> Sample {
+        outcomes.iter().map(|outcome| 1e9 / outcome.packets_per_second).collect()
+    };
+    let (before, after) = (ns(&bases), ns(&withs));
+    // A block that drops packets sends fewer: what counts is packets taken, dropped or not.
+    let dropped = withs.iter().map(lost_share).fold(0.0, f64::max);
+    let cost = after.least() * (1.0 - dropped) - before.least();
+    let row = Row::new(name, "ns").expected(*most).measured((cost * 10.0).round() / 10.0).at_most();
+    Ok(row.extra("base_ns", before.least()).extra("with_ns", after.least()).note(format!(
+        "{:.1} ns a packet sent, {:.1} without; medians {:.1} and {:.1}",
+        after.least(),
+        before.least(),
+        after.median(),
+        before.median()
+    )))
+}
+
+/// The share of the packets that links dropped while the run went on.
+fn lost_share(outcome: &Outcome) -> f64 {
+    let links = || outcome.report.links.iter().map(|link| &link.stats);
+    let stopped = |name: &str| name == longwire_block::DropReason::Stopped.name();
+    let drops = links().flat_map(|link| &link.drops).filter(|(name, _)| !stopped(name));
+    let dropped: u64 = drops.map(|(_, packets)| packets).sum();
+    let taken: u64 = links().map(|link| link.in_packets).sum();
+    dropped as f64 / taken.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn every_trial_can_be_read() {
+        for trial in [JUDGES, DELAYS, RATES, QUEUES].into_iter().flatten() {
+            let found = registry().into_iter().find(|spec| (spec.key, spec.kind) == (trial.key, trial.kind));
+            let spec = found.unwrap_or_else(|| panic!("{} {}", trial.key, trial.kind));
+            Values::read(spec, trial.given).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_short_run_gives_a_row() {
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        let row = compared(&settings, &LinkConfig::default(), "none", &JUDGES[0]).unwrap();
+        assert!(row.measured.is_some() && row.pass.is_some(), "{row:?}");
+    }
+}
