@@ -43,7 +43,7 @@ pub struct Meta {
     pub place: u32,
     /// Lines of the pool it occupies; kept by the pool.
     pub(crate) lines: u16,
-    /// The band of the queue it belongs to. Once a filter has steered it: which of its targets it is to take.
+    /// The band of the queue it belongs to, or [`Meta::NO_BAND`]. Once a filter has steered it: which of its targets it is to take.
     pub band: u8,
     /// What is special about it, as bits: [`Meta::PHANTOM`] and so on.
     pub flags: u8,
@@ -60,6 +60,9 @@ impl Meta {
     pub const STEERED: u8 = 2;
     /// Made by a link for the sender of a packet that it did not take.
     pub const REPLY: u8 = 4;
+
+    /// No filter has given it a band.
+    pub const NO_BAND: u8 = 255;
 
     /// Whether this is several segments in one.
     #[inline]

@@ -10,6 +10,7 @@ use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
 
 pub use policer::Allowance;
+pub(crate) use rule_set::{Piece, shown};
 pub use rule_set::{RuleError, RuleSet};
 
 crate::registry::stage! {

@@ -134,16 +134,16 @@ struct Reader {
 }
 
 /// A piece of a rule, and where it begins in it.
-#[derive(Clone, Copy)]
-struct Piece<'a> {
-    text: &'a str,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    pub text: &'a str,
     start: usize,
     line: &'a str,
 }
 
 impl Reader {
     fn rule(&mut self, line: &str) -> Result<Rule, RuleError> {
-        let whole = Piece { text: line, start: 0, line };
+        let whole = Piece::line(line);
         let (before, condition) = match whole.divided("if") {
             Some((before, behind)) => (before, Some(behind)),
             None => (whole, None),
@@ -232,15 +232,20 @@ impl Reader {
 }
 
 impl<'a> Piece<'a> {
+    /// All of a line.
+    pub fn line(line: &'a str) -> Self {
+        Self { text: line, start: 0, line }
+    }
+
     /// The piece from one offset of it to another, without the spaces around.
-    fn part(self, from: usize, to: usize) -> Self {
+    pub fn part(self, from: usize, to: usize) -> Self {
         let text = &self.text[from..to];
         let start = self.start + from + (text.len() - text.trim_start().len());
         Self { text: text.trim(), start, ..self }
     }
 
     /// What stands before and behind the first `word` that stands alone.
-    fn divided(self, word: &str) -> Option<(Self, Self)> {
+    pub fn divided(self, word: &str) -> Option<(Self, Self)> {
         let mut words = self.text.split_whitespace();
         let found = words.find(|found| *found == word)?;
         // The word is a part of the text, so that their addresses tell where it is.
@@ -248,13 +253,13 @@ impl<'a> Piece<'a> {
         Some((self.part(0, at), self.part(at + word.len(), self.text.len())))
     }
 
-    fn first_word(self) -> (&'a str, Self) {
+    pub fn first_word(self) -> (&'a str, Self) {
         let len = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
         (&self.text[..len], self.part(len, self.text.len()))
     }
 
     /// Where it begins, in characters counted from 1.
-    fn column(self) -> usize {
+    pub fn column(self) -> usize {
         self.line.get(..self.start).unwrap_or(self.line).chars().count() + 1
     }
 }
@@ -265,7 +270,7 @@ fn number(text: &str) -> Option<u8> {
 }
 
 /// What was found, as errors show it.
-fn shown(found: &str) -> String {
+pub(crate) fn shown(found: &str) -> String {
     if found.is_empty() { "nothing".into() } else { quoted(found) }
 }
 

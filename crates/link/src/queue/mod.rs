@@ -2,8 +2,11 @@
 
 pub mod ared;
 mod average;
+mod classes;
 pub mod codel;
 mod codel_law;
+mod curve;
+pub mod drr;
 pub mod dualpi2;
 mod early;
 mod fair;
@@ -13,13 +16,19 @@ pub mod fq_pie;
 pub mod fred;
 mod hall;
 pub mod head_drop;
+mod heap;
+pub mod hfsc;
+mod hfsc_tree;
+mod lane;
 pub mod pie;
 mod pie_law;
+pub mod priority;
 pub mod red;
 pub mod rio;
 mod settings;
 pub mod sred;
 pub mod tail_drop;
+pub mod wf2q;
 
 pub use hall::{Books, Hall};
 
@@ -43,7 +52,7 @@ pub struct Admission<'a> {
     pub rate: Rate,
     /// The frame from its Ethernet header on; of a train, the whole.
     pub frame: &'a [u8],
-    /// The band that a filter gave it; 0 if none did.
+    /// The band that a filter gave it, or `Meta::NO_BAND`.
     pub band: u8,
 }
 
@@ -105,6 +114,10 @@ crate::registry::stage! {
             Pie = pie::Pie,
             FqPie = fq_pie::FqPie,
             DualPi2 = dualpi2::DualPi2,
+            Priority = priority::Priority,
+            Drr = drr::Drr,
+            Wf2q = wf2q::Wf2q,
+            Hfsc = hfsc::Hfsc,
         }
     }
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;

@@ -6,7 +6,7 @@ use longwire_units::{Bytes, Rate};
 use longwire_wire::{Ecn, ecn};
 
 /// The most that may wait.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
@@ -96,7 +96,11 @@ pub(super) fn signal(marks: bool, packet: &Admission<'_>) -> Verdict {
 
 impl Limit {
     pub(super) fn read(values: &Values, at: usize) -> Self {
-        match values.at(at) {
+        Self::of(&values.at(at))
+    }
+
+    pub(super) fn of(value: &Value) -> Self {
+        match *value {
             Value::Bytes(bytes) => Self::Bytes(bytes.0),
             Value::Waiting(time) => Self::Waiting(time.0),
             Value::Packets(packets) => Self::Packets(packets),

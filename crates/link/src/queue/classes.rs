@@ -1,0 +1,360 @@
+//! Classes of packets given by a text, one a line, and the discipline that lets a scheduler choose among them.
+//!
+//! `NAME SETTINGS [limit L] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and lines that begin with `#`
+//! are left out.
+
+use super::lane::{Joined, Lanes};
+use super::settings::{Limit, limit};
+use super::{Hall, Next};
+use crate::fifo::Fifo;
+use crate::filter::{Piece, shown};
+use longwire_expression::{Expression, ExpressionError};
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_units::{Nanos, Rate, UnitError};
+use std::fmt::Debug;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Most classes of a queue.
+pub const MAX_CLASSES: usize = 1024;
+/// What a class may hold where it does not say.
+const USUAL: Limit = Limit::Packets(1000);
+
+/// A class that can't be read. Classes (lines that are not left out) and columns are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClassError {
+    /// There is no class at all.
+    #[error("there is no class; write one a line, such as {example}")]
+    Empty {
+        /// A line that would do.
+        example: &'static str,
+    },
+    /// There are too many classes.
+    #[error("there are more than {MAX_CLASSES} classes; leave some out")]
+    TooMany,
+    /// Every class has a condition.
+    #[error("every class has an \"if\", so that some packets may have none; add a class without \"if\"")]
+    NoDefault,
+    /// Something can't stand there.
+    #[error("class {class}, column {column}: found {found}; {mend}")]
+    Found {
+        /// Which class.
+        class: usize,
+        /// Where it begins.
+        column: usize,
+        /// What was given, in quotes, or `nothing`.
+        found: String,
+        /// What to write.
+        mend: String,
+    },
+    /// A rate or time can't be read.
+    #[error("class {class}, column {column}: {source}")]
+    Unit {
+        /// Which class.
+        class: usize,
+        /// Where the value begins.
+        column: usize,
+        /// Why not.
+        source: UnitError,
+    },
+    /// The condition can't be read.
+    #[error("class {class}, {source}")]
+    Condition {
+        /// Which class.
+        class: usize,
+        /// Why not; its column counts from the start of the line.
+        source: ExpressionError,
+    },
+}
+
+/// One line of a text of classes.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    /// Its number, from 1.
+    pub class: usize,
+    pub name: Piece<'a>,
+    /// Words of the scheduler's and what stands behind each.
+    pub settings: Vec<(&'static str, Piece<'a>)>,
+    limit: Option<(Limit, Piece<'a>)>,
+    condition: Option<(Expression, Piece<'a>)>,
+}
+
+/// Classes as a queue works with them; `P` is what its scheduler makes of the settings.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ClassSet<P> {
+    names: Box<[Box<str>]>,
+    limits: Box<[Limit]>,
+    /// Conditions and whose they are, in the order in which they are asked.
+    conditions: Box<[(Expression, u32)]>,
+    default: u32,
+    pub plan: P,
+}
+
+/// Reads a text whose settings begin with one of `words`.
+pub(super) fn read_lines<'a>(
+    text: &'a str,
+    words: &'static [&'static str],
+    example: &'static str,
+) -> Result<Vec<Line<'a>>, ClassError> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut read: Vec<Line<'_>> = Vec::new();
+    for (index, line) in lines.enumerate() {
+        if index == MAX_CLASSES {
+            return Err(ClassError::TooMany);
+        }
+        let line = read_line(line, index + 1, words)?;
+        if read.iter().any(|other| other.name.text == line.name.text) {
+            return Err(line.error(line.name, "give it another name: one before has this one"));
+        }
+        read.push(line);
+    }
+    if read.is_empty() { Err(ClassError::Empty { example }) } else { Ok(read) }
+}
+
+fn read_line<'a>(
+    text: &'a str,
+    class: usize,
+    words: &'static [&'static str],
+) -> Result<Line<'a>, ClassError> {
+    let whole = Piece::line(text);
+    let (before, condition) = match whole.divided("if") {
+        Some((before, behind)) => (before, Some(behind)),
+        None => (whole, None),
+    };
+    let (name, rest) = before.first_word();
+    let name = before.part(0, name.len());
+    let mut line = Line { class, name, settings: Vec::new(), limit: None, condition: None };
+    let is_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.text.is_empty() || !name.text.chars().all(is_name) || name.text.split('.').any(str::is_empty) {
+        return Err(line.error(name, "begin with a name of letters, digits, - and _"));
+    }
+    for (word, value) in settings(rest, words, &line)? {
+        if line.settings.iter().any(|(other, _)| *other == word) {
+            return Err(line.error(value, &format!("write \"{word}\" once")));
+        }
+        line.settings.push((word, value));
+    }
+    if let Some(at) = line.settings.iter().position(|(word, _)| *word == "limit") {
+        let (_, value) = line.settings.remove(at);
+        let mend = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
+        let read = limit("unlimited").read(value.text).map_err(|_| line.error(value, mend))?;
+        line.limit = Some((Limit::of(&read), value));
+    }
+    if let Some(piece) = condition {
+        let failed = |source: ExpressionError| {
+            let column = source.column + piece.column() - 1;
+            ClassError::Condition { class, source: ExpressionError { column, ..source } }
+        };
+        let condition = Expression::parse(piece.text).map_err(failed)?;
+        if condition.as_str().is_empty() {
+            return Err(line.error(piece, "write a condition such as \"udp port 53\" behind \"if\""));
+        }
+        line.condition = Some((condition, piece));
+    }
+    Ok(line)
+}
+
+/// Parts a text before each of the words, `limit` among them.
+fn settings<'a>(
+    rest: Piece<'a>,
+    words: &'static [&'static str],
+    line: &Line<'_>,
+) -> Result<Vec<(&'static str, Piece<'a>)>, ClassError> {
+    let known = |found: &str| words.iter().chain(&["limit"]).find(|word| **word == found).copied();
+    let mut all = Vec::new();
+    let mut rest = rest;
+    while !rest.text.is_empty() {
+        let (found, behind) = rest.first_word();
+        let Some(word) = known(found) else {
+            let wanted = words.join("\", \"");
+            return Err(line.error(rest, &format!("write \"{wanted}\", \"limit\" or \"if\" there")));
+        };
+        let mut end = 0;
+        for next in behind.text.split_whitespace() {
+            // The word is a part of the text, so that their addresses tell where it is.
+            let at = next.as_ptr() as usize - behind.text.as_ptr() as usize;
+            if known(next).is_some() {
+                break;
+            }
+            end = at + next.len();
+        }
+        all.push((word, behind.part(0, end)));
+        rest = behind.part(end, behind.text.len());
+    }
+    Ok(all)
+}
+
+impl Line<'_> {
+    pub(super) fn error(&self, piece: Piece<'_>, mend: &str) -> ClassError {
+        ClassError::Found {
+            class: self.class,
+            column: piece.column(),
+            found: shown(piece.text),
+            mend: mend.into(),
+        }
+    }
+
+    /// Refuses what only classes that hold packets may have.
+    pub(super) fn holds_no_packets(&self) -> Result<(), ClassError> {
+        let limit = self.limit.as_ref().map(|(_, piece)| *piece);
+        match self.condition.as_ref().map(|(_, piece)| *piece).or(limit) {
+            Some(piece) => {
+                Err(self.error(piece, "leave it out: only classes without others below them hold packets"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl<P> ClassSet<P> {
+    /// Of the lines of the classes that hold packets.
+    pub(super) fn new(lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
+        let default = lines.iter().position(|line| line.condition.is_none()).ok_or(ClassError::NoDefault)?;
+        let names = lines.iter().map(|line| line.name.text.into()).collect();
+        let limits = lines.iter().map(|line| line.limit.map_or(USUAL, |(limit, _)| limit)).collect();
+        let conditions = lines.into_iter().enumerate();
+        let conditions = conditions.filter_map(|(class, line)| Some((line.condition?.0, class as u32)));
+        Ok(Self { names, limits, conditions: conditions.collect(), default: default as u32, plan })
+    }
+
+    /// One class for all packets.
+    fn single(plan: P) -> Self {
+        Self { names: ["all".into()].into(), limits: [USUAL].into(), conditions: [].into(), default: 0, plan }
+    }
+
+    /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
+    #[inline]
+    fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
+        let meta = pool.meta(handle);
+        let band = usize::from(meta.band);
+        if meta.band != Meta::NO_BAND && band < self.names.len() {
+            return band;
+        }
+        let segment = u32::from(meta.header_len) + u32::from(meta.gso_size);
+        let bytes = if meta.is_train() { segment } else { meta.wire_len };
+        let frame = pool.data(handle);
+        let frame = &frame[..frame.len().min(bytes as usize)];
+        let holds = |(condition, _): &&(Expression, u32)| condition.matches(frame, bytes);
+        self.conditions.iter().find(holds).map_or(self.default, |(_, class)| *class) as usize
+    }
+
+    /// The class of this name, or the one for all others.
+    fn named(&self, name: &str) -> usize {
+        self.names.iter().position(|known| **known == *name).unwrap_or(self.default as usize)
+    }
+}
+
+/// What chooses among classes. Bytes are those that the link's rate counts.
+pub(super) trait Scheduler: Sized {
+    /// What it makes of the settings; the default is for one class.
+    type Plan: Default + PartialEq + Debug + Send + Sync + 'static;
+
+    fn new(plan: &Self::Plan) -> Self;
+
+    /// A class that had none has a packet of `bytes`.
+    fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate);
+
+    /// What was sent last has been sent, and nothing waits.
+    fn rest(&mut self);
+
+    /// The class that is to send now, while some wait. What was sent last has been sent.
+    fn select(&mut self, now: Nanos) -> Option<usize>;
+
+    /// If none is: when one will.
+    fn resume(&self, now: Nanos) -> Nanos;
+
+    /// The class that was selected sends `bytes`; its next packet has `next` bytes, if there is one.
+    fn serve(&mut self, class: usize, bytes: u64, next: Option<u64>, now: Nanos);
+}
+
+/// Classes and their scheduler.
+#[derive(Debug)]
+pub(super) struct Classed<S: Scheduler> {
+    now: State<S>,
+    /// What takes over when the link is looked at next, and has been given all that waits.
+    next: Option<Box<State<S>>>,
+}
+
+#[derive(Debug)]
+struct State<S: Scheduler> {
+    set: Arc<ClassSet<S::Plan>>,
+    lanes: Lanes,
+    scheduler: S,
+    /// How many classes have packets that wait.
+    busy: usize,
+}
+
+impl<S: Scheduler> Classed<S> {
+    pub(super) fn new(set: Option<Arc<ClassSet<S::Plan>>>) -> Self {
+        let set = set.unwrap_or_else(|| Arc::new(ClassSet::single(S::Plan::default())));
+        Self { now: State::new(set), next: None }
+    }
+
+    /// Takes other classes. They begin anew; packets that wait go to the class of the same name, or to the one without a condition.
+    pub(super) fn change(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
+        let Some(set) = set else { return };
+        self.next = if *set == *self.now.set { None } else { Some(Box::new(State::new(set))) };
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.adopt(hall);
+        let state = &mut self.now;
+        let class = state.set.class_of(hall.pool, handle);
+        let bytes = hall.pool.meta(handle).leave;
+        if state.lanes.join(hall, class, handle) == Joined::First {
+            state.busy += 1;
+            state.scheduler.wake(class, bytes, hall.now, hall.rate);
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.adopt(hall);
+        let state = &mut self.now;
+        state.lanes.settle();
+        if state.busy == 0 {
+            state.scheduler.rest();
+            return Next::Empty;
+        }
+        let later = |state: &State<S>| Next::Later(state.scheduler.resume(hall.now));
+        let Some(class) = state.scheduler.select(hall.now) else { return later(state) };
+        let Some(handle) = state.lanes.take(hall.pool, class) else { return later(state) };
+        let next = state.lanes.head(hall.pool, class);
+        state.busy -= usize::from(next.is_none());
+        state.scheduler.serve(class, hall.pool.meta(handle).leave, next, hall.now);
+        Next::Packet(handle)
+    }
+
+    pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        self.now.lanes.drain(pool)
+    }
+
+    /// Goes over to other classes, if there are some.
+    #[inline]
+    fn adopt(&mut self, hall: &mut Hall<'_>) {
+        if let Some(next) = self.next.take() {
+            let mut old = std::mem::replace(&mut self.now, *next);
+            self.now.take_over(&mut old, hall);
+        }
+    }
+}
+
+impl<S: Scheduler> State<S> {
+    fn new(set: Arc<ClassSet<S::Plan>>) -> Self {
+        let lanes = Lanes::new(set.limits.iter().copied());
+        let scheduler = S::new(&set.plan);
+        Self { set, lanes, scheduler, busy: 0 }
+    }
+
+    fn take_over(&mut self, old: &mut Self, hall: &mut Hall<'_>) {
+        let set = &self.set;
+        self.lanes.adopt(hall.pool, &mut old.lanes, |class| set.named(&old.set.names[class]));
+        for class in 0..set.names.len() {
+            if let Some(bytes) = self.lanes.head(hall.pool, class) {
+                self.busy += 1;
+                self.scheduler.wake(class, bytes, hall.now, hall.rate);
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each a service curve.
+
+use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
+use super::curve::Service;
+use super::hfsc_tree::{Curves, Plan, ROOT, Tree};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use crate::filter::Piece;
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::{Nanos, Rate};
+use std::sync::Arc;
+
+const CLASSES: Grammar = Grammar {
+    wanted: "classes, one a line, such as \"web ls 3 Mbit/s if tcp port 80\"",
+    read: |text, _| match read(text) {
+        Ok(set) => Ok(Arc::new(set)),
+        Err(error) => Err(error.to_string()),
+    },
+    examples: &[
+        "all ls 1 Mbit/s",
+        "voice rt 2 Mbit/s 10 ms 64 kbit/s ls 64 kbit/s if less 300\nrest ls 1 Mbit/s",
+        "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\na.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
+         b rt 500 kbit/s limit 20 kB if greater 1000",
+        "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\nroot.b ls 300 bit/s",
+    ],
+};
+
+/// Hierarchical fair service curves.
+///
+/// - `rt`: what a class is guaranteed whatever the others do: a packet leaves at most the time of one longest packet after its deadline, as long as
+///   the guarantees together fit the rate.
+/// - `ls`: how the rest is shared among siblings, in proportion. A class without it gets what is guaranteed and no more.
+/// - `ul`: the most a class gets by sharing, whether or not others want it; what is guaranteed counts, and is sent beyond it. What it did not use
+///   is kept for 10 ms.
+///
+/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; see the precision of slopes in the book. Each packet costs
+/// O(depth · log n).
+///
+/// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times of the sibling selected last and of the
+/// one furthest ahead by sharing alone: one that is ahead by its guarantee holds up nobody.
+#[derive(Debug)]
+pub struct Hfsc {
+    classes: Classed<Tree>,
+}
+
+impl Block for Hfsc {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "hfsc",
+        summary: "A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.",
+        source: "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and \
+                 Priority Services (1997)",
+        params: &[Param {
+            name: "classes",
+            kind: ParamKind::Parsed(CLASSES),
+            default: None,
+            help: "one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] \
+                   [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2",
+        }],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { classes: Classed::new(values.parsed(0)) }
+    }
+
+    /// Takes other classes, which begin anew. Packets that wait go to the class of the same name, else to the one for all others.
+    fn change(&mut self, values: &Values) {
+        self.classes.change(values.parsed(0));
+    }
+}
+
+impl Discipline for Hfsc {
+    #[inline]
+    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.classes.push(hall, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.classes.pop(hall)
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        self.classes.drain(pool)
+    }
+}
+
+fn read(text: &str) -> Result<ClassSet<Plan>, ClassError> {
+    let lines = read_lines(text, &["rt", "ls", "ul"], "\"web ls 3 Mbit/s if tcp port 80\"")?;
+    let mut plan = Plan { classes: vec![Curves::default()], leaves: Vec::new() };
+    let mut paths = vec!["root"];
+    let mut leaves = Vec::new();
+    for index in 0..lines.len() {
+        let line = &lines[index];
+        let path = line.name.text;
+        let curves = curves(line)?;
+        if path == "root" {
+            plan.classes[ROOT].upper = root(line, curves, index)?;
+            continue;
+        }
+        let path = path.strip_prefix("root.").unwrap_or(path);
+        if paths.contains(&path) {
+            return Err(line.error(line.name, "give it another name: one before has this one"));
+        }
+        let parent = match path.rsplit_once('.') {
+            None => ROOT,
+            Some((parent, _)) => paths
+                .iter()
+                .position(|known| *known == parent)
+                .ok_or_else(|| line.error(line.name, &format!("write a line for \"{parent}\" before it")))?,
+        };
+        let own = |line: &Line<'_>| {
+            let own = line.name.text;
+            own.strip_prefix("root.").unwrap_or(own).rsplit_once('.').map(|(parent, _)| parent) == Some(path)
+        };
+        if lines.iter().any(own) {
+            line.holds_no_packets()?;
+            if curves.share.is_none() || curves.real_time.is_some() {
+                return Err(line.error(line.name, "give it ls and no rt: there are classes below it"));
+            }
+        } else {
+            plan.leaves.push(plan.classes.len());
+            leaves.push(index);
+        }
+        paths.push(path);
+        plan.classes.push(Curves { parent, ..curves });
+    }
+    let mut index = 0;
+    let mut holding = lines;
+    holding.retain(|_| {
+        index += 1;
+        leaves.contains(&(index - 1))
+    });
+    ClassSet::new(holding, plan)
+}
+
+/// The upper limit of the whole link.
+fn root(line: &Line<'_>, curves: Curves, index: usize) -> Result<Option<Service>, ClassError> {
+    line.holds_no_packets()?;
+    if index > 0 || curves.share.is_some() || curves.real_time.is_some() {
+        return Err(line.error(line.name, "write root first, and nothing but ul: it is the link itself"));
+    }
+    Ok(curves.upper)
+}
+
+fn curves(line: &Line<'_>) -> Result<Curves, ClassError> {
+    let mut curves = Curves::default();
+    for &(word, piece) in &line.settings {
+        let (first, knee, second) = curve(line, piece)?;
+        let (curve, may_pause) = match word {
+            "rt" => (&mut curves.real_time, first.0 > 0 || second.0 > 0),
+            "ls" => (&mut curves.share, first.0 > 0 && second.0 > 0),
+            _ => (&mut curves.upper, first.0 > 0 && second.0 > 0),
+        };
+        if !may_pause {
+            return Err(line.error(piece, "write rates above 0: it would never send"));
+        }
+        *curve = Some(Service::new(first, knee, second));
+    }
+    if line.name.text != "root" && curves.share.is_none() {
+        if curves.real_time.is_none() {
+            return Err(line.error(line.name, "give it rt, ls or both, such as \"ls 1 Mbit/s\""));
+        }
+        if curves.upper.is_some() {
+            return Err(line.error(line.name, "give it ls too, or leave out ul: it limits what is shared"));
+        }
+    }
+    Ok(curves)
+}
+
+/// Reads a rate, or a rate, a time and a rate.
+fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), ClassError> {
+    let quantities = quantities(piece);
+    let failed =
+        |piece: Piece<'_>, source| ClassError::Unit { class: line.class, column: piece.column(), source };
+    let rate = |piece: Piece<'_>| match piece.text.parse::<Rate>() {
+        Ok(Rate::UNLIMITED) => Err(line.error(piece, "write a rate up to 400 Gbit/s")),
+        Ok(rate) => Ok(rate),
+        Err(source) => Err(failed(piece, source)),
+    };
+    match quantities[..] {
+        [only] => rate(only).map(|rate| (rate, Nanos::ZERO, rate)),
+        [first, knee, second] => {
+            let knee_piece = knee;
+            let knee: Nanos = knee.text.parse().map_err(|source| failed(knee_piece, source))?;
+            Ok((rate(first)?, knee, rate(second)?))
+        }
+        _ => Err(line.error(piece, "write a rate such as \"1 Mbit/s\", or \"2 Mbit/s 10 ms 1 Mbit/s\"")),
+    }
+}
+
+/// Parts a text before each word that begins with a digit.
+fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
+    let text = piece.text;
+    let begins = |&(at, c): &(usize, char)| {
+        let before = text[..at].chars().next_back();
+        c.is_ascii_digit() && before.is_none_or(char::is_whitespace)
+    };
+    let mut starts: Vec<usize> = text.char_indices().filter(begins).map(|(at, _)| at).collect();
+    if starts.first() != Some(&0) && !text.is_empty() {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| piece.part(start, end)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_make_the_tree() {
+        let text = "root ul 10 Mbit/s\nroot.a ls 1 Mbit/s\na.x ls 1 Mbit/s 5ms 2Mbit/s if udp\nroot.a.y rt 0 1 ms 9 kbit/s\nb ls 5 Mbit/s";
+        let set = read(text).unwrap();
+        let parents: Vec<_> = set.plan.classes.iter().map(|class| class.parent).collect();
+        assert_eq!((parents, &set.plan.leaves[..]), (vec![0, 0, 1, 1, 0], &[2, 3, 4][..]));
+        let service =
+            |first, knee, second| Some(Service::new(Rate(first), Nanos::from_millis(knee), Rate(second)));
+        assert_eq!(set.plan.classes[0].upper, service(10_000_000, 0, 10_000_000));
+        assert_eq!(set.plan.classes[2].share, service(1_000_000, 5, 2_000_000));
+        assert_eq!(set.plan.classes[3].real_time, service(0, 1, 9_000));
+    }
+
+    #[test]
+    fn errors_name_class_column_and_mend() {
+        let table = [
+            ("", "there is no class; write one a line, such as \"web ls 3 Mbit/s if tcp port 80\""),
+            ("a", "class 1, column 1: found \"a\"; give it rt, ls or both"),
+            ("a ls", "class 1, column 5: found nothing; write a rate such as"),
+            ("a ls 1 Mbit", "\0"),
+            ("a ls 1 Mbitt", "class 1, column 6: \"1 Mbitt\" has the unknown unit"),
+            ("a ls 1 Mbit/s 10 ms", "class 1, column 6: found \"1 Mbit/s 10 ms\"; write a rate such as"),
+            ("a ls 2 Mbit/s 10 sm 1 Mbit/s", "class 1, column 15: \"10 sm\" has"),
+            ("a ls 2 Mbit/s 10 ms 0", "class 1, column 6: found \"2 Mbit/s 10 ms 0\"; write rates above 0"),
+            ("a rt 0", "write rates above 0"),
+            ("a ls unlimited", "class 1, column 6: found \"unlimited\"; write a rate up to 400 Gbit/s"),
+            ("a ls fast", "class 1, column 6: \"fast\" does not begin with a number"),
+            ("a rt 1 Mbit/s ul 2 Mbit/s", "give it ls too"),
+            (
+                "b ls 1 Mbit/s\na.x ls 1 Mbit/s",
+                "class 2, column 1: found \"a.x\"; write a line for \"a\" before it",
+            ),
+            ("a ls 1 Mbit/s if udp\na.x ls 1 Mbit/s", "class 1, column 18: found \"udp\"; leave it out"),
+            (
+                "a ls 1 Mbit/s rt 1 Mbit/s\na.x ls 1 Mbit/s",
+                "class 1, column 1: found \"a\"; give it ls and no rt",
+            ),
+            (
+                "a ls 1 Mbit/s\nroot.a ls 1 Mbit/s",
+                "class 2, column 1: found \"root.a\"; give it another name",
+            ),
+            ("a ls 1 Mbit/s\nroot ul 1 Mbit/s", "class 2, column 1: found \"root\"; write root first"),
+            ("root ls 1 Mbit/s", "nothing but ul"),
+            ("root ul 1 Mbit/s", "every class has an \"if\""),
+        ];
+        for (text, wanted) in table {
+            match read(text) {
+                Ok(_) => assert_eq!(wanted, "\0", "{text}"),
+                Err(error) => assert!(error.to_string().contains(wanted), "{text}: {error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Strict priority: as long as a band has packets, those behind it wait.
+
+use super::lane::{Joined, Lanes};
+use super::settings::{Limit, limit, number};
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Meta, Pool};
+
+/// Most bands.
+const MOST: usize = 16;
+
+/// Bands, of which the first that has packets sends.
+///
+/// A packet's band is what a filter of the link says (`band N`), else `default`; a band beyond the last is the last. Each band
+/// is first in, first out, drops what finds it full, and has the whole `limit`; the packet being sent counts in its band.
+/// A packet that is being sent is not interrupted.
+#[derive(Debug)]
+pub struct Priority {
+    lanes: Lanes,
+    /// Which bands have packets that wait, as bits.
+    filled: u32,
+    last: usize,
+    default: usize,
+}
+
+impl Block for Priority {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "priority",
+        summary: "Bands in strict order: a band sends only while all before it are empty.",
+        source: "Kleinrock, Queueing Systems II (1976), section 3.6 (non-preemptive)",
+        params: &[
+            Param {
+                name: "bands",
+                kind: ParamKind::Integer { min: 1, max: MOST as u64 },
+                default: Some("3"),
+                help: "how many bands there are, 1 to 16; a filter's \"band N\" chooses one, 0 is sent first",
+            },
+            limit("1000 packets"),
+            Param {
+                name: "default",
+                kind: ParamKind::Integer { min: 0, max: MOST as u64 - 1 },
+                default: Some("1"),
+                help: "band of packets to which no filter has given one, 0 to 15; beyond the last, the last",
+            },
+        ],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        let lanes = Lanes::new([Limit::Packets(0); MOST].into_iter());
+        let mut block = Self { lanes, filled: 0, last: 0, default: 0 };
+        block.change(values);
+        block
+    }
+
+    /// Takes new bands; packets that wait stay in theirs, and are sent in the same order.
+    fn change(&mut self, values: &Values) {
+        self.last = number(values, 0) as usize - 1;
+        self.lanes.limit(Limit::read(values, 1));
+        self.default = number(values, 2) as usize;
+    }
+}
+
+impl Discipline for Priority {
+    #[inline]
+    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        let band = match hall.pool.meta(handle).band {
+            Meta::NO_BAND => self.default,
+            band => usize::from(band),
+        };
+        let band = band.min(self.last);
+        if self.lanes.join(hall, band, handle) != Joined::Dropped {
+            self.filled |= 1 << band;
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.lanes.settle();
+        if self.filled == 0 {
+            return Next::Empty;
+        }
+        let band = self.filled.trailing_zeros() as usize;
+        let taken = self.lanes.take(hall.pool, band);
+        if self.lanes.head(hall.pool, band).is_none() {
+            self.filled &= !(1 << band);
+        }
+        taken.map_or(Next::Empty, Next::Packet)
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        self.filled = 0;
+        self.lanes.drain(pool)
+    }
+}

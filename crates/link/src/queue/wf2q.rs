@@ -1,0 +1,281 @@
+//! WF²Q+: classes share the link by weight, and none is ever served more than a packet ahead of its share.
+
+use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
+use super::heap::Heap;
+use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::{Nanos, Rate};
+use std::sync::Arc;
+
+/// Highest weight.
+const MAX_WEIGHT: u32 = 1_000_000;
+/// Bits behind the point of virtual time.
+const POINT: u32 = 63;
+/// Bits that a rate of 1 bit/s sends in 10⁻⁹ s, in bytes.
+const NANOBITS: u64 = 8_000_000_000;
+
+const CLASSES: Grammar = Grammar {
+    wanted: "classes, one a line, such as \"web weight 3 if tcp port 80\"",
+    read: |text, _| match read(text) {
+        Ok(set) => Ok(Arc::new(set)),
+        Err(error) => Err(error.to_string()),
+    },
+    examples: &[
+        "all weight 1",
+        "a weight 3 if tcp and less 500\nb weight 1",
+        "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\nc weight 7 if ip[1] = 0 and less 200",
+        "x weight 2 limit unlimited if greater 300\ny weight 5 limit 20 ms",
+    ],
+};
+
+/// Worst-case fair weighted fair queueing.
+///
+/// Each class is first in, first out, and drops what finds it full.
+///
+/// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight 1). A packet moves it by its bytes times
+/// 2⁶³/weight rounded down, a product without remainder: a share is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest
+/// weight, however long it runs. Ties go to the class that was named first.
+#[derive(Debug)]
+pub struct Wf2q {
+    classes: Classed<Shares>,
+}
+
+impl Block for Wf2q {
+    const SPEC: Spec = Spec {
+        key: "queue",
+        kind: "wf2q+",
+        summary: "Classes share the rate by weight, none more than a packet ahead of its share.",
+        source: "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)",
+        params: &[Param {
+            name: "classes",
+            kind: ParamKind::Parsed(CLASSES),
+            default: None,
+            help: "one class a line or a list of them: NAME weight N [limit L] [if EXPRESSION]; N is 1 to 1000000, \
+                   L 1000 packets if not given; the first class without if takes what no other does",
+        }],
+    };
+
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { classes: Classed::new(values.parsed(0)) }
+    }
+
+    /// Takes other classes, which begin anew. Packets that wait go to the class of the same name, else to the one for all others.
+    fn change(&mut self, values: &Values) {
+        self.classes.change(values.parsed(0));
+    }
+}
+
+impl Discipline for Wf2q {
+    #[inline]
+    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.classes.push(hall, handle);
+    }
+
+    #[inline]
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.classes.pop(hall)
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        self.classes.drain(pool)
+    }
+}
+
+/// Weights of the classes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Weights(Box<[u32]>);
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self([1].into())
+    }
+}
+
+fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
+    let lines = read_lines(text, &["weight"], "\"web weight 3 if tcp port 80\"")?;
+    let mut weights = Vec::with_capacity(lines.len());
+    for line in &lines {
+        let mend = "write \"weight\" and a whole number from 1 to 1000000";
+        let Some((_, piece)) = line.settings.first() else { return Err(line.error(line.name, mend)) };
+        let digits = piece.text.bytes().all(|byte| byte.is_ascii_digit());
+        let weight = piece.text.parse().ok().filter(|weight| digits && (1..=MAX_WEIGHT).contains(weight));
+        weights.push(weight.ok_or_else(|| line.error(*piece, mend))?);
+    }
+    ClassSet::new(lines, Weights(weights.into()))
+}
+
+/// The scheduler.
+#[derive(Debug)]
+struct Shares {
+    classes: Box<[Share]>,
+    /// 2⁶³ divided by the sum of all weights.
+    inverse: u64,
+    /// V when the packet that is being sent began, its bytes, and the time.
+    time: u128,
+    sent: u64,
+    since: Nanos,
+    /// Classes whose S is later than V, by S; the others, by F.
+    waiting: Heap,
+    eligible: Heap,
+    /// The highest F of a packet that was sent.
+    top: u128,
+}
+
+/// A class, and the virtual start and finish of its first packet, or the finish of its last.
+#[derive(Debug, Clone)]
+struct Share {
+    /// 2⁶³ divided by its weight.
+    inverse: u64,
+    start: u128,
+    finish: u128,
+}
+
+impl Share {
+    /// F = S + L / r.
+    #[inline]
+    fn stamp(&mut self, start: u128, bytes: u64) {
+        self.start = start;
+        self.finish = start + u128::from(bytes) * u128::from(self.inverse);
+    }
+}
+
+impl Scheduler for Shares {
+    type Plan = Weights;
+
+    fn new(Weights(weights): &Weights) -> Self {
+        let one = 1u64 << POINT;
+        let share = |&weight: &u32| Share { inverse: one / u64::from(weight), start: 0, finish: 0 };
+        let sum: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+        Self {
+            classes: weights.iter().map(share).collect(),
+            inverse: one / sum,
+            time: 0,
+            sent: 0,
+            since: Nanos::ZERO,
+            waiting: Heap::new(weights.len()),
+            eligible: Heap::new(weights.len()),
+            top: 0,
+        }
+    }
+
+    /// S = max(F, V), with V as far as it has come while a packet is being sent.
+    #[inline]
+    fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate) {
+        let done = now.since(self.since).0.saturating_mul(rate.0) / NANOBITS;
+        let time = self.time + self.virtual_of(done.min(self.sent));
+        let share = &mut self.classes[class];
+        share.stamp(share.finish.max(time), bytes);
+        self.waiting.set(class, share.start);
+    }
+
+    /// A new busy period begins with V at the end of all that was sent: nobody owes anything.
+    fn rest(&mut self) {
+        self.settle();
+        self.time = self.time.max(self.top);
+    }
+
+    /// The least F of those with S ≤ V, where V is at least the least S.
+    #[inline]
+    fn select(&mut self, _: Nanos) -> Option<usize> {
+        self.settle();
+        if let (None, Some((start, _))) = (self.eligible.first(), self.waiting.first()) {
+            self.time = self.time.max(start);
+        }
+        while let Some((start, class)) = self.waiting.first()
+            && start <= self.time
+        {
+            self.waiting.remove(class);
+            self.eligible.set(class, self.classes[class].finish);
+        }
+        self.eligible.first().map(|(_, class)| class)
+    }
+
+    /// Some class always is eligible.
+    fn resume(&self, now: Nanos) -> Nanos {
+        now + Nanos(1)
+    }
+
+    #[inline]
+    fn serve(&mut self, class: usize, bytes: u64, next: Option<u64>, now: Nanos) {
+        (self.sent, self.since) = (bytes, now);
+        self.eligible.remove(class);
+        let share = &mut self.classes[class];
+        self.top = self.top.max(share.finish);
+        if let Some(bytes) = next {
+            share.stamp(share.finish, bytes);
+            self.waiting.set(class, share.start);
+        }
+    }
+}
+
+impl Shares {
+    /// Moves V by what was sent.
+    #[inline]
+    fn settle(&mut self) {
+        self.time += self.virtual_of(self.sent);
+        self.sent = 0;
+    }
+
+    #[inline]
+    fn virtual_of(&self, bytes: u64) -> u128 {
+        u128::from(bytes) * u128::from(self.inverse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_class_column_and_mend() {
+        let table = [
+            ("", "there is no class; write one a line, such as \"web weight 3 if tcp port 80\""),
+            ("a", "class 1, column 1: found \"a\"; write \"weight\" and a whole number from 1 to 1000000"),
+            ("a weight 0", "class 1, column 10: found \"0\"; write \"weight\" and a whole number"),
+            ("a weight", "class 1, column 9: found nothing; write \"weight\" and a whole number"),
+            ("\n# b\na weight 1\nb weight +2", "class 2, column 10: found \"+2\"; write"),
+            (
+                "a wieght 1",
+                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\" or \"if\" there",
+            ),
+            ("a weight 1 limit many", "class 1, column 18: found \"many\"; write packets, bytes or a time"),
+            ("a weight 1 weight 2", "class 1, column 19: found \"2\"; write \"weight\" once"),
+            ("a weight 1\na weight 2", "class 2, column 1: found \"a\"; give it another name"),
+            ("a! weight 1", "class 1, column 1: found \"a!\"; begin with a name"),
+            ("if tcp", "class 1, column 1: found nothing; begin with a name"),
+            ("a weight 1 if", "class 1, column 14: found nothing; write a condition"),
+            ("a weight 1 if tcp prot 80", "class 1, column 19: found \"prot\": no such word is known"),
+            ("a weight 1 if tcp", "every class has an \"if\""),
+        ];
+        for (text, wanted) in table {
+            let error = read(text).expect_err(text).to_string();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+        let many: String = (0..=1024).map(|n| format!("c{n} weight 1\n")).collect();
+        assert_eq!(read(&many).unwrap_err(), ClassError::TooMany);
+    }
+
+    #[test]
+    fn a_busy_period_begins_without_debts() {
+        let mut shares = Shares::new(&Weights([1, 1].into()));
+        shares.wake(0, 1000, Nanos::ZERO, Rate(8));
+        for _ in 0..9 {
+            assert_eq!(shares.select(Nanos::ZERO), Some(0));
+            shares.serve(0, 1000, Some(1000), Nanos::ZERO);
+        }
+        assert_eq!(shares.select(Nanos::ZERO), Some(0));
+        shares.serve(0, 1000, None, Nanos::ZERO);
+        shares.rest();
+        // Class 0 is named first, and is not behind for having sent ten packets alone.
+        shares.wake(1, 1000, Nanos::ZERO, Rate(8));
+        shares.wake(0, 1000, Nanos::ZERO, Rate(8));
+        assert_eq!(shares.select(Nanos::ZERO), Some(0));
+    }
+}
