@@ -463,6 +463,7 @@ impl Worker {
             *self.links.armed(link) = Nanos::NEVER;
         }
         self.arm(link);
+        self.arm_stirred();
         done.map_err(|error| error.to_string())?;
         self.schedule.made_of.insert(link, Arc::new(blocks));
         Ok(())

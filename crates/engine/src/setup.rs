@@ -251,6 +251,7 @@ impl Worker {
             let changed = self.schedule.made_of(link).map(Arc::clone);
             report.links.push(LinkReport { place: self.links.place(link), stats, lateness, changed });
         }
+        self.arm_stirred();
         for slot in &self.ports {
             report.ports.push(PortReport {
                 place: slot.place,

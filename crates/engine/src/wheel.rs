@@ -56,7 +56,7 @@ pub struct Wheel {
 impl crate::WorkerSetup {
     /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due at once.
     pub fn wheel_bytes(&self) -> usize {
-        let links = self.links.len();
+        let links = self.links.slots();
         size_of::<Wheel>()
             + size_of::<[[u32; SLOTS]; LEVELS]>()
             + chunks_for(links) * size_of::<Chunk>()

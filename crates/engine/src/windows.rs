@@ -230,6 +230,7 @@ impl Worker {
         let mut out = longwire_link::Fifo::EMPTY;
         self.links.expire(&mut self.pool, link, time + lead, &mut out);
         self.arm(link);
+        self.arm_stirred();
         let place = self.links.place(link);
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);

@@ -133,7 +133,7 @@ impl Worker {
         let handed_over = BATCH * receivers.len();
         Self {
             index,
-            wheel: Wheel::new(setup.links.len(), start),
+            wheel: Wheel::new(setup.links.slots(), start),
             pool: setup.pool,
             links: setup.links,
             ports: slots.collect(),
@@ -308,6 +308,7 @@ impl Worker {
         let mut out = Fifo::EMPTY;
         self.links.expire(&mut self.pool, link, until, &mut out);
         self.arm(link);
+        self.arm_stirred();
         let place = self.links.place(link);
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);
@@ -340,6 +341,7 @@ impl Worker {
         let mut out = Fifo::EMPTY;
         self.links.arrive(&mut self.pool, local, handle, &mut out);
         self.arm(local);
+        self.arm_stirred();
         while let Some(handle) = out.pop(&self.pool) {
             self.leave(handle);
         }
@@ -382,6 +384,14 @@ impl Worker {
         }
         *armed = deadline;
         self.wheel.insert(Entry { time: deadline, link });
+    }
+
+    /// The same for links and media whose deadlines have changed because of what happened to another.
+    #[inline]
+    pub(crate) fn arm_stirred(&mut self) {
+        while let Some(link) = self.links.take_stirred() {
+            self.arm(link);
+        }
     }
 
     /// Gives a packet to its port, here or with another worker.

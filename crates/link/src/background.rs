@@ -99,7 +99,18 @@ impl Link {
 
     /// Catches up with background traffic, but not up to the moment.
     pub(crate) fn catch_up_behind(&mut self, pool: &mut Pool, now: Nanos) {
-        self.catch_up_with_others(pool, now.since(LAG));
+        self.catch_up_with_others(pool, Self::behind(now));
+    }
+
+    /// When a background packet comes, or the queue has a packet again.
+    pub(crate) fn next_at_queue(&self) -> Nanos {
+        let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
+        if self.features & has::BACKGROUND == 0 { resume } else { resume.min(self.next_phantom()) }
+    }
+
+    /// How far background traffic is caught up with, if that is all there is.
+    pub(crate) fn behind(now: Nanos) -> Nanos {
+        now.since(LAG)
     }
 
     fn next_phantom(&self) -> Nanos {
@@ -118,7 +129,7 @@ impl Link {
         };
         self.latest = self.latest.max(now);
         let bytes = self.counted(pool, handle, size);
-        if let Verdict::Drop(reason) = self.admit(pool, handle, now, bytes, 0) {
+        if let Verdict::Drop(reason) = self.admit(pool, handle, now, bytes, Meta::NO_BAND) {
             return self.drop(pool, handle, reason);
         }
         self.books.counters.rare().phantoms += 1;
@@ -130,6 +141,6 @@ impl Link {
 fn phantom(pool: &mut Pool, now: Nanos, size: u32) -> Option<Handle> {
     let handle = pool.insert(&FRAME)?;
     let meta = pool.meta_mut(handle);
-    (meta.wire_len, meta.arrival, meta.flags) = (size, now.0, Meta::PHANTOM);
+    (meta.wire_len, meta.arrival, meta.flags, meta.band) = (size, now.0, Meta::PHANTOM, Meta::NO_BAND);
     Some(handle)
 }

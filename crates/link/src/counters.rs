@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::judge::Chain;
 use crate::line::Heaps;
+use crate::medium::Seat;
 use longwire_block::DropReason;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub(crate) struct Rare {
     pub phantoms: u32,
     /// Where background packets come from.
     pub background: Option<Background>,
+    /// Its place at a shared medium.
+    pub seat: Option<Seat>,
 }
 
 impl Counters {
@@ -85,6 +88,8 @@ pub struct LinkStats {
     pub marked_packets: u64,
     /// Packets of which bits were flipped.
     pub corrupted_packets: u64,
+    /// How often it has sent in vain on a shared medium, because another sent too.
+    pub collisions: u64,
     /// Packets dropped, by reason, where any were.
     pub drops: Vec<(&'static str, u64)>,
     /// Packets in the queue, the one being sent included.

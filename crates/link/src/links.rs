@@ -5,7 +5,8 @@ use crate::counters::{Histogram, LinkStats};
 use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::judge::Chain;
-use crate::link::{Link, Surroundings};
+use crate::link::{Link, Surroundings, has};
+use crate::medium::Medium;
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
@@ -18,21 +19,29 @@ use std::fmt;
 /// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but a
 /// link's drop counters at its first drop.
 pub struct Links {
-    links: Vec<Link>,
-    seed: u64,
-    spread: Nanos,
+    pub(crate) links: Vec<Link>,
+    pub(crate) media: Vec<Medium>,
+    /// Links and media whose deadlines have changed.
+    pub(crate) stirred: Vec<u32>,
+    pub(crate) seed: u64,
+    pub(crate) spread: Nanos,
     begin: Nanos,
 }
 
 /// Why a link could not be changed. Nothing of the change was carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeError {
-    /// The key that no stage knows.
+    /// The key that no stage knows, or that the link's medium decides.
     pub key: &'static str,
+    /// Whether it is the medium's.
+    pub shared: bool,
 }
 
 impl fmt::Display for ChangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shared {
+            return write!(f, "the link's medium decides \"{}\": that can't be changed", self.key);
+        }
         write!(f, "a link has no \"{}\"", self.key)
     }
 }
@@ -43,7 +52,14 @@ impl Links {
     /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
     /// each other stay together.
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
-        Self { links: huge_vec(capacity), seed, spread, begin: Nanos::ZERO }
+        Self {
+            links: huge_vec(capacity),
+            media: Vec::new(),
+            stirred: Vec::new(),
+            seed,
+            spread,
+            begin: Nanos::ZERO,
+        }
     }
 
     /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
@@ -131,19 +147,29 @@ impl Links {
     /// The time at which a packet stamped `stamp` will count as arriving at `link`.
     #[inline]
     pub fn effective_arrival(&self, link: u32, stamp: Nanos) -> Nanos {
-        self.links[link as usize].effective_arrival(stamp)
+        let of = &self.links[link as usize];
+        let arrival = of.effective_arrival(stamp);
+        if of.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
     /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set.
     #[inline]
     pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
-        self.links[link as usize].arrive(&mut Surroundings { pool, spread: self.spread, out }, handle);
+        let of = &mut self.links[link as usize];
+        if of.features & has::MEDIUM != 0 {
+            return self.arrive_at_station(pool, link, handle, out);
+        }
+        of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle);
     }
 
-    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set.
+    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium, carries out what
+    /// happens by then.
     #[inline]
     pub fn expire(&mut self, pool: &mut Pool, link: u32, until: Nanos, out: &mut Fifo) {
-        self.links[link as usize].expire(pool, until, out);
+        match self.links.get_mut(link as usize) {
+            Some(link) => link.expire(pool, until, out),
+            None => self.expire_medium(pool, link, until),
+        }
     }
 
     /// Lets one packet leave that leaves by `until`, with `Meta::leave` set, and fetches its successor into the cache.
@@ -157,22 +183,28 @@ impl Links {
         handle
     }
 
-    /// When a link wants to be looked at next; never if it holds nothing.
+    /// When a link or medium wants to be looked at next; never if it holds nothing.
     #[inline]
     pub fn deadline(&mut self, link: u32) -> Nanos {
-        self.links[link as usize].deadline()
+        match self.links.get_mut(link as usize) {
+            Some(link) => link.deadline(),
+            None => self.medium_deadline(link),
+        }
     }
 
-    /// The time at which the timing wheel holds a link: kept here because the link's record is at hand.
+    /// The time at which the timing wheel holds a link or medium: kept here because the link's record is at hand.
     #[inline]
     pub fn armed(&mut self, link: u32) -> &mut Nanos {
+        if link as usize >= self.links.len() {
+            return self.medium_armed(link);
+        }
         &mut self.links[link as usize].armed
     }
 
-    /// A link's place in the plan.
+    /// A link's place in the plan; media come behind all links.
     #[inline]
     pub fn place(&self, link: u32) -> u32 {
-        self.links[link as usize].place
+        self.links.get(link as usize).map_or_else(|| self.medium_place(), |link| link.place)
     }
 
     /// Notes that a packet left `link` later than it should have.
@@ -204,8 +236,14 @@ impl Links {
         let known = crate::registry();
         if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known.iter().any(|row| row.key == spec.key))
         {
-            return Err(ChangeError { key: spec.key });
+            return Err(ChangeError { key: spec.key, shared: false });
         }
+        let number = link;
+        let is_station = self.links[link as usize].features & has::MEDIUM != 0;
+        if let Some((spec, _)) = changes.iter().find(|(spec, _)| is_station && spec.key == "rate") {
+            return Err(ChangeError { key: spec.key, shared: true });
+        }
+        self.advance_station(pool, number, now);
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
         for (spec, values) in changes {
@@ -218,14 +256,17 @@ impl Links {
         }
         // A new rate may have ended the transmission at this very moment.
         link.catch_up(pool, now);
+        self.hand_in(pool, number);
         Ok(())
     }
 
     /// What a link has done up to `now`.
     pub fn stats(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> LinkStats {
+        self.advance_station(pool, link, now);
+        let collisions = self.collisions(link);
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
-        link.stats()
+        LinkStats { collisions, ..link.stats() }
     }
 
     /// A link's histogram of lateness, if it keeps one.
@@ -236,6 +277,7 @@ impl Links {
     /// Drops all that is still held, as stopped: a run ends.
     pub fn flush(&mut self, pool: &mut Pool) {
         self.links.iter_mut().for_each(|link| link.flush(pool));
+        self.media.iter_mut().for_each(Medium::end);
     }
 }
 

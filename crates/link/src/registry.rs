@@ -102,6 +102,8 @@ pub fn registry() -> Vec<&'static Spec> {
     // The blocks of a key stand together, the default of the key first.
     let mut rows = stages.concat();
     rows.extend(longwire_random::process::SPECS);
+    // No link has this by itself: it comes with a medium.
+    rows.retain(|spec| !spec.is(&<crate::transmit::shared::Shared as longwire_block::Block>::SPEC));
     let keys: Vec<&str> = rows.iter().map(|spec| spec.key).collect();
     rows.sort_by_key(|spec| keys.iter().position(|key| *key == spec.key));
     rows

@@ -2,6 +2,7 @@
 
 pub mod constant;
 pub mod framing;
+pub mod shared;
 pub mod slotted;
 pub mod token_bucket;
 pub mod trace;
@@ -63,6 +64,7 @@ crate::registry::stage! {
             TokenBucket = token_bucket::TokenBucket,
             Trace = trace::Trace,
             Slotted = slotted::Slotted,
+            Shared = shared::Shared,
         }
     }
     fn counted(&mut self, frame: u32, link_header: u32) -> u64;

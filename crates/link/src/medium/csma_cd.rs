@@ -1,0 +1,428 @@
+//! A local network on one wire: stations that listen before they send and while they send (CSMA/CD).
+//!
+//! Signals need the same time between any two stations, as through a hub with cables of one length. Every station follows
+//! the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission, back-off.
+
+use super::{Access, Frame, Step};
+use longwire_block::{Dice, Param, ParamKind, Spec, Values};
+use longwire_units::Nanos;
+
+/// Preamble and start delimiter; the gap between packets, of which the first two thirds are listened to; the jam; the most
+/// attempts, and the highest exponent of the back-off (IEEE 802.3, 4.4.2).
+const PREAMBLE: u64 = 64;
+const GAP: u64 = 96;
+const GAP_LISTENED: u64 = 64;
+const JAM: u64 = 32;
+const ATTEMPTS: u32 = 16;
+const HIGHEST_EXPONENT: u32 = 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct CsmaCd {
+    rate: u64,
+    /// Bits of the shortest transmission, without its preamble.
+    slot: u64,
+    propagation: Nanos,
+    preamble: Nanos,
+    jam: Nanos,
+    /// The unit of the back-off.
+    back_off: Nanos,
+    stations: Vec<Station>,
+    /// What is on the wire, until the last station has heard its end.
+    signals: Vec<Signal>,
+}
+
+/// How long the gap between packets is, and how much of it is listened to.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    listened: Nanos,
+    whole: Nanos,
+}
+
+#[derive(Debug)]
+struct Station {
+    dice: Dice,
+    gap: Gap,
+    /// Bits of the frame at hand, without preamble.
+    frame: Option<u64>,
+    /// From when on it may be sent, the medium willing.
+    ready: Nanos,
+    /// Collisions of the frame at hand, and of all frames.
+    attempts: u32,
+    collisions: u64,
+    sending: Option<Sending>,
+    /// How many signals of others it hears.
+    heard: u32,
+    deference: Deference,
+}
+
+/// What a station puts on the wire.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    start: Nanos,
+    end: Nanos,
+    jam: bool,
+}
+
+/// The deference process of a station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deference {
+    /// It may begin to send.
+    Open,
+    /// Something is on the wire; whether it has sent itself.
+    Carrier { sent: bool },
+    /// The gap runs; up to `listens`, what is heard makes it begin anew.
+    Gap { listens: Nanos, end: Nanos },
+}
+
+/// What a station has put on the wire, as the others hear it: later by the propagation time.
+#[derive(Debug)]
+struct Signal {
+    station: usize,
+    start: Nanos,
+    /// Never, while its station still sends.
+    end: Nanos,
+    heard: bool,
+}
+
+/// What happens next; of what happens at one time, the first in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A station ends what it sends.
+    End(usize),
+    /// The others no longer hear a signal.
+    Silence(usize),
+    /// The others begin to hear a signal.
+    Sound(usize),
+    /// Stations with a frame begin to send.
+    Start,
+}
+
+impl CsmaCd {
+    pub(crate) const SPEC: Spec = Spec {
+        key: "medium",
+        kind: "csma-cd",
+        summary: "Stations on one wire: carrier sense, collisions, truncated binary exponential back-off.",
+        source: "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for local \
+                 computer networks\", CACM 19(7), 1976",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: Some("10 Mbit/s"),
+                help: "the wire's rate, 300 bit/s to 400 Gbit/s",
+            },
+            Param {
+                name: "propagation",
+                kind: ParamKind::Time { max: Nanos::from_secs(1) },
+                default: Some("5 us"),
+                help: "time that a signal needs from a station to any other, at most half a slot",
+            },
+            Param {
+                name: "slot",
+                kind: ParamKind::Integer { min: 512, max: 1_000_000 },
+                default: Some("512"),
+                help: "bit times of a slot, the unit of the back-off; shorter frames are extended to it",
+            },
+        ],
+    };
+
+    pub(crate) fn new(values: &Values, dice: Vec<Dice>) -> Self {
+        let (rate, slot) = (values.rate(0).0, values.integer(2));
+        let time = |bits| sending_time(bits, rate);
+        let gap = Gap { listened: time(GAP_LISTENED), whole: time(GAP) };
+        Self {
+            rate,
+            slot,
+            propagation: values.time(1),
+            preamble: time(PREAMBLE),
+            jam: time(JAM),
+            back_off: time(slot),
+            signals: Vec::with_capacity(2 * dice.len()),
+            stations: dice.into_iter().map(|dice| Station::new(dice, gap)).collect(),
+        }
+    }
+
+    /// What happens next, and when.
+    fn first(&self) -> (Nanos, Event) {
+        let ends = self.stations.iter().enumerate();
+        let ends = ends.filter_map(|(at, station)| Some((station.sending?.end, Event::End(at))));
+        let heard = self.signals.iter().enumerate().map(|(at, signal)| {
+            if signal.heard {
+                (signal.end + self.propagation, Event::Silence(at))
+            } else {
+                (signal.start + self.propagation, Event::Sound(at))
+            }
+        });
+        let starts = self.stations.iter().map(|station| (station.start(), Event::Start));
+        ends.chain(heard).chain(starts).min().unwrap_or((Nanos::NEVER, Event::Start))
+    }
+
+    /// All stations that may begin to send at `now` do.
+    fn start(&mut self, now: Nanos) {
+        for (at, station) in self.stations.iter_mut().enumerate() {
+            if station.start() != now {
+                continue;
+            }
+            let bits = PREAMBLE + station.frame.unwrap_or(0).max(self.slot);
+            let end = now + sending_time(bits, self.rate);
+            station.sending = Some(Sending { start: now, end, jam: false });
+            station.deference = Deference::Carrier { sent: true };
+            if station.heard > 0 {
+                station.collide(now, self.preamble, self.jam);
+            }
+            self.signals.push(Signal { station: at, start: now, end: Nanos::NEVER, heard: false });
+        }
+    }
+
+    /// A station ends what it sends: its frame, or a jam.
+    fn end(&mut self, at: usize, now: Nanos) -> Step {
+        if let Some(signal) = self.signals.iter_mut().rfind(|signal| signal.station == at) {
+            signal.end = now;
+        }
+        let station = &mut self.stations[at];
+        let jam = station.sending.take().is_some_and(|sending| sending.jam);
+        station.hush(now);
+        if !jam {
+            (station.frame, station.attempts) = (None, 0);
+            return Step::Sent(at as u32);
+        }
+        station.attempts += 1;
+        if station.attempts == ATTEMPTS {
+            (station.frame, station.attempts) = (None, 0);
+            return Step::GivenUp(at as u32);
+        }
+        let slots = station.dice.below(1 << station.attempts.min(HIGHEST_EXPONENT));
+        station.ready = now + Nanos(slots * self.back_off.0);
+        Step::Unseen
+    }
+
+    /// All others begin to hear a signal.
+    fn sound(&mut self, at: usize, now: Nanos) {
+        let signal = &mut self.signals[at];
+        signal.heard = true;
+        let from = signal.station;
+        for (_, station) in self.stations.iter_mut().enumerate().filter(|(other, _)| *other != from) {
+            station.settle(now);
+            station.heard += 1;
+            match station.deference {
+                Deference::Open => station.deference = Deference::Carrier { sent: false },
+                Deference::Gap { listens, .. } if now < listens => {
+                    station.deference = Deference::Carrier { sent: false };
+                }
+                _ => {}
+            }
+            station.collide(now, self.preamble, self.jam);
+        }
+    }
+
+    /// All others no longer hear a signal.
+    fn silence(&mut self, at: usize, now: Nanos) {
+        let from = self.signals.remove(at).station;
+        for (_, station) in self.stations.iter_mut().enumerate().filter(|(other, _)| *other != from) {
+            station.settle(now);
+            station.heard -= 1;
+            station.hush(now);
+        }
+    }
+}
+
+impl Station {
+    fn new(dice: Dice, gap: Gap) -> Self {
+        Self {
+            dice,
+            gap,
+            frame: None,
+            ready: Nanos::ZERO,
+            attempts: 0,
+            collisions: 0,
+            sending: None,
+            heard: 0,
+            deference: Deference::Open,
+        }
+    }
+
+    /// When it begins to send, as far as is known. After a gap it does whatever it hears.
+    fn start(&self) -> Nanos {
+        match self.deference {
+            _ if self.frame.is_none() || self.sending.is_some() => Nanos::NEVER,
+            Deference::Open => self.ready,
+            Deference::Gap { end, .. } if self.ready <= end => end,
+            // The back-off goes on beyond the gap: what is heard at its end decides.
+            Deference::Gap { .. } if self.heard == 0 => self.ready,
+            _ => Nanos::NEVER,
+        }
+    }
+
+    /// Ends the gap of a station that has not begun to send at its end, before `now` or now.
+    fn settle(&mut self, now: Nanos) {
+        if let Deference::Gap { end, .. } = self.deference
+            && end <= now
+            && self.start() != end
+        {
+            self.deference =
+                if self.heard > 0 { Deference::Carrier { sent: false } } else { Deference::Open };
+        }
+    }
+
+    /// Others send while it sends: it ends its preamble, if need be, and jams.
+    fn collide(&mut self, now: Nanos, preamble: Nanos, jam: Nanos) {
+        if let Some(sending) = &mut self.sending
+            && !sending.jam
+        {
+            sending.jam = true;
+            sending.end = now.max(sending.start + preamble) + jam;
+            self.collisions += 1;
+        }
+    }
+
+    /// Begins the gap, if it neither hears nor sends any more.
+    fn hush(&mut self, now: Nanos) {
+        if let Deference::Carrier { sent } = self.deference
+            && self.heard == 0
+            && self.sending.is_none()
+        {
+            // One that has sent itself does not listen (4.2.8, process Deference).
+            let listens = if sent { now } else { now + self.gap.listened };
+            self.deference = Deference::Gap { listens, end: now + self.gap.whole };
+        }
+    }
+}
+
+impl Access for CsmaCd {
+    fn request(&mut self, station: u32, now: Nanos, frame: Frame) {
+        let station = &mut self.stations[station as usize];
+        station.settle(now);
+        (station.frame, station.ready) = (Some(frame.bytes * 8), now);
+    }
+
+    fn next(&mut self) -> Nanos {
+        self.first().0
+    }
+
+    fn step(&mut self) -> Step {
+        let (now, event) = self.first();
+        match event {
+            Event::End(at) => return self.end(at, now),
+            Event::Silence(at) => self.silence(at, now),
+            Event::Sound(at) => self.sound(at, now),
+            Event::Start => self.start(now),
+        }
+        Step::Unseen
+    }
+
+    fn collisions(&self, station: u32) -> u64 {
+        self.stations[station as usize].collisions
+    }
+}
+
+/// Whether a station still sends its shortest frame when it hears another that began before it could hear the first:
+/// at most two propagation times after its beginning, and the part of the gap that is not listened to.
+pub(super) fn notices_collisions(values: &Values) -> bool {
+    let (rate, slot) = (values.rate(0).0, values.integer(2));
+    let twice = values.time(1).0.saturating_mul(2);
+    twice <= sending_time(slot, rate).0 && GAP - GAP_LISTENED < PREAMBLE
+}
+
+/// How long so many bits take, rounded down.
+fn sending_time(bits: u64, rate: u64) -> Nanos {
+    Nanos((u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::tests::Bench;
+
+    fn wire(stations: u32, given: &[(&str, &str)]) -> Bench<CsmaCd> {
+        let values = Values::read(&CsmaCd::SPEC, given).unwrap();
+        let dice = (0..stations).map(|station| Dice::named(1, &format!("media/lan/{station}")));
+        Bench::new(CsmaCd::new(&values, dice.collect()))
+    }
+
+    /// 10 Mbit/s: 100 ns a bit. 1518 bytes and the preamble take 1220.8 µs, and the gap 9.6 µs.
+    #[test]
+    fn a_station_by_itself_has_the_whole_wire() {
+        let mut lan = wire(3, &[]);
+        let ends: Vec<_> = lan.saturate(1, 1518, 4_000_000).iter().map(|(end, ..)| *end).collect();
+        assert_eq!(ends, [1_220_800, 1_220_800 + 1_230_400, 1_220_800 + 2 * 1_230_400]);
+    }
+
+    #[test]
+    fn a_station_that_hears_another_waits_for_the_gap_after_it() {
+        let mut lan = wire(2, &[("propagation", "5 us")]);
+        lan.request(0, 0, (1518, 0));
+        assert_eq!(lan.run(5_000), []);
+        lan.request(1, 5_000, (64, 5_000));
+        // The end reaches it after 5 µs, and it waits 9.6 µs; 64 bytes and preamble take 57.6 µs.
+        assert_eq!(lan.run(9_000_000), [(1_220_800, 0, true), (1_220_800 + 5_000 + 9_600 + 57_600, 1, true)]);
+        assert_eq!(lan.access.collisions(0) + lan.access.collisions(1), 0);
+    }
+
+    #[test]
+    fn two_that_can_not_hear_each_other_yet_collide() {
+        let mut lan = wire(2, &[("propagation", "5 us")]);
+        lan.request(0, 0, (1518, 0));
+        assert_eq!(lan.run(4_999), []);
+        lan.request(1, 4_999, (1518, 4_999));
+        // The second hears the first at 5 µs, the first the second at 9.999 µs: both end their preambles of 6.4 µs, and
+        // jam for 3.2 µs.
+        lan.run(5_000);
+        let end = |lan: &Bench<CsmaCd>, station: usize| lan.access.stations[station].sending.unwrap().end;
+        assert_eq!(end(&lan, 1), Nanos(4_999 + 6_400 + 3_200));
+        lan.run(9_999);
+        assert_eq!(end(&lan, 0), Nanos(9_999 + 3_200));
+        let seen = lan.run(20_000_000);
+        let mut stations: Vec<_> = seen.iter().map(|(_, station, sent)| (*station, *sent)).collect();
+        stations.sort_unstable();
+        assert_eq!(stations, [(0, true), (1, true)]);
+        assert!(lan.access.collisions(0) >= 1 && lan.access.collisions(1) >= 1);
+    }
+
+    /// Of many stations that all begin at once some give up, each after 16 collisions of one frame.
+    #[test]
+    fn gives_up_after_sixteen_attempts() {
+        let mut lan = wire(200, &[("propagation", "25 us")]);
+        let seen = lan.saturate(200, 1518, 20_000_000_000);
+        let given_up = seen.iter().filter(|(.., sent)| !sent).count() as u64;
+        let collisions: u64 = (0..200).map(|station| lan.access.collisions(station)).sum();
+        assert!(given_up > 0 && collisions >= 16 * given_up, "{given_up} of {collisions}");
+    }
+
+    /// No two frames overlap that were sent: each takes its time between the end of the one before and its own.
+    #[test]
+    fn what_is_sent_has_the_wire_for_itself() {
+        let mut lan = wire(20, &[("propagation", "20 us")]);
+        let seen = lan.saturate(20, 500, 5_000_000_000);
+        let sent: Vec<u64> = seen.iter().filter(|(.., sent)| *sent).map(|(end, ..)| *end).collect();
+        assert!(sent.len() > 5_000 && sent.windows(2).all(|w| w[1] - w[0] >= 406_400 + 9_600));
+    }
+
+    /// Share of the time in which frames are sent with success, preamble and gap included.
+    fn efficiency(stations: u32, bytes: u64, propagation: &str, seconds: u64) -> f64 {
+        let mut lan = wire(stations, &[("propagation", propagation)]);
+        let seen = lan.saturate(stations, bytes, seconds * 1_000_000_000);
+        let sent = seen.iter().filter(|(.., sent)| *sent).count() as f64;
+        sent * (8 * bytes + PREAMBLE + GAP) as f64 * 100.0 / seen.last().unwrap().0 as f64
+    }
+
+    #[test]
+    fn efficiency_is_near_one_over_one_plus_five_a() {
+        for (bytes, propagation, nanos) in [
+            (1518, "25.6 us", 25_600.0),
+            (1518, "5 us", 5_000.0),
+            (512, "25.6 us", 25_600.0),
+            (64, "25.6 us", 25_600.0),
+            (64, "5 us", 5_000.0),
+        ] {
+            let a = nanos / (bytes as f64 * 800.0);
+            for stations in [2, 5, 10, 20, 50] {
+                let found = efficiency(stations, bytes, propagation, 20);
+                println!(
+                    "{bytes} B, a = {a:.4}, {stations:2} stations: {found:.4}, 1/(1+5a) = {:.4}",
+                    1.0 / (1.0 + 5.0 * a)
+                );
+            }
+        }
+    }
+}

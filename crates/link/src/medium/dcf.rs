@@ -1,0 +1,420 @@
+//! A Wi-Fi cell: stations that share a channel by the distributed coordination function of IEEE 802.11.
+//!
+//! All hear each other. Time goes in slots from the end of the interframe space after each busy period; stations begin to
+//! send at the beginning of a slot only, and those that begin in the same slot collide. Slots in which nobody can begin are
+//! not looked at one by one: the least back-off counter says how many there are.
+
+use super::{Access, Frame, Step};
+use longwire_block::{Dice, Param, ParamKind, Spec, Values};
+use longwire_units::Nanos;
+
+/// The place of the parameter that must not be zero.
+pub(super) const SLOT: usize = 1;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Dcf {
+    air: Air,
+    stations: Vec<Station>,
+    phase: Phase,
+    /// Where the first slot begins.
+    origin: Nanos,
+}
+
+/// How long things take.
+#[derive(Debug)]
+struct Air {
+    rate: u64,
+    slot: Nanos,
+    sifs: Nanos,
+    difs: Nanos,
+    eifs: Nanos,
+    propagation: Nanos,
+    /// Preamble and header of the physical layer.
+    preamble: Nanos,
+    /// Bits of the MAC header, the LLC header and the FCS.
+    header: u64,
+    ack: Nanos,
+    /// Zero for basic access.
+    rts: Nanos,
+    cts: Nanos,
+    /// Zero if frames need not fill symbols.
+    symbol: Nanos,
+    window_min: u64,
+    window_max: u64,
+    /// Attempts for a frame; no limit if zero.
+    attempts: u64,
+}
+
+#[derive(Debug)]
+struct Station {
+    dice: Dice,
+    /// How long the frame at hand takes, its preamble included.
+    frame: Option<Nanos>,
+    /// Slots to let go by, counted from slot number `from`.
+    counter: u64,
+    from: u64,
+    /// Whether the counter counts: it does after each transmission, with or without a next frame.
+    counting: bool,
+    window: u64,
+    failures: u64,
+    /// Whether its frame is in the collision that is on the air.
+    collided: bool,
+    collisions: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// Nobody sends; counters count from the origin on.
+    Counting,
+    /// A station sends alone, until then.
+    Sending { station: u32, end: Nanos },
+    /// Several send, until the longest frame ends.
+    Colliding { end: Nanos },
+}
+
+const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
+    Param { name, kind: ParamKind::Time { max: Nanos::from_secs(1) }, default: Some(default), help }
+}
+
+const fn whole(
+    name: &'static str,
+    (min, max): (u64, u64),
+    default: &'static str,
+    help: &'static str,
+) -> Param {
+    Param { name, kind: ParamKind::Integer { min, max }, default: Some(default), help }
+}
+
+impl Dcf {
+    /// The defaults are the FHSS physical layer's values of Bianchi's table II.
+    pub(crate) const SPEC: Spec = Spec {
+        key: "medium",
+        kind: "dcf",
+        summary: "Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before \
+                  the acknowledgement is missing.",
+        source: "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE 802.11 \
+                 distributed coordination function\", IEEE JSAC 18(3), 2000",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: Some("1 Mbit/s"),
+                help: "the channel's rate, 300 bit/s to 400 Gbit/s",
+            },
+            time("slot", "50 us", "a slot of the back-off"),
+            time("sifs", "28 us", "the space before an acknowledgement"),
+            time("difs", "128 us", "the space after a frame that was received"),
+            time("eifs", "128 us", "the space after a collision"),
+            time("propagation", "1 us", "time that a signal needs from a station to any other"),
+            time("preamble", "128 us", "preamble and header of the physical layer, before each frame"),
+            whole("header", (0, 1000), "34", "bytes of MAC and LLC header and FCS around an IP packet"),
+            time("ack", "240 us", "an acknowledgement, its preamble included"),
+            time("rts", "0 us", "an RTS, its preamble included; 0 for access without RTS and CTS"),
+            time("cts", "0 us", "a CTS, its preamble included"),
+            time(
+                "symbol",
+                "0 us",
+                "the symbol that frames fill, with 22 bits of service and tail (OFDM); 0 for none",
+            ),
+            whole("window", (1, 32_768), "32", "values of the first back-off"),
+            whole("window-max", (1, 32_768), "256", "values of the back-off after many collisions"),
+            whole("attempts", (0, 255), "0", "attempts for a frame before it is dropped; 0 for no limit"),
+        ],
+    };
+
+    pub(crate) fn new(values: &Values, dice: Vec<Dice>) -> Self {
+        let air = Air::read(values);
+        let stations = dice.into_iter().map(|dice| Station {
+            dice,
+            frame: None,
+            counter: 0,
+            from: 0,
+            counting: false,
+            window: air.window_min,
+            failures: 0,
+            collided: false,
+            collisions: 0,
+        });
+        let stations = stations.collect();
+        Self { air, stations, phase: Phase::Counting, origin: Nanos::ZERO }
+    }
+
+    /// The number of the next slot in which somebody sends.
+    fn slot(&self) -> Option<u64> {
+        let ready = self.stations.iter().filter(|station| station.frame.is_some());
+        ready.map(|station| station.from + station.counter).min()
+    }
+
+    /// All whose counters have come to their end send in slot number `slot`; the others' counters freeze.
+    fn begin(&mut self, slot: u64) {
+        let now = self.origin + Nanos(slot.saturating_mul(self.air.slot.0));
+        let (mut senders, mut first, mut longest) = (0, 0, Nanos::ZERO);
+        for (number, station) in (0u32..).zip(&mut self.stations) {
+            let left = (station.from + station.counter).saturating_sub(slot);
+            (station.counter, station.from) = (left, 0);
+            match station.frame {
+                Some(frame) if left == 0 => {
+                    station.collided = true;
+                    first = if senders == 0 { number } else { first };
+                    (senders, longest) = (senders + 1, longest.max(frame));
+                }
+                Some(_) => {}
+                None => station.counting &= left > 0,
+            }
+        }
+        let Air { propagation, rts, cts, sifs, .. } = self.air;
+        if senders == 1 {
+            self.stations[first as usize].collided = false;
+            let reserved = if rts == Nanos::ZERO {
+                Nanos::ZERO
+            } else {
+                rts + cts + sifs + sifs + propagation + propagation
+            };
+            self.phase = Phase::Sending { station: first, end: now + reserved + longest + propagation };
+        } else {
+            let lost = if rts == Nanos::ZERO { longest } else { rts };
+            let collided = self.stations.iter_mut().filter(|station| station.collided);
+            collided.for_each(|station| station.collisions += 1);
+            self.phase = Phase::Colliding { end: now + lost + propagation };
+        }
+    }
+
+    /// A frame was received at `end`: its acknowledgement follows, and everybody's slots after that.
+    fn received(&mut self, number: u32, end: Nanos) -> Step {
+        let Air { sifs, ack, difs, propagation, window_min, .. } = self.air;
+        self.origin = end + sifs + ack + propagation + difs;
+        self.phase = Phase::Counting;
+        let station = &mut self.stations[number as usize];
+        (station.frame, station.failures, station.window) = (None, 0, window_min);
+        station.draw();
+        Step::Sent(number)
+    }
+
+    /// A collision is over at `end`. Answers who gives its frame up, one by one.
+    fn missed(&mut self, end: Nanos) -> Step {
+        let Air { attempts, window_min, window_max, .. } = self.air;
+        for (number, station) in (0u32..).zip(&mut self.stations).filter(|(_, station)| station.collided) {
+            station.collided = false;
+            station.failures += 1;
+            station.window = (2 * station.window).min(window_max);
+            let given_up = station.failures == attempts;
+            if given_up {
+                (station.frame, station.failures, station.window) = (None, 0, window_min);
+            }
+            station.draw();
+            if given_up {
+                return Step::GivenUp(number);
+            }
+        }
+        self.origin = end + self.air.eifs;
+        self.phase = Phase::Counting;
+        Step::Unseen
+    }
+}
+
+impl Station {
+    /// Begins a back-off with the slot that comes after the busy period.
+    fn draw(&mut self) {
+        (self.counter, self.from, self.counting) = (self.dice.below(self.window), 0, true);
+    }
+}
+
+impl Air {
+    fn read(values: &Values) -> Self {
+        let window_min = values.integer(12);
+        Self {
+            rate: values.rate(0).0,
+            slot: values.time(SLOT),
+            sifs: values.time(2),
+            difs: values.time(3),
+            eifs: values.time(4),
+            propagation: values.time(5),
+            preamble: values.time(6),
+            header: 8 * values.integer(7),
+            ack: values.time(8),
+            rts: values.time(9),
+            cts: values.time(10),
+            symbol: values.time(11),
+            window_min,
+            window_max: values.integer(13).max(window_min),
+            attempts: values.integer(14),
+        }
+    }
+
+    /// How long a frame takes that carries an IP packet of so many bytes.
+    fn frame(&self, bytes: u64) -> Nanos {
+        /// Before and behind the frame in its symbols (IEEE 802.11, 17.3.5.2 and 17.3.5.3).
+        const SERVICE_AND_TAIL: u128 = 16 + 6;
+        const SECOND: u128 = 1_000_000_000;
+        let bits = u128::from(self.header + 8 * bytes);
+        let rate = u128::from(self.rate);
+        let payload = match u128::from(self.symbol.0) {
+            0 => bits * SECOND / rate,
+            symbol => ((bits + SERVICE_AND_TAIL) * SECOND).div_ceil(rate * symbol) * symbol,
+        };
+        self.preamble + Nanos(payload as u64)
+    }
+}
+
+impl Access for Dcf {
+    fn request(&mut self, number: u32, now: Nanos, frame: Frame) {
+        let busy = now < self.origin || !matches!(self.phase, Phase::Counting);
+        let slot = now.since(self.origin).0.div_ceil(self.air.slot.0);
+        let frame = self.air.frame(frame.bytes);
+        let station = &mut self.stations[number as usize];
+        station.frame = Some(frame);
+        if busy && !station.counting {
+            station.draw();
+        } else if !busy && station.from + station.counter < slot {
+            // Its back-off was over before: it sends at once.
+            (station.counter, station.from) = (0, slot);
+        }
+    }
+
+    fn next(&mut self) -> Nanos {
+        match self.phase {
+            Phase::Sending { end, .. } | Phase::Colliding { end } => end,
+            Phase::Counting => self
+                .slot()
+                .map_or(Nanos::NEVER, |slot| self.origin + Nanos(slot.saturating_mul(self.air.slot.0))),
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        match self.phase {
+            Phase::Sending { station, end } => return self.received(station, end),
+            Phase::Colliding { end } => return self.missed(end),
+            Phase::Counting => {}
+        }
+        if let Some(slot) = self.slot() {
+            self.begin(slot);
+        }
+        Step::Unseen
+    }
+
+    fn collisions(&self, station: u32) -> u64 {
+        self.stations[station as usize].collisions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::tests::Bench;
+
+    fn cell(stations: u32, given: &[(&str, &str)]) -> Bench<Dcf> {
+        let values = Values::read(&Dcf::SPEC, given).unwrap();
+        let dice = (0..stations).map(|station| Dice::named(1, &format!("media/cell/{station}")));
+        Bench::new(Dcf::new(&values, dice.collect()))
+    }
+
+    /// 8184 bits of payload: 128 + 272 + 8184 + 1 µs until the frame is there.
+    const FRAME: u64 = 8_585_000;
+    const BYTES: u64 = 1023;
+
+    #[test]
+    fn a_station_by_itself_sends_at_the_next_slot_after_an_idle_time() {
+        let mut cell = cell(1, &[]);
+        cell.request(0, 1_000_000, (BYTES, 1_000_000));
+        assert_eq!(cell.run(20_000_000), [(1_000_000 + FRAME, 0, true)]);
+        // Acknowledgement and DIFS end 28 + 240 + 1 + 128 µs later, and the longest back-off 31 slots after that: a frame
+        // that comes later than all this goes at the next slot.
+        let origin: u64 = 1_000_000 + FRAME + 397_000;
+        cell.request(0, origin + 40 * 50_000 + 7, (BYTES, 0));
+        assert_eq!(cell.run(99_000_000), [(origin + 41 * 50_000 + FRAME, 0, true)]);
+    }
+
+    #[test]
+    fn a_station_backs_off_after_each_frame() {
+        let mut cell = cell(1, &[]);
+        let ends: Vec<u64> = cell.saturate(1, BYTES, 10_000_000_000).iter().map(|(end, ..)| *end).collect();
+        let slots: Vec<u64> = ends.windows(2).map(|w| w[1] - w[0] - FRAME - 397_000).collect();
+        assert!(slots.iter().all(|time| time % 50_000 == 0 && *time <= 31 * 50_000));
+        // Uniform over 0 … 31: mean 15.5, standard deviation 9.23; four standard errors.
+        let mean = slots.iter().sum::<u64>() as f64 / 50_000.0 / slots.len() as f64;
+        assert!((mean - 15.5).abs() < 4.0 * 9.23 / (slots.len() as f64).sqrt(), "{mean} of {}", slots.len());
+    }
+
+    #[test]
+    fn two_that_begin_in_one_slot_collide_and_give_up_after_their_attempts() {
+        // A window of one value: they collide for ever.
+        let mut cell = cell(2, &[("window", "1"), ("window-max", "1"), ("attempts", "3")]);
+        cell.request(0, 0, (BYTES, 0));
+        cell.request(1, 0, (BYTES, 0));
+        let end = 3 * FRAME + 2 * 128_000;
+        assert_eq!(cell.run(99_000_000), [(end, 0, false), (end, 1, false)]);
+        assert_eq!((cell.access.collisions(0), cell.access.collisions(1)), (3, 3));
+    }
+
+    #[test]
+    fn counters_freeze_while_the_channel_is_busy() {
+        let mut cell = cell(2, &[]);
+        cell.request(0, 0, (BYTES, 0));
+        // It comes while the first is being sent and so must back off: counted from the end of the DIFS.
+        assert_eq!(cell.run(1_000_000), []);
+        cell.request(1, 1_000_000, (BYTES, 1_000_000));
+        let counter = cell.access.stations[1].counter;
+        let seen = cell.run(99_000_000);
+        assert_eq!(seen, [(FRAME, 0, true), (FRAME + 397_000 + counter * 50_000 + FRAME, 1, true)]);
+    }
+
+    #[test]
+    fn frames_fill_symbols() {
+        // 54 Mbit/s: 216 bits a symbol of 4 µs. 36 + 1500 bytes and 22 bits are 12310 bits: 57 symbols.
+        let given = [("rate", "54 Mbit/s"), ("symbol", "4 us"), ("preamble", "20 us"), ("header", "36")];
+        let cell = cell(1, &given);
+        assert_eq!(cell.access.air.frame(1500), Nanos((20 + 57 * 4) * 1000));
+    }
+
+    /// Throughput of `stations` that always have a frame: the share of the time in which payload is sent; and the successes
+    /// and collided transmissions seen.
+    fn saturation(stations: u32, given: &[(&str, &str)], seconds: u64) -> (f64, u64, u64) {
+        let mut cell = cell(stations, given);
+        let seen = cell.saturate(stations, BYTES, seconds * 1_000_000_000);
+        let end = seen.last().unwrap().0;
+        let collided = (0..stations).map(|station| cell.access.collisions(station)).sum();
+        (seen.len() as f64 * 8184e3 / end as f64, seen.len() as u64, collided)
+    }
+
+    /// Bianchi's model (equations 7, 9 and 13), W = 32, m = 3, beside stations that are simulated. The model lets frozen
+    /// counters count the busy slot, stations do not, so they need not agree exactly: a per cent is allowed for that,
+    /// and what chance does in so many frames. Time between two successes has a standard deviation below its mean.
+    #[test]
+    fn saturation_throughput_is_near_bianchis_model() {
+        for (stations, basic, with_rts) in
+            [(5, 0.8097, 0.8342), (10, 0.7532, 0.8371), (20, 0.6788, 0.8356), (50, 0.5529, 0.8270)]
+        {
+            for (model, given) in [(basic, &[][..]), (with_rts, &[("rts", "288 us"), ("cts", "240 us")])] {
+                let (found, successes, _) = saturation(stations, given, 300);
+                let chance = 3.0 * found / (successes as f64).sqrt();
+                println!("{stations} stations: {found:.4}, model {model}, {successes} frames, ± {chance:.4}");
+                assert!((found - model).abs() < 0.01 * model + chance, "{stations}: {found}, not {model}");
+            }
+        }
+    }
+
+    /// The conditional collision probability p of Bianchi's fixed point (equations 7 and 9).
+    #[test]
+    fn collisions_are_as_frequent_as_the_model_says() {
+        for (stations, model) in [(5, 0.1812), (10, 0.2976), (20, 0.4191), (50, 0.5756)] {
+            let (_, successes, collided) = saturation(stations, &[], 300);
+            let found = collided as f64 / (successes + collided) as f64;
+            println!("{stations} stations: p = {found:.4}, model {model}");
+            assert!((found - model).abs() < 0.03, "{stations}: {found}, not {model}");
+        }
+    }
+
+    /// Of 10 stations each gets a tenth: the draws of each are alike.
+    #[test]
+    fn stations_get_equal_shares() {
+        let mut cell = cell(10, &[]);
+        let seen = cell.saturate(10, BYTES, 300_000_000_000);
+        for station in 0..10 {
+            let share = seen.iter().filter(|(_, other, _)| *other == station).count() as f64;
+            let fair = seen.len() as f64 / 10.0;
+            // Binomial, but with runs after a success: twice the binomial deviation, four of them.
+            assert!((share - fair).abs() < 8.0 * (fair * 0.9).sqrt(), "{station}: {share} of {fair}");
+        }
+    }
+}

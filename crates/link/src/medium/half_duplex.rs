@@ -1,0 +1,136 @@
+//! One transmitter for several stations: whoever's packet has waited longest sends next.
+
+use super::{Access, Frame, Step};
+use crate::transmit::Sender;
+use crate::transmit::constant::Constant;
+use crate::transmit::framing::{FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_units::Nanos;
+
+/// Of the packets at the heads of the stations' queues, the one is sent first that arrived first; at equal times, that
+/// of the first station. Times are those of one link of constant rate: within a busy period the remainder is carried.
+#[derive(Debug)]
+pub(crate) struct HalfDuplex {
+    transmit: Constant,
+    waiting: Vec<Option<Frame>>,
+    sending: Option<u32>,
+    /// When the next packet is chosen, if none is being sent.
+    choice: Nanos,
+    /// The end of the last transmission.
+    end: Nanos,
+}
+
+impl HalfDuplex {
+    pub(crate) const SPEC: Spec = Spec {
+        key: "medium",
+        kind: "half-duplex",
+        summary: "Stations share one transmitter, in the order in which their packets arrive.",
+        source: "High capacity network link emulation using network processors, section 4.2.1",
+        params: &[
+            Param {
+                name: "rate",
+                kind: ParamKind::Rate,
+                default: Some("10 Mbit/s"),
+                help: "what the stations share, 300 bit/s to 400 Gbit/s",
+            },
+            FRAMING_PARAM,
+            OVERHEAD_PARAM,
+        ],
+    };
+
+    pub(crate) fn new(values: &Values, stations: usize) -> Self {
+        Self {
+            transmit: Constant::of(values),
+            waiting: vec![None; stations],
+            sending: None,
+            choice: Nanos::NEVER,
+            end: Nanos::ZERO,
+        }
+    }
+
+    /// Begins to send the packet that has waited longest.
+    fn choose(&mut self) {
+        let now = std::mem::replace(&mut self.choice, Nanos::NEVER);
+        let heads = self.waiting.iter().enumerate();
+        let first = heads.filter_map(|(station, frame)| Some((frame.as_ref()?.arrived, station))).min();
+        let Some((_, station)) = first else { return };
+        let Some(frame) = self.waiting[station].take() else { return };
+        if now == self.end && frame.arrived < now {
+            self.transmit.follow(frame.bytes);
+        } else {
+            self.transmit.begin(now, frame.bytes);
+        }
+        self.sending = Some(station as u32);
+    }
+}
+
+impl Access for HalfDuplex {
+    fn request(&mut self, station: u32, now: Nanos, frame: Frame) {
+        self.waiting[station as usize] = Some(frame);
+        if self.sending.is_none() {
+            self.choice = self.choice.min(now);
+        }
+    }
+
+    fn next(&mut self) -> Nanos {
+        if self.sending.is_some() { self.transmit.finish() } else { self.choice }
+    }
+
+    fn step(&mut self) -> Step {
+        let Some(station) = self.sending.take() else {
+            self.choose();
+            return Step::Unseen;
+        };
+        self.end = self.transmit.finish();
+        if self.waiting.iter().any(Option::is_some) {
+            self.choice = self.end;
+        }
+        Step::Sent(station)
+    }
+}
+
+impl Constant {
+    /// A transmitter of that rate and framing.
+    fn of(values: &Values) -> Self {
+        // Nothing of it is drawn.
+        Self::build(values, Dice::named(0, ""))
+    }
+}
+
+/// The bytes that count.
+pub(super) fn framing(values: &Values) -> Framing {
+    Framing::read(values, 1, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::tests::Bench;
+
+    /// 8 Mbit/s: a microsecond a byte. Two stations, 100 bytes each, that always have a packet, take turns without a gap;
+    /// of two that came at the same time the first station's goes first.
+    #[test]
+    fn takes_packets_in_the_order_of_their_arrival() {
+        let values = Values::read(&HalfDuplex::SPEC, &[("rate", "8 Mbit/s")]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(&values, 3));
+        bench.request(2, 0, (100, 0));
+        bench.request(0, 0, (100, 0));
+        bench.request(1, 10_000, (50, 10_000));
+        assert_eq!(bench.run(300_000), [(100_000, 0, true), (200_000, 2, true), (250_000, 1, true)]);
+        // One that arrived earlier, but could not ask before, is before one that has asked longer.
+        bench.request(0, 300_000, (100, 300_000));
+        bench.request(1, 320_000, (100, 320_000));
+        bench.request(2, 330_000, (100, 310_000));
+        assert_eq!(bench.run(700_000), [(400_000, 0, true), (500_000, 2, true), (600_000, 1, true)]);
+    }
+
+    /// 10 Gbit/s: 64 bytes take 51.2 ns. Ends of a busy period are those of one link: 51, 102, 153, 204, 256.
+    #[test]
+    fn carries_the_remainder_from_station_to_station() {
+        let values = Values::read(&HalfDuplex::SPEC, &[("rate", "10 Gbit/s")]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(&values, 5));
+        (0..5).for_each(|station| bench.request(station, 0, (64, 0)));
+        let ends: Vec<u64> = bench.run(1000).iter().map(|(time, ..)| *time).collect();
+        assert_eq!(ends, [51, 102, 153, 204, 256]);
+    }
+}
