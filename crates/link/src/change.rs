@@ -161,8 +161,13 @@ impl Link {
 
     /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.
     pub(crate) fn note_order(&mut self) {
-        if self.delay.order() != Order::InOrder || self.line.is_irregular() {
+        self.order = self.delay.order();
+        if self.order != Order::InOrder || self.line.is_irregular() {
             self.features |= has::DISORDER;
+        }
+        self.features &= !has::LOSSY_DELAY;
+        if self.delay.may_lose() {
+            self.features |= has::LOSSY_DELAY;
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Link {
     pub armed: Nanos,
     /// Which of the things that few links have this one has: see [`has`].
     pub features: u8,
+    /// What becomes of the order of packets, as the delay says.
+    pub order: Order,
 }
 
 /// Bits of [`Link::features`].
@@ -46,8 +48,10 @@ pub(crate) mod has {
     pub const WAITING: u8 = 4;
     /// Packets may leave in another order than they were sent, or at times that are sorted.
     pub const DISORDER: u8 = 8;
+    /// The delay may lose packets.
+    pub const LOSSY_DELAY: u8 = 16;
     /// A shared medium decides when packets are sent.
-    pub const MEDIUM: u8 = 16;
+    pub const MEDIUM: u8 = 32;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
@@ -75,6 +79,7 @@ impl Link {
             latest: Nanos::ZERO,
             armed: Nanos::NEVER,
             features: 0,
+            order: Order::InOrder,
         }
     }
 
@@ -375,6 +380,9 @@ impl Link {
         if self.features == 0 {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
+        } else if self.features == has::DISORDER && !pool.meta(handle).is_train() {
+            let leave = finish + self.delay.travel(finish);
+            self.line.join_heaps(&mut self.books.counters.rare().heaps, pool, handle, (leave, self.order));
         } else {
             self.cross(pool, handle, finish);
         }
@@ -441,7 +449,7 @@ impl Link {
         let travel = self.delay.travel(finish) + longer;
         let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
         let keeps_place = longer == Nanos::ZERO && ahead.is_none();
-        let order = if keeps_place { self.delay.order() } else { Order::Free };
+        let order = if keeps_place { self.order } else { Order::Free };
         if order == Order::InOrder && !self.line.is_irregular() {
             return self.line.join(pool, handle, leave);
         }

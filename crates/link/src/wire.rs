@@ -23,12 +23,12 @@ impl Link {
             self.books.counters.rare().consumed += 1;
             return pool.free(handle);
         }
-        let alike = self.delay.order() == Order::InOrder;
+        let alike = self.order == Order::InOrder;
         if pool.meta(handle).is_train() && (self.features & has::WIRE != 0 || !alike) {
             return self.cross_train(pool, handle, finish, alike);
         }
         if self.features & has::WIRE == 0 {
-            if !alike && self.delay.loses() {
+            if self.features & has::LOSSY_DELAY != 0 && self.delay.loses() {
                 return self.drop(pool, handle, DropReason::Loss);
             }
             return self.depart(pool, handle, finish, (Nanos::ZERO, None));
@@ -87,7 +87,8 @@ impl Link {
     fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
         let mut offer = Offer::new(now, bytes, pool.data(handle));
         let mut verdict = self.books.counters.rare().wire.judge(&mut offer);
-        if !matches!(verdict, Verdict::Drop(_)) && self.delay.loses() {
+        let lossy = self.features & has::LOSSY_DELAY != 0;
+        if lossy && !matches!(verdict, Verdict::Drop(_)) && self.delay.loses() {
             verdict = Verdict::Drop(DropReason::Loss);
         }
         (verdict, offer.effects)
@@ -117,7 +118,7 @@ impl Link {
         self.rewrite(at.pool, handle, effects);
         let meta = at.pool.meta_mut(handle);
         if let Some(band) = effects.band {
-            meta.band = band;
+            meta.band = band.min(Meta::NO_BAND - 1);
         }
         let Some(target) = effects.steer else { return false };
         meta.flags |= Meta::STEERED;

@@ -71,9 +71,12 @@ impl Travel for Distribution {
         self.order
     }
 
+    fn may_lose(&mut self) -> bool {
+        self.times.lost_share() != Probability::ZERO
+    }
+
     #[inline]
     fn loses(&mut self) -> bool {
-        let share = self.times.lost_share();
-        share != Probability::ZERO && share.happens(self.losses.draw())
+        self.times.lost_share().happens(self.losses.draw())
     }
 }

@@ -37,8 +37,13 @@ pub trait Travel: Block {
         Order::InOrder
     }
 
-    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each by a block whose order is not
-    /// [`Order::InOrder`], before its [`Travel::travel`].
+    /// Whether [`Travel::loses`] may say so.
+    fn may_lose(&mut self) -> bool {
+        false
+    }
+
+    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each of a block that may lose any, before its
+    /// [`Travel::travel`].
     fn loses(&mut self) -> bool {
         false
     }
@@ -59,5 +64,6 @@ crate::registry::stage! {
     fn travel(&mut self, finish: Nanos) -> Nanos;
     fn fixed(&mut self) -> Option<Nanos>;
     fn order(&mut self) -> Order;
+    fn may_lose(&mut self) -> bool;
     fn loses(&mut self) -> bool;
 }
