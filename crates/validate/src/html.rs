@@ -99,7 +99,7 @@ mod tests {
             rest = &rest[end + 1..];
             let name: String =
                 tag.chars().skip_while(|c| *c == '/').take_while(|c| c.is_alphanumeric()).collect();
-            if tag.matches('"').count() % 2 != 0 {
+            if !tag.matches('"').count().is_multiple_of(2) {
                 return Err(format!("a quote is open in <{tag}>"));
             }
             match tag {

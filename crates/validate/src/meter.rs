@@ -93,15 +93,6 @@ impl Meter {
     pub(crate) fn packets(&self) -> u64 {
         self.links.iter().map(|link| link.packets).sum()
     }
-
-    /// Bits per second of all links together, from first to last arrival.
-    pub(crate) fn throughput(&self) -> f64 {
-        let seen = || self.links.iter().filter(|link| link.packets > 0);
-        let (first, last) = (seen().map(|link| link.first).min(), seen().map(|link| link.last).max());
-        let span = last.unwrap_or_default().since(first.unwrap_or_default());
-        let bits = seen().map(|link| link.bytes).sum::<u64>() * 8;
-        if span == Nanos::ZERO { 0.0 } else { bits as f64 * 1e9 / span.0 as f64 }
-    }
 }
 
 #[cfg(test)]

@@ -24,8 +24,10 @@ const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 const HEADERS: usize = 18 + 20 + 8;
 /// Table 5.2, in µs: means and standard deviations.
 const BASE: [(u64, u64); 6] = [(330, 4), (424, 36), (452, 3), (696, 4), (1058, 20), (1427, 3)];
+/// A table's name, its one-way delay in ms, and by size the mean and the standard deviation, in µs.
+type Table = (&'static str, u64, [(u64, u64); 6]);
 /// Tables 5.3 to 5.5: one-way delay in ms; round-trip times less base and standard deviations, in µs.
-const DELAYS: [(&str, u64, [(u64, u64); 6]); 3] = [
+const DELAYS: [Table; 3] = [
     ("5.3", 5, [(9987, 28), (9983, 44), (10_007, 7), (10_007, 7), (9979, 53), (10_007, 12)]),
     ("5.4", 30, [(60_006, 14), (60_063, 17), (60_039, 9), (60_038, 8), (60_035, 26), (60_038, 7)]),
     ("5.5", 101, [(202_077, 15), (202_041, 59), (202_081, 13), (202_079, 8), (202_049, 53), (202_079, 10)]),

@@ -17,10 +17,15 @@ pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 /// What nothing of the way impairs, and yet every stage looks at.
 const KEYS: &str = "loss = \"0 %\"";
 
+/// Packets a second that the thesis names: size in bytes, how many, of whom.
+type Known = (usize, f64, &'static str);
+/// A curve: its name, its ports, whether they are real, and what the thesis names of it.
+type Case = (&'static str, usize, bool, &'static [Known]);
+
 /// The thesis' packets a second, where its text names them: size, LinkEM or else Dummynet.
-const FOUR_PORTS: [(usize, f64, &str); 2] =
+const FOUR_PORTS: [Known; 2] =
     [(64, 496e3, "LinkEM; Dummynet 106 kpps"), (1518, 26.2e3, "Dummynet; LinkEM line rate")];
-const TWO_PORTS: [(usize, f64, &str); 2] = [(64, 124e3, "Dummynet"), (128, 104e3, "Dummynet")];
+const TWO_PORTS: [Known; 2] = [(64, 124e3, "Dummynet"), (128, 104e3, "Dummynet")];
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     let mut plot =
@@ -32,7 +37,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             .collect()
     };
     plot = plot.with("line rate of the thesis' 4 ports", Style::Reference, line_rate(4));
-    let cases: [(&str, usize, bool, &[(usize, f64, &str)]); 3] = [
+    let cases: [Case; 3] = [
         ("fig 5.2: 4 real ports", 4, true, &FOUR_PORTS),
         ("fig 5.5: 2 real ports", 2, true, &TWO_PORTS),
         ("fig 5.2: 4 memory ports", 4, false, &FOUR_PORTS),
