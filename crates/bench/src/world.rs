@@ -64,6 +64,7 @@ pub struct World {
     lab: Lab,
     driver: Driver,
     mtu: u32,
+    packet: AfPacketOptions,
 }
 
 impl World {
@@ -98,7 +99,12 @@ impl World {
             specs.push(spec);
         }
         let lab = Lab::create(&format!("bench-{}-{number}", std::process::id()), &specs)?;
-        Ok(Self { lab, driver, mtu })
+        Ok(Self { lab, driver, mtu, packet: AfPacketOptions::default() })
+    }
+
+    /// The same with packet sockets opened so.
+    pub fn with_packet_options(self, packet: AfPacketOptions) -> Self {
+        Self { packet, ..self }
     }
 
     /// One of the hosts.
@@ -119,7 +125,7 @@ impl World {
             Driver::AfPacket => self.lab.in_core(|| {
                 let open = |host: &Host| -> Result<Box<dyn Port>, BenchError> {
                     let interface = host.port().unwrap_or_default();
-                    Ok(Box::new(AfPacket::open(host.name(), interface, &AfPacketOptions::default())?))
+                    Ok(Box::new(AfPacket::open(host.name(), interface, &self.packet)?))
                 };
                 self.lab.hosts().iter().map(open).collect()
             })?,

@@ -204,10 +204,18 @@ impl Hosts {
         if !same {
             // The old ones go first: they may have the same names.
             self.0 = None;
-            self.0 = Some((World::of(settings.driver, count, addresses)?, count, addresses));
+            let world = World::of(settings.driver, count, addresses)?;
+            let world = if addresses { world } else { world.with_packet_options(deep()) };
+            self.0 = Some((world, count, addresses));
         }
         self.0.as_ref().map(|(world, ..)| world).ok_or_else(|| BenchError::NotHere("no test hosts".into()))
     }
+}
+
+/// Packet sockets of hosts that send finished frames only: rings so deep that a worker that has to wait some tenths of a
+/// second for a processor is late, and loses nothing.
+fn deep() -> AfPacketOptions {
+    AfPacketOptions { allow_addresses: false, header: Header::Off, slots: Some(16_384) }
 }
 
 /// An end on the far side of a wire: a packet socket on the host's own interface.
