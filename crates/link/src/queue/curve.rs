@@ -45,7 +45,7 @@ impl Slope {
     fn new(rate: u64) -> Self {
         let clip = |slope: u128| u64::try_from(slope).unwrap_or(u64::MAX);
         Self {
-            bytes: clip((u128::from(rate) << BYTES_POINT) / NANOBITS),
+            bytes: clip(((u128::from(rate) << BYTES_POINT) + NANOBITS / 2) / NANOBITS),
             nanos: (NANOBITS << NANOS_POINT).checked_div(rate.into()).map_or(u64::MAX, clip),
         }
     }
@@ -53,7 +53,7 @@ impl Slope {
     #[inline]
     fn bytes_in(self, nanos: u128) -> u64 {
         let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-        u64::try_from((u128::from(nanos) * u128::from(self.bytes)) >> BYTES_POINT).unwrap_or(u64::MAX)
+        u64::try_from(rounded(u128::from(nanos) * u128::from(self.bytes), BYTES_POINT)).unwrap_or(u64::MAX)
     }
 
     #[inline]
@@ -61,7 +61,7 @@ impl Slope {
         match (bytes, self.bytes) {
             (0, _) => 0,
             (_, 0) => u128::MAX,
-            _ => (u128::from(bytes) * u128::from(self.nanos)) >> NANOS_POINT,
+            _ => rounded(u128::from(bytes) * u128::from(self.nanos), NANOS_POINT),
         }
     }
 }
@@ -149,6 +149,12 @@ impl Curve {
     pub(super) fn delay(&mut self, by: u128) {
         self.x = self.x.saturating_add(by);
     }
+}
+
+/// A product of two 64-bit numbers without the bits behind its point, to the nearest.
+#[inline]
+fn rounded(product: u128, point: u32) -> u128 {
+    product.saturating_add(1 << (point - 1)) >> point
 }
 
 #[cfg(test)]

@@ -1,0 +1,70 @@
+//! Strict priority: a band waits for those before it, and for nothing else.
+
+use crate::bench::{Bench, LONGEST, MS, SECOND, offer};
+
+const RULES: &str = "band 0 if udp src port 0\nband 2 if udp src port 2\nband 9 if udp src port 3";
+
+/// Offered loads of the bands in tenths of the rate, and what each gets.
+#[test]
+fn only_lower_bands_starve() {
+    let table = [
+        ([4, 4, 4], [4, 4, 2]),
+        ([12, 4, 4], [10, 0, 0]),
+        ([4, 12, 4], [4, 6, 0]),
+        ([0, 12, 4], [0, 10, 0]),
+        ([1, 2, 12], [1, 2, 7]),
+    ];
+    for (loads, wanted) in table {
+        let mut bench = Bench::new("priority", &[], RULES);
+        offer(&mut bench, &loads, 10 * SECOND);
+        for (flow, tenths) in wanted.into_iter().enumerate() {
+            let packets = bench.bytes(flow as u16, 0, 10 * SECOND) / 1000;
+            // The link sends a packet each millisecond; those of the last slots may still wait.
+            assert!(packets.abs_diff(tenths * 1000) <= 3, "{loads:?}: flow {flow} {packets}");
+        }
+    }
+}
+
+/// The first band waits for one packet at the most: the one that is being sent.
+#[test]
+fn the_first_band_waits_for_one_packet() {
+    let mut bench = Bench::new("priority", &[], RULES);
+    for n in 0..5000 {
+        bench.arrive(n * MS, 1, LONGEST);
+        bench.arrive(n * MS + n * 197 % MS, 0, 100);
+    }
+    let waits = bench.left.iter().filter(|left| left.flow == 0).map(|left| left.leave - left.arrival);
+    let most = waits.max().unwrap();
+    assert!((1_500_000..=1_618_000).contains(&most), "{most}");
+}
+
+/// A band beyond the last is the last; without a band, `default`. Each has a limit of its own, the packet being sent included.
+#[test]
+fn bands_and_limits() {
+    let given = [("limit", "3 packets"), ("default", "0")];
+    let mut bench = Bench::new("priority", &given, RULES);
+    for _ in 0..5 {
+        for flow in [3, 2, 1] {
+            bench.arrive(0, flow, 1000);
+        }
+    }
+    assert_eq!(bench.stats(0).drops, [("queue-full", 15 - 6)]);
+    bench.advance(SECOND);
+    let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
+    // Of band 2, the packet of flow 3 that found the link idle, one of flow 2 and one of flow 3; then band 0, which went before them.
+    assert_eq!(order, [3, 1, 1, 1, 2, 3]);
+}
+
+/// With fewer bands packets stay where they are, and keep their order.
+#[test]
+fn fewer_bands_lose_nothing() {
+    let mut bench = Bench::new("priority", &[], RULES);
+    for flow in [1, 2, 1, 0, 2] {
+        bench.arrive(0, flow, 1000);
+    }
+    bench.change(MS / 2, "priority", &[("bands", "1")]);
+    bench.arrive(MS / 2, 2, 1000);
+    bench.advance(SECOND);
+    let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
+    assert_eq!(order, [1, 0, 2, 1, 2, 2]);
+}
