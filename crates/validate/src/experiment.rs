@@ -311,6 +311,9 @@ fn far_ends(
 impl Observed {
     /// The row with a note about what was lost elsewhere than in links, which fails it: then not the link was measured.
     pub(crate) fn checked(&self, row: Row) -> Row {
+        let unfaithful = self.report.fidelity.iter().filter(|fidelity| !fidelity.faithful);
+        let causes = unfaithful.flat_map(|fidelity| &fidelity.causes);
+        let row = causes.fold(row, |row, cause| row.note(format!("not faithful: {cause}")));
         let row = world::with_losses(row, &self.report);
         let row = if self.report.is_conserved() {
             row
