@@ -29,5 +29,5 @@ pub use counters::{Histogram, LinkStats};
 pub use fifo::Fifo;
 pub use judge::Judge;
 pub use links::{ChangeError, Links};
-pub use medium::{MEDIA, check_medium, medium_rate};
+pub use medium::{MEDIA, check_medium, medium_profiles, medium_rate};
 pub use registry::{LinkConfig, registry};

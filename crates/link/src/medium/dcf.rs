@@ -8,6 +8,63 @@ use super::{Access, Frame, Step};
 use longwire_block::{Dice, Param, ParamKind, Spec, Values};
 use longwire_units::Nanos;
 
+/// Values of physical layers (IEEE 802.11, clauses 16, 17 and 18). Acknowledgements go at the highest basic rate: 2 Mbit/s
+/// with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the lowest rate
+/// (EIFS = SIFS + ACK + DIFS). Headers: 28 bytes of MAC header and FCS, 8 of LLC and SNAP.
+pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
+    ("fhss", &[]),
+    (
+        "802.11b",
+        &[
+            ("rate", "11 Mbit/s"),
+            ("slot", "20 us"),
+            ("sifs", "10 us"),
+            ("difs", "50 us"),
+            ("eifs", "364 us"),
+            ("preamble", "192 us"),
+            ("header", "36"),
+            ("ack", "248 us"),
+            ("window", "32"),
+            ("window-max", "1024"),
+            ("attempts", "7"),
+        ],
+    ),
+    (
+        "802.11g",
+        &[
+            ("rate", "54 Mbit/s"),
+            ("slot", "9 us"),
+            ("sifs", "10 us"),
+            ("difs", "28 us"),
+            ("eifs", "88 us"),
+            ("preamble", "26 us"),
+            ("header", "36"),
+            ("ack", "34 us"),
+            ("symbol", "4 us"),
+            ("window", "16"),
+            ("window-max", "1024"),
+            ("attempts", "7"),
+        ],
+    ),
+    (
+        "802.11a",
+        &[
+            ("rate", "54 Mbit/s"),
+            ("slot", "9 us"),
+            ("sifs", "16 us"),
+            ("difs", "34 us"),
+            ("eifs", "94 us"),
+            ("preamble", "20 us"),
+            ("header", "36"),
+            ("ack", "28 us"),
+            ("symbol", "4 us"),
+            ("window", "16"),
+            ("window-max", "1024"),
+            ("attempts", "7"),
+        ],
+    ),
+];
+
 /// The place of the parameter that must not be zero.
 pub(super) const SLOT: usize = 1;
 

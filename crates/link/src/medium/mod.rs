@@ -91,6 +91,11 @@ pub(crate) struct Seat {
     station: u32,
 }
 
+/// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their values.
+pub fn medium_profiles(spec: &Spec) -> &'static [(&'static str, &'static [(&'static str, &'static str)])] {
+    if spec.is(&Dcf::SPEC) { dcf::PROFILES } else { &[] }
+}
+
 /// The rate that the stations of a medium share.
 pub fn medium_rate(values: &Values) -> Rate {
     values.rate(0)
@@ -352,6 +357,16 @@ pub(crate) mod tests {
                 self.request(station, now, (bytes, now));
             }
             seen
+        }
+    }
+
+    #[test]
+    fn profiles_can_be_read() {
+        for spec in MEDIA {
+            for (name, values) in medium_profiles(spec) {
+                let values = Values::read(spec, values).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(check_medium(spec, &values), Ok(()), "{name}");
+            }
         }
     }
 
