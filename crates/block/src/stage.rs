@@ -65,7 +65,14 @@ impl Effects {
     /// Whether there are any.
     #[inline]
     pub fn any(&self) -> bool {
-        *self != Self::default()
+        self.mark
+            | self.flips.is_some()
+            | self.copy.is_some()
+            | self.ahead.is_some()
+            | self.band.is_some()
+            | self.dscp.is_some()
+            | self.steer.is_some()
+            | self.too_big.is_some()
     }
 
     /// Whether they change what stands in the packet, or make another: a segment can't stay in its train then.
