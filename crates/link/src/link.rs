@@ -225,6 +225,10 @@ impl Link {
             return self.catch_up_with_others(pool, now);
         }
         self.catch_up_sending(pool, now);
+        if self.features & has::WAITING != 0 {
+            // The queue has begun to make the link wait, and may be done with it by now.
+            self.catch_up_with_others(pool, now);
+        }
     }
 
     /// Carries out every end of transmission up to `now`.

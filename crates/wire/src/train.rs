@@ -217,7 +217,7 @@ fn inherit(facts: &mut Meta, train: &Meta, layout: &Layout, count: u16) {
     (facts.in_port, facts.out_port, facts.path) = (train.in_port, train.out_port, train.path);
     (facts.arrival, facts.leave, facts.place, facts.seq) =
         (train.arrival, train.leave, train.place, train.seq);
-    facts.checksum = Checksum::Partial as u8;
+    (facts.checksum, facts.band) = (Checksum::Partial as u8, train.band);
     (facts.csum_start, facts.csum_offset) = (layout.l4 as u16, layout.checksum() as u16);
     if count > 1 {
         (facts.segments, facts.gso, facts.gso_size) = (count, train.gso, train.gso_size);

@@ -23,7 +23,7 @@ fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
     let mut bench = Bench::new("wf2q+", &[("classes", &classes())], "");
     let mut dice = Dice::named(1, "wf2q");
     let sum = sum() as i64;
-    let weights = [1, 2, 3, 7, 50, 1];
+    let weights = [1i64, 2, 3, 7, 50, 1];
     for _ in 0..1500 {
         for (flow, &weight) in weights.iter().enumerate() {
             for _ in 0..weight.min(20) {
@@ -38,8 +38,8 @@ fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
         served[usize::from(left.flow)] += left.bytes as i64;
         total += left.bytes as i64;
         for (flow, &weight) in weights.iter().enumerate() {
-            let ahead = served[flow] * sum - total * weight as i64;
-            let bound = LONGEST as i64 * (sum - weight as i64);
+            let ahead = served[flow] * sum - total * weight;
+            let bound = LONGEST as i64 * (sum - weight);
             assert!(ahead <= bound, "class {flow} is ahead by {} of {sum}: {left:?}", ahead);
             assert!(
                 -ahead <= LONGEST as i64 * sum,
