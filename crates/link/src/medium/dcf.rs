@@ -445,7 +445,6 @@ mod tests {
             for (model, given) in [(basic, &[][..]), (with_rts, &[("rts", "288 us"), ("cts", "240 us")])] {
                 let (found, successes, _) = saturation(stations, given, 300);
                 let chance = 3.0 * found / (successes as f64).sqrt();
-                println!("{stations} stations: {found:.4}, model {model}, {successes} frames, ± {chance:.4}");
                 assert!((found - model).abs() < 0.01 * model + chance, "{stations}: {found}, not {model}");
             }
         }
@@ -454,11 +453,12 @@ mod tests {
     /// The conditional collision probability p of Bianchi's fixed point (equations 7 and 9).
     #[test]
     fn collisions_are_as_frequent_as_the_model_says() {
-        for (stations, model) in [(5, 0.1812), (10, 0.2976), (20, 0.4191), (50, 0.5756)] {
+        for (stations, model) in [(5, 0.1792), (10, 0.2989), (20, 0.4296), (50, 0.6094)] {
             let (_, successes, collided) = saturation(stations, &[], 300);
             let found = collided as f64 / (successes + collided) as f64;
-            println!("{stations} stations: p = {found:.4}, model {model}");
-            assert!((found - model).abs() < 0.03, "{stations}: {found}, not {model}");
+            // Three standard errors of so many trials, and a hundredth for what the model leaves out.
+            let chance = 3.0 * (found * (1.0 - found) / (successes + collided) as f64).sqrt();
+            assert!((found - model).abs() < 0.01 + chance, "{stations}: {found}, not {model}");
         }
     }
 
