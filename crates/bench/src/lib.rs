@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod alloc;
+mod aqm;
 mod blocks;
 mod delay;
 pub mod engine;
@@ -102,6 +103,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),
     ("tcp", "bulk TCP through an unlimited link", tcp::rows),
+    ("aqm", "TCP behind queues that drop or mark early", aqm::rows),
     ("delay", "error of one-way delays on real ports", delay::rows),
     ("rate", "error of bandwidths on real ports", rate::rows),
 ];

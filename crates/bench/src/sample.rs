@@ -30,6 +30,17 @@ impl Sample {
         self.0.last().copied().unwrap_or(0.0)
     }
 
+    /// The mean; zero of none.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
+    }
+
+    /// What this share of them (0 to 1) does not exceed; zero of none.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let rank = (self.0.len() as f64 * share).ceil() as usize;
+        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
+
     /// A row of the best run with median and spread beside it; it passes if the best reaches `target`.
     pub fn at_least(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.most()).at_least())
@@ -88,6 +99,9 @@ mod tests {
         let sample: Sample = [3.0, 1.0, 2.0].into_iter().collect();
         assert_eq!((sample.least(), sample.median(), sample.most()), (1.0, 2.0, 3.0));
         assert_eq!(Sample::default().median(), 0.0);
+        assert_eq!((sample.mean(), Sample::default().mean()), (2.0, 0.0));
+        assert_eq!([0.0, 0.3, 0.5, 0.67, 1.0].map(|share| sample.quantile(share)), [1.0, 1.0, 2.0, 3.0, 3.0]);
+        assert_eq!(Sample::default().quantile(0.95), 0.0);
     }
 
     #[test]

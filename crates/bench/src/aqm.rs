@@ -1,0 +1,284 @@
+//! Active queue management in front of real TCP: connections that always have something to send share a bottleneck with
+//! pings, as RFC 7928 has it for its first scenarios (section 5: TCP-friendly senders; section 2: delay and utilisation
+//! judged together; section 4.3: ECN).
+
+use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::{BenchError, Sample, Settings};
+use longwire_engine::Report;
+use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
+use longwire_lab::traffic::ping::{Ping, ping_each};
+use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, Until};
+use longwire_report::Row;
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+/// How long connections send; shorter where benches are to be quick.
+const TIME: Duration = Duration::from_secs(20);
+/// The bottleneck's rate in bit/s, counted at the IP layer, and the round trip when nothing waits.
+const RATE: f64 = 10e6;
+const ROUND_TRIP_NS: i64 = 20_000_000;
+/// Bytes of a full packet at the IP layer, and of TCP's payload in it with time stamps.
+const PACKET: f64 = 1500.0;
+const PAYLOAD: f64 = 1448.0;
+/// What has to stay in use of the rate, in percent.
+const USED: f64 = 80.0;
+/// What tail drop has to keep waiting at least, in ns: else the others have had nothing to do.
+const STANDING: f64 = 100e6;
+/// The share of congestion's signals that has to be marks where senders can take them, in percent.
+const MARKS: f64 = 50.0;
+/// How evenly two connections have to share: Jain's index.
+const EVEN: f64 = 0.9;
+
+/// A queue to try.
+struct Trial {
+    name: &'static str,
+    /// The parameters of the link's queue.
+    queue: &'static str,
+    /// Connections at once.
+    flows: u16,
+    /// Whether TCP and the queue use ECN.
+    ecn: bool,
+    /// What pings may wait in the mean, in ns; none for tail drop, where they have to wait.
+    most: Option<f64>,
+}
+
+/// Delays allowed are a few times the disciplines' targets: CUBIC's sawtooth is as high as the path is long.
+const TRIALS: [Trial; 9] = [
+    Trial { name: "tail-drop", queue: "kind = \"tail-drop\"", flows: 1, ecn: false, most: None },
+    Trial {
+        name: "red",
+        queue: "kind = \"red\", min = 10, max = 30",
+        flows: 1,
+        ecn: false,
+        most: Some(30e6),
+    },
+    Trial { name: "codel", queue: "kind = \"codel\"", flows: 1, ecn: false, most: Some(25e6) },
+    Trial { name: "pie", queue: "kind = \"pie\"", flows: 1, ecn: false, most: Some(45e6) },
+    Trial {
+        name: "fq-codel, two connections",
+        queue: "kind = \"fq-codel\"",
+        flows: 2,
+        ecn: false,
+        most: Some(5e6),
+    },
+    Trial {
+        name: "red, ECN",
+        queue: "kind = \"red\", min = 10, max = 30",
+        flows: 1,
+        ecn: true,
+        most: Some(30e6),
+    },
+    Trial { name: "codel, ECN", queue: "kind = \"codel\"", flows: 1, ecn: true, most: Some(25e6) },
+    Trial { name: "pie, ECN", queue: "kind = \"pie\"", flows: 1, ecn: true, most: Some(45e6) },
+    Trial {
+        name: "fq-codel, two connections, ECN",
+        queue: "kind = \"fq-codel\"",
+        flows: 2,
+        ecn: true,
+        most: Some(5e6),
+    },
+];
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    require_hosts("aqm")?;
+    let congestion = congestion()?;
+    let mut rows = Vec::new();
+    // Three at once: their rates leave the machine nearly idle, and delays here are a thousand times its own.
+    for trials in TRIALS.chunks(3) {
+        let names: Vec<_> = trials.iter().map(|trial| trial.name).collect();
+        settings.next(&format!("aqm: {}", names.join("; ")))?;
+        let measured: Vec<_> = std::thread::scope(|scope| {
+            let start = |trial| scope.spawn(move || measure(settings, trial, congestion));
+            let running: Vec<_> = trials.iter().map(start).collect();
+            let end =
+                |trial: ScopedJoinHandle<'_, _>| trial.join().unwrap_or_else(|panic| resume_unwind(panic));
+            running.into_iter().map(end).collect()
+        });
+        for (trial, seen) in trials.iter().zip(measured) {
+            let name = format!("aqm: {}", trial.name);
+            match seen {
+                Ok(seen) => rows.extend(judge(&name, trial, congestion, &seen)),
+                Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+                Err(error) => rows.push(Settings::could_not(&name, &error)),
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// A congestion control that slows down at losses: CUBIC or Reno. BBR, the default of some systems, does not.
+fn congestion() -> Result<&'static str, BenchError> {
+    let known =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let known: Vec<_> = known.split_ascii_whitespace().collect();
+    ["cubic", "reno"]
+        .into_iter()
+        .find(|name| known.contains(name))
+        .ok_or_else(|| BenchError::NotHere("aqm needs TCP with CUBIC or Reno: modprobe tcp_cubic".into()))
+}
+
+/// What one trial showed.
+struct Seen {
+    transfers: Vec<BulkResult>,
+    /// What pings waited beyond the path's own round trip, in ns.
+    waits: Sample,
+    report: Report,
+}
+
+/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of earlier trials.
+fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Seen, BenchError> {
+    let world = World::new(Driver::Tap, true)?;
+    for host in world.hosts() {
+        let value = if trial.ecn { "1" } else { "0" };
+        host.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value))?
+            .map_err(|source| BenchError::System { doing: "setting tcp_ecn", source })?;
+    }
+    let run = world.start_scenario(&scenario(trial))?;
+    let seen = traffic(settings, trial, congestion, &world);
+    let report = run.stop();
+    let (transfers, waits) = seen?;
+    Ok(Seen { transfers, waits, report })
+}
+
+fn scenario(trial: &Trial) -> String {
+    let (queue, ecn) = (trial.queue, if trial.ecn { "yes" } else { "no" });
+    let ecn = if trial.most.is_some() { format!(", ecn = \"{ecn}\"") } else { String::new() };
+    let host = |name, address| {
+        format!("[[host]]\nname = \"{name}\"\naddress = \"{address}/24\"\ndriver = \"tap\"\n")
+    };
+    "[engine]\nwait = \"sleep\"\n".to_owned()
+        + &host("a", "10.0.0.1")
+        + &host("b", "10.0.0.2")
+        + "[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\nframing = \"ip\"\ndelay = \"10 ms\"\n"
+        + &format!("queue = {{ {queue}, limit = \"1000 packets\"{ecn} }}\n")
+        + "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\ndelay = \"10 ms\"\n"
+}
+
+/// Connections and pings from `a` to `b` at once.
+fn traffic(
+    settings: &Settings<'_>,
+    trial: &Trial,
+    congestion: &str,
+    world: &World,
+) -> Result<(Vec<BulkResult>, Sample), BenchError> {
+    let (a, b) = (world.host("a")?, world.host("b")?);
+    let bulk =
+        Bulk { congestion: Some(congestion.to_owned()), ..Bulk::new(Until::duration(settings.time(TIME))) };
+    let stop = AtomicBool::new(false);
+    let addresses = (0..trial.flows).map(|flow| SocketAddr::from(([10, 0, 0, 2], DEFAULT_PORT + flow)));
+    let servers: Result<Vec<_>, _> =
+        b.run(|| addresses.map(|address| Ok((address, Server::bind(address)?))).collect())?;
+    let servers: Vec<(SocketAddr, Server)> = servers.map_err(|error: traffic::Error| error)?;
+    std::thread::scope(|scope| {
+        for (_, server) in &servers {
+            let stop = &stop;
+            // A session that fails is told to its sender, whose error is the one returned.
+            scope.spawn(move || b.run(|| server.serve(stop, &mut |_| ())));
+        }
+        let senders: Vec<_> = servers
+            .iter()
+            .map(|(address, _)| {
+                let (receiver, bulk) = (Receiver::at(*address), &bulk);
+                scope.spawn(move || a.run(|| send(&receiver, bulk, &mut settings.progress())))
+            })
+            .collect();
+        let waits = pings(settings, world);
+        let transfers: Vec<_> = senders
+            .into_iter()
+            .map(|sender| sender.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        let transfers: Result<Vec<BulkResult>, BenchError> =
+            transfers.into_iter().map(|transfer| Ok(transfer??)).collect();
+        Ok((transfers?, waits?))
+    })
+}
+
+/// Pings for the last three quarters of the transfers, when slow start is over; what each waited.
+fn pings(settings: &Settings<'_>, world: &World) -> Result<Sample, BenchError> {
+    const INTERVAL: Duration = Duration::from_millis(10);
+    let time = settings.time(TIME);
+    settings.pause(time / 4)?;
+    let count = (time * 3 / 4).as_millis() / INTERVAL.as_millis();
+    let ping = Ping { interval_ns: 10_000_000, ..Ping::new([10, 0, 0, 2].into(), count as u32) };
+    let mut waits = Vec::new();
+    let mut each = |round_trip: i64| waits.push((round_trip - ROUND_TRIP_NS) as f64);
+    world.host("a")?.run(|| ping_each(&ping, &mut settings.progress(), &mut each))??;
+    Ok(waits.into_iter().collect())
+}
+
+fn judge(name: &str, trial: &Trial, congestion: &str, seen: &Seen) -> Vec<Row> {
+    let stats = seen.report.links.first().map(|link| link.stats.clone()).unwrap_or_default();
+    let (drops, marks) = (stats.dropped(), stats.marked_packets);
+    let goodputs: Vec<f64> = seen
+        .transfers
+        .iter()
+        .map(|transfer| transfer.reception.goodput_bits_per_second.unwrap_or(0.0))
+        .collect();
+    let used = goodputs.iter().sum::<f64>() * PACKET / PAYLOAD / RATE * 100.0;
+    let (mean, p95) = (seen.waits.mean(), seen.waits.quantile(0.95));
+    let row = Row::new(format!("{name}: pings wait, mean"), "ns").measured(mean);
+    let row = match trial.most {
+        Some(most) => row.expected(most).at_most(),
+        None => row.expected(STANDING).at_least(),
+    };
+    let round_trips = seen.transfers.iter().filter_map(|transfer| transfer.rtt);
+    let own: Vec<f64> = round_trips.map(|rtt| rtt.mean_ns - ROUND_TRIP_NS as f64).collect();
+    let row = row
+        .extra("p95_ns", p95)
+        .extra("tcp_wait_ns", own.clone())
+        .extra("drops", drops)
+        .extra("marks", marks)
+        .extra("congestion", congestion)
+        .note(format!(
+            "{congestion}; 95 % of pings wait {:.1} ms or less, TCP's own packets {} ms; {drops} dropped, {marks} marked",
+            p95 / 1e6,
+            own.iter().map(|own| format!("{:.1}", own / 1e6)).collect::<Vec<_>>().join(" and "),
+        ));
+    let mut rows = vec![
+        with_losses(row, &seen.report),
+        Row::new(format!("{name}: rate in use"), "%").expected(USED).measured(used).at_least(),
+    ];
+    if trial.ecn {
+        let share = marks as f64 * 100.0 / (marks + drops).max(1) as f64;
+        let row = Row::new(format!("{name}: marks among marks and drops"), "%");
+        rows.push(row.expected(MARKS).measured(share).at_least());
+    }
+    if goodputs.len() > 1 {
+        let row = Row::new(format!("{name}: Jain's index of the connections"), "");
+        rows.push(row.expected(EVEN).measured(jain(&goodputs)).at_least());
+    }
+    rows
+}
+
+/// (Σ x)² / (n Σ x²): 1 if all have the same, 1/n if one has everything (Jain, Chiu & Hawe 1984).
+fn jain(shares: &[f64]) -> f64 {
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    let sum: f64 = shares.iter().sum();
+    if squares == 0.0 { 0.0 } else { sum * sum / (squares * shares.len() as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_shares_and_uneven_ones() {
+        assert_eq!(jain(&[5.0, 5.0]), 1.0);
+        assert_eq!(jain(&[5.0, 0.0]), 0.5);
+        // (1 + 3)² / (2 · (1 + 9)).
+        assert_eq!(jain(&[1.0, 3.0]), 0.8);
+        assert_eq!(jain(&[0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn every_trial_is_a_scenario() {
+        for trial in &TRIALS {
+            longwire_scenario::parse("aqm", &scenario(trial)).unwrap();
+        }
+    }
+}
