@@ -173,6 +173,9 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
+    /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a simplex link, the way
+    /// forward unless the name ends with .backward.
+    pub(crate) profile: Option<Written<Text>>,
     /// Keeps a histogram of lateness. Default false.
     pub(crate) histogram: Option<bool>,
     /// What differs on the way from the first end of between.
@@ -197,12 +200,37 @@ pub(crate) struct Link {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Direction {
+    /// A profile for this direction alone.
+    pub(crate) profile: Option<Written<Text>>,
     /// Keeps a histogram of lateness.
     pub(crate) histogram: Option<bool>,
     /// What the keys of the registry say.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
 }
+
+/// A profile: characteristics of links with a name. Its other keys are those of the block registry.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Named {
+    /// What it is, in a few words.
+    #[serde(default)]
+    pub(crate) summary: String,
+    /// Where its figures come from.
+    #[serde(default)]
+    pub(crate) source: String,
+    /// What both ways are like.
+    #[serde(skip)]
+    pub(crate) blocks: Vec<BlockText>,
+    /// What differs on the way to the user, and on the way from them.
+    #[serde(skip)]
+    pub(crate) ways: [Vec<BlockText>; 2],
+}
+
+/// A section of a profile: all its keys are those of the block registry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamedWay {}
 
 /// A pair of addresses.
 #[derive(Deserialize, JsonSchema)]

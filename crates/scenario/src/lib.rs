@@ -11,6 +11,7 @@ mod event;
 mod file;
 mod finding;
 pub mod import;
+pub mod library;
 mod plan;
 mod price;
 mod read;

@@ -1,6 +1,6 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link};
+use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Named, NamedWay};
 use crate::finding::{Findings, suggestion};
 use longwire_block::Spec;
 use serde::de::DeserializeOwned;
@@ -29,19 +29,46 @@ pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findin
         findings.error(0..0, "", what, "write links of one kind as one entry with a count");
         return file;
     }
-    let (root, errors) = DeTable::parse_recoverable(text);
-    if !errors.is_empty() {
-        for error in errors {
-            let span = error.span().unwrap_or(0..0);
-            findings.error(span, "", format!("not TOML: {}", error.message()), mend_syntax(error.message()));
-        }
-        return file;
-    }
+    let Some(root) = table_of(text, findings) else { return file };
     let mut reader = Reader { registry, findings };
     for (key, item) in root.into_inner() {
         reader.section(&mut file, &key, item);
     }
     file
+}
+
+/// Reads the text of a profile; what can't be read is in `findings`.
+pub(crate) fn read_profile(
+    text: &str,
+    registry: &[&'static Spec],
+    findings: &mut Findings<'_>,
+) -> Option<Named> {
+    let mut root = table_of(text, findings)?;
+    let mut reader = Reader { registry, findings };
+    let keys = reader.block_keys();
+    let blocks = reader.blocks("profile", root.get_mut());
+    let [forward, backward] = ["forward", "backward"].map(|way| {
+        let Some(mut item) = root.get_mut().remove(way) else { return Some(Vec::new()) };
+        let blocks = match item.get_mut() {
+            DeValue::Table(table) => reader.blocks(way, table),
+            _ => Vec::new(),
+        };
+        reader.table::<NamedWay>(way, item, &keys).map(|NamedWay {}| blocks)
+    });
+    let others: Vec<&str> = keys.iter().copied().chain(["forward", "backward"]).collect();
+    let item = Spanned::new(root.span(), DeValue::Table(root.into_inner()));
+    let named: Named = reader.table("profile", item, &others)?;
+    Some(Named { blocks, ways: [forward?, backward?], ..named })
+}
+
+/// The text as TOML.
+fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<DeTable<'t>>> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        findings.error(span, "", format!("not TOML: {}", error.message()), mend_syntax(error.message()));
+    }
+    errors.is_empty().then_some(root)
 }
 
 /// What to do about an error of TOML itself.

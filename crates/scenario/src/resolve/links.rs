@@ -1,6 +1,7 @@
 //! Links, each direction for itself.
 
 use super::blocks::Profiles;
+use super::named::{Shelf, beneath};
 use super::{Desk, Entry};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
@@ -39,6 +40,7 @@ impl Desk<'_, '_> {
     pub(super) fn links(&mut self, file: &File) -> Links {
         let mut links = Links::default();
         let mut profiles = Profiles::default();
+        let mut shelf = Shelf::new();
         for written in &file.link {
             let ends = match (&written.from, &written.to, &written.between) {
                 (Some(from), Some(to), _) => Some(format!("{}-{}", from.text, to.text)),
@@ -50,7 +52,10 @@ impl Desk<'_, '_> {
             let name = written.name.as_ref().map(|name| &name.text).or(ends.as_ref());
             let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
-                if self.link(&Entry { n, ..entry }, written, &mut links, &mut profiles).is_none() {
+                if self
+                    .link(&Entry { n, ..entry }, written, &mut links, (&mut profiles, &mut shelf))
+                    .is_none()
+                {
                     break;
                 }
             }
@@ -65,13 +70,19 @@ impl Desk<'_, '_> {
         entry: &Entry<'_>,
         written: &file::Link,
         links: &mut Links,
-        profiles: &mut Profiles,
+        (profiles, shelf): (&mut Profiles, &mut Shelf),
     ) -> Option<()> {
         let ways = self.ways(entry, written);
         let matches = self.matches(entry, &written.matches);
         let (ways, matches) = (ways?, matches?);
         for way in ways {
             let texts = overlaid(&written.blocks, way.overrides.map_or(&[][..], |way| &way.blocks));
+            let name = way.overrides.and_then(|way| way.profile.as_ref()).or(written.profile.as_ref());
+            let named = match name {
+                Some(name) => self.named(entry, name, way.back, shelf)?,
+                None => Vec::new(),
+            };
+            let texts = beneath(&named, texts);
             let histogram =
                 way.overrides.and_then(|way| way.histogram).or(written.histogram).unwrap_or(false);
             let profile = self.profile(entry, &texts, histogram, profiles)?;

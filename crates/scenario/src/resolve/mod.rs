@@ -6,6 +6,7 @@ mod doubts;
 mod events;
 mod graph;
 mod links;
+mod named;
 mod nodes;
 mod paths;
 mod rules;

@@ -1,0 +1,183 @@
+//! The profile library: characteristics of links that have names, each with its source.
+//!
+//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what links are like
+//! by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and for the way `backward` (from the user, up).
+
+use crate::file::{BlockText, Named};
+use crate::finding::{Findings, ScenarioError};
+use crate::plan::{Plan, Profile};
+use crate::read::read_profile;
+use longwire_block::{Spec, Values};
+use longwire_units::Rate;
+
+/// A profile that comes with the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    /// Its name, as in `profile = "lte"`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// Makes the list of profiles from the names of their files.
+macro_rules! shipped {
+    ($($name:literal,)+) => {
+        /// All of them, the slowest technology first.
+        pub const SHIPPED: &[Shipped] = &[
+            $(Shipped { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) },)+
+        ];
+    };
+}
+
+shipped! {
+    "dial-up-28k",
+    "dial-up-56k",
+    "isdn",
+    "t1",
+    "adsl",
+    "vdsl",
+    "cable",
+    "fibre",
+    "3g",
+    "lte",
+    "5g",
+    "leo",
+    "geo",
+    "wifi-lossy",
+    "ethernet-10",
+    "transatlantic",
+    "data-centre",
+}
+
+/// A way of a link with a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To the user: down.
+    Forward,
+    /// From the user: up.
+    Backward,
+}
+
+impl Way {
+    /// What a profile's name ends with that means this way.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Forward => ".forward",
+            Self::Backward => ".backward",
+        }
+    }
+}
+
+/// What a profile says, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// What it is, in a few words.
+    pub summary: String,
+    /// Where its figures come from, and which are typical rather than measured.
+    pub source: String,
+    /// The way to the user.
+    pub forward: Figures,
+    /// The way from the user.
+    pub backward: Figures,
+}
+
+/// The figures of one way, as texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    /// The rate, or the mean of a rate that changes: `about 13 Mbit/s`.
+    pub rate: String,
+    /// The delay: `30 ms ± 5 ms`.
+    pub delay: String,
+    /// The loss, `none` if there is none.
+    pub loss: String,
+    /// The queue.
+    pub queue: String,
+}
+
+impl Shipped {
+    /// The profile of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SHIPPED.iter().find(|shipped| shipped.name == name)
+    }
+
+    /// What it says.
+    ///
+    /// # Errors
+    /// What is wrong with its file: nothing, as the tests see.
+    pub fn about(&self) -> Result<About, ScenarioError> {
+        let named = read(self.name, self.text, &longwire_link::registry())?;
+        let host = |name, n| format!("[[host]]\nname = \"{name}\"\naddress = \"192.0.2.{n}/24\"\n");
+        let link = format!("[[link]]\nbetween = [\"a\", \"b\"]\nprofile = \"{}\"\n", self.name);
+        let text = host("a", 1) + &host("b", 2) + &link;
+        let plan = crate::parse(self.name, &text)?;
+        let [forward, backward] = [0, 1].map(|place| figures(&plan, place));
+        Ok(About { summary: named.summary, source: named.source, forward, backward })
+    }
+}
+
+/// Reads a profile's text; `file` is how errors name it.
+pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Named, ScenarioError> {
+    let mut findings = Findings::new(file, text);
+    let named = read_profile(text, registry, &mut findings);
+    findings.finish()?;
+    Ok(named.expect("a profile without errors has been read"))
+}
+
+impl Named {
+    /// What one way is like.
+    pub(crate) fn way(&self, way: Way) -> Vec<BlockText> {
+        let own = &self.ways[way as usize];
+        let kept = self.blocks.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
+        kept.chain(own).cloned().collect()
+    }
+}
+
+fn figures(plan: &Plan, link: usize) -> Figures {
+    let profile = plan.profile(link);
+    Figures {
+        rate: rate(profile),
+        delay: delay(profile),
+        loss: block(profile, "loss").map_or("none".into(), |(spec, values)| match spec.kind {
+            "burst" => format!("{} in bursts of {}", print(spec, values, 0), print(spec, values, 1)),
+            _ => print(spec, values, 0),
+        }),
+        queue: block(profile, "queue").map_or("1000 packets".into(), |(spec, values)| match spec.kind {
+            "tail-drop" => print(spec, values, 0),
+            kind => format!("{kind}, {}", print(spec, values, 0)),
+        }),
+    }
+}
+
+fn rate(profile: &Profile) -> String {
+    match block(profile, "rate") {
+        None => "unlimited".into(),
+        Some((spec, values)) => match values.parsed::<longwire_trace::Rates>(0) {
+            Some(rates) => format!("about {}", rounded(rates.mean())),
+            None => print(spec, values, 0),
+        },
+    }
+}
+
+/// The rate with its two highest digits.
+fn rounded(Rate(rate): Rate) -> Rate {
+    let unit = 10u64.pow(rate.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    Rate((rate + unit / 2) / unit * unit)
+}
+
+fn delay(profile: &Profile) -> String {
+    match block(profile, "delay") {
+        None => "0 ms".into(),
+        Some((spec, values)) if spec.kind == "jitter" => {
+            format!("{} ± {}", print(spec, values, 0), print(spec, values, 1))
+        }
+        Some((spec, values)) => print(spec, values, 0),
+    }
+}
+
+fn block<'p>(profile: &'p Profile, key: &str) -> Option<&'p (&'static Spec, Values)> {
+    profile.blocks.iter().find(|(spec, _)| spec.key == key)
+}
+
+fn print(spec: &Spec, values: &Values, at: usize) -> String {
+    values.at(at).print(spec.params[at].kind)
+}
