@@ -1,9 +1,10 @@
 //! A run in real time as its control socket shows it.
 
 use crate::live::LiveLinks;
+use crate::live_sources::LiveSources;
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
-use longwire_control::{Instance, Link, SetError};
+use longwire_control::{Instance, Link, SetError, Source};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
@@ -30,6 +31,7 @@ pub struct RunningInstance {
     name: String,
     plan: Arc<Plan>,
     links: LiveLinks,
+    sources: LiveSources,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
     started: Nanos,
@@ -53,14 +55,14 @@ impl RunningInstance {
     pub fn new(
         name: String,
         plan: Arc<Plan>,
-        links: LiveLinks,
+        (links, sources): (LiveLinks, LiveSources),
         remote: Remote,
         watches: Vec<Option<Watch>>,
         stop: Sender<StopCause>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, remote, watches, started, stop }
+        Self { name, plan, links, sources, remote, watches, started, stop }
     }
 
     /// The plan that runs.
@@ -125,6 +127,11 @@ impl RunningInstance {
             stats: stats.map_or(Value::Null, |link| serde_json::to_value(&link.stats).unwrap_or_default()),
         }
     }
+
+    fn show_source(&self, place: u32) -> Source {
+        let settings = self.sources.settings(&self.remote.remote, place);
+        Source { name: self.sources.names()[place as usize].clone(), settings }
+    }
 }
 
 /// Links are in the plan's order, all of them.
@@ -159,6 +166,18 @@ impl Instance for RunningInstance {
     fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError> {
         let place = self.links.set(&self.remote.remote, link, changes)?;
         Ok(self.show(place, self.recent().ok().as_deref()))
+    }
+
+    fn source_names(&self) -> Arc<[String]> {
+        self.sources.names()
+    }
+
+    fn source(&self, name: &str) -> Option<Source> {
+        self.sources.place(name).map(|place| self.show_source(place))
+    }
+
+    fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError> {
+        self.sources.set(&self.remote.remote, source, changes).map(|place| self.show_source(place))
     }
 
     fn stop(&self) {

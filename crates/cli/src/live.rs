@@ -3,8 +3,8 @@
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report};
-use longwire_scenario::{Plan, block_meant, param_meant, with_defaults};
+use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target};
+use longwire_scenario::{Plan, block_meant, param_meant, unplanned_target, with_defaults};
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The parameter that says which block a key is to have.
 const KIND: &str = "kind";
 /// The setting that makes a ramp of the others.
-const OVER: &str = "over";
+pub(crate) const OVER: &str = "over";
 
 /// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
 struct Setting<'s> {
@@ -103,9 +103,12 @@ impl LiveLinks {
         };
         // Held until the engine has answered, so that changes take effect in the order in which they are noted.
         let mut changed = self.lock();
+        let link = Target::Link(link);
         let now = remote.made_of(link).map_err(gone)?;
         let edits = self.edits(now.as_deref().unwrap_or_else(|| self.blocks(&changed, place)), &pairs)?;
-        let base = Arc::new(self.profiles[self.profile_of[place as usize] as usize].clone());
+        let base = self.planned(place);
+        check_ways(base, &edits)?;
+        let base = Arc::new(base.clone());
         changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
         Ok(place)
     }
@@ -229,8 +232,12 @@ impl LiveLinks {
     }
 
     fn blocks<'a>(&'a self, changed: &'a HashMap<u32, Arc<Blocks>>, place: u32) -> &'a Blocks {
-        let profile = &self.profiles[self.profile_of[place as usize] as usize];
-        changed.get(&place).map_or(profile, |blocks| blocks)
+        changed.get(&place).map_or(self.planned(place), |blocks| blocks)
+    }
+
+    /// What a link is made of in the plan.
+    fn planned(&self, place: u32) -> &Blocks {
+        &self.profiles[self.profile_of[place as usize] as usize]
     }
 
     /// What is noted is whole even if who held the lock broke.
@@ -239,8 +246,18 @@ impl LiveLinks {
     }
 }
 
+/// Refuses filters that send packets to links over which no way was planned, for a link that was read with `planned`.
+fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
+    let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
+    let reason = format!(
+        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the run, so steer \
+         to the same links in the same order"
+    );
+    Err(SetError::Value { key: "filter".into(), reason })
+}
+
 /// A ramp that takes as long as the text says.
-fn ramp(text: &str) -> Result<Ramp, SetError> {
+pub(crate) fn ramp(text: &str) -> Result<Ramp, SetError> {
     let wrong = |reason: String| SetError::Value { key: OVER.into(), reason };
     match text.parse::<Nanos>() {
         Ok(Nanos::ZERO) => Err(wrong("a ramp has to be longer than 0; write 5s, say".into())),
@@ -315,6 +332,31 @@ mod tests {
         let nothing = HashMap::new();
         let edits = links.edits(links.blocks(&nothing, 0), &remade.iter().collect::<Vec<_>>()).unwrap();
         assert!(edits.len() >= 3);
+    }
+
+    #[test]
+    fn packets_are_steered_only_where_a_way_was_planned() {
+        let links = links();
+        let planned = links.planned(0);
+        let edits = |rules: &str| {
+            let pairs = [("filter".to_string(), rules.to_string())];
+            links.edits(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
+        };
+        let error = check_ways(planned, &edits("steer other if udp")).unwrap_err().to_string();
+        assert!(
+            error.contains("it steers to \"other\", where the filter of the scenario does not"),
+            "{error}"
+        );
+        assert_eq!(check_ways(planned, &edits("drop if udp")), Ok(()));
+        let mut with_filter = Blocks::new();
+        edits("steer one if udp\nsteer two").iter().for_each(|edit| {
+            with_filter.extend(edit.apply(planned));
+        });
+        assert_eq!(check_ways(&with_filter, &edits("drop if tcp\nsteer one")), Ok(()));
+        assert_eq!(check_ways(&with_filter, &edits("steer one if tcp\nsteer two")), Ok(()));
+        // The engine knows targets by their number.
+        assert!(check_ways(&with_filter, &edits("steer two if udp\nsteer one")).is_err());
+        assert!(check_ways(&with_filter, &edits("steer one\nsteer two\nsteer three")).is_err());
     }
 
     #[test]

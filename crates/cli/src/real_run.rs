@@ -2,6 +2,7 @@
 
 use crate::instance::{RunningInstance, StopCause};
 use crate::live::LiveLinks;
+use crate::live_sources::LiveSources;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::recording::Recording;
@@ -68,12 +69,13 @@ impl RealRun {
         let built = build(&plan, open.ports, |_| None)?;
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, built.links);
+        let sources = LiveSources::new(&plan, built.sources);
         let run = built.setup.start();
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
             plan,
-            links,
+            (links, sources),
             run.remote(),
             open.watches,
             stop.clone(),

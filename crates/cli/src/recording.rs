@@ -1,6 +1,6 @@
 //! `--record`: everything that comes in during a run, as a capture with an interface for each port.
 
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{PcapError, Recorder};
 use longwire_scenario::Plan;
@@ -86,6 +86,10 @@ impl Port for RecordedPort {
 
     fn next_arrival(&mut self) -> Option<Nanos> {
         self.inner.next_arrival()
+    }
+
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        self.inner.change_source(now, source, spec, values)
     }
 
     fn readable_fd(&self) -> Option<i32> {

@@ -1,7 +1,7 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{Info, Link, LinkPage, Problem};
+use crate::{Info, Link, LinkPage, Problem, Source};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -148,11 +148,23 @@ impl Client {
     /// # Errors
     /// If there is no such link, a change is refused, or the instance does not answer.
     pub fn set(&self, link: &str, changes: &[(String, String)]) -> Result<Link, ClientError> {
-        // Written pair by pair, so that a key that is given twice reaches the instance twice and is refused.
-        let text = |text: &str| serde_json::Value::from(text).to_string();
-        let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();
-        let body = format!("{{{}}}", pairs.join(","));
-        self.ask(Method::PATCH, &link_path(link), Some(body))
+        self.ask(Method::PATCH, &link_path(link), Some(body_of(changes)))
+    }
+
+    /// One traffic source.
+    ///
+    /// # Errors
+    /// If there is no such source, or the instance does not answer.
+    pub fn source(&self, name: &str) -> Result<Source, ClientError> {
+        self.ask(Method::GET, &source_path(name), None)
+    }
+
+    /// Changes a traffic source: all of `changes`, pairs of key and text, or none. Returns the source after the change.
+    ///
+    /// # Errors
+    /// If there is no such source, a change is refused, or the instance does not answer.
+    pub fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, ClientError> {
+        self.ask(Method::PATCH, &source_path(source), Some(body_of(changes)))
     }
 
     /// Asks it to end.
@@ -221,6 +233,17 @@ fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
 
 fn link_path(name: &str) -> String {
     format!("/v1/links/{}", utf8_percent_encode(name, UNRESERVED))
+}
+
+fn source_path(name: &str) -> String {
+    format!("/v1/sources/{}", utf8_percent_encode(name, UNRESERVED))
+}
+
+/// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice and is refused.
+fn body_of(changes: &[(String, String)]) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();
+    format!("{{{}}}", pairs.join(","))
 }
 
 fn full_name(found: &Found) -> String {

@@ -30,6 +30,18 @@ pub trait Instance: Send + Sync {
     /// If there is no such link, or a change can't be made; nothing has changed then.
     fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError>;
 
+    /// The names of its traffic sources, in the order of the plan.
+    fn source_names(&self) -> Arc<[String]>;
+
+    /// One source, or none if there is no source called `name`.
+    fn source(&self, name: &str) -> Option<Source>;
+
+    /// Changes a source, as [`Instance::set_link`] does a link.
+    ///
+    /// # Errors
+    /// If there is no such source, or a change can't be made; nothing has changed then.
+    fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError>;
+
     /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
     fn stop(&self);
 }
@@ -46,6 +58,17 @@ pub struct Link {
     /// Its counters.
     #[schema(value_type = Object)]
     pub stats: serde_json::Value,
+}
+
+/// A traffic source: how it is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Source {
+    /// Its name in the scenario.
+    #[schema(example = "video")]
+    pub name: String,
+    /// Its settings, each as text that setting it would take.
+    #[schema(example = json!({"model": "cbr", "rate": "3 Mbit/s", "size": "1400 B"}))]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Some of an instance's links.
@@ -74,12 +97,15 @@ pub struct Info {
     pub links: usize,
 }
 
-/// Why a link could not be changed.
+/// Why a link or source could not be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetError {
     /// There is no such link.
     #[error("there is no link \"{0}\"")]
     UnknownLink(String),
+    /// There is no such traffic source.
+    #[error("there is no source \"{0}\"")]
+    UnknownSource(String),
     /// A link has no such setting.
     #[error("a link has no \"{key}\"; it has {}", known.join(", "))]
     UnknownKey {

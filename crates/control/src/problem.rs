@@ -58,11 +58,13 @@ impl Problem {
         self
     }
 
-    /// The problem that an instance's refusal to change a link makes.
-    pub(crate) fn from_set(error: &SetError, links: &[String]) -> Self {
+    /// The problem that an instance's refusal to change a link, or a source, makes; `names` are those that there are.
+    pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
-            SetError::UnknownLink(link) => problem(StatusCode::NOT_FOUND).suggest(link, links),
+            SetError::UnknownLink(name) | SetError::UnknownSource(name) => {
+                problem(StatusCode::NOT_FOUND).suggest(name, names)
+            }
             SetError::UnknownKey { key, known } => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key).suggest(key, known)
             }

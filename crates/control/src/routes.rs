@@ -4,7 +4,7 @@
 #![allow(unused_qualifications)]
 
 use crate::changes::Changes;
-use crate::{Info, Instance, Link, LinkPage, Problem};
+use crate::{Info, Instance, Link, LinkPage, Problem, Source};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -59,6 +59,7 @@ fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(stats))
         .routes(routes!(links))
         .routes(routes!(link, set_link))
+        .routes(routes!(source, set_source))
         .routes(routes!(stop))
         .routes(routes!(document))
 }
@@ -162,18 +163,64 @@ async fn set_link(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Link>, Problem> {
     let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
-    if !says_json(&headers) {
-        let detail = "send the settings as JSON, with Content-Type: application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-    }
-    let body =
-        body.map_err(|e| Problem::new(e.status(), format!("{}; at most {MAX_BODY} bytes", e.body_text())))?;
-    let Changes(changes) =
-        serde_json::from_slice(&body).map_err(|e| Problem::new(StatusCode::BAD_REQUEST, e.to_string()))?;
+    let Changes(changes) = changes_of(&headers, body)?;
     let changed = blocking(move || {
         instance
             .set_link(&name, &changes)
             .map_err(|error| Box::new(Problem::from_set(&error, &instance.link_names())))
+    });
+    changed.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// One traffic source.
+#[utoipa::path(get, path = "/v1/sources/{name}", params(("name" = String, Path, description = "The source")), responses(
+    (status = OK, body = Source),
+    (status = NOT_FOUND, body = Problem, content_type = "application/problem+json"),
+))]
+async fn source(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Source>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let found = blocking(move || {
+        instance.source(&name).ok_or_else(|| {
+            let problem = Problem::new(StatusCode::NOT_FOUND, format!("there is no source \"{name}\""));
+            Box::new(problem.suggest(&name, instance.source_names().iter()))
+        })
+    });
+    found.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// Changes a traffic source while it sends: everything named, or nothing; everything not named is kept.
+#[utoipa::path(patch, path = "/v1/sources/{name}", params(("name" = String, Path, description = "The source")),
+    request_body(
+        content = std::collections::BTreeMap<String, String>,
+        description = "Settings as text",
+        example = json!({"rate": "5 Mbit/s"}),
+    ),
+    responses(
+        (status = OK, description = "The source after the change", body = Source),
+        (status = BAD_REQUEST, description = "Not JSON, not an object, or a value that is not text", body = Problem,
+            content_type = "application/problem+json"),
+        (status = NOT_FOUND, description = "No such source", body = Problem, content_type = "application/problem+json"),
+        (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
+        (status = UNPROCESSABLE_ENTITY, description = "No such setting, or a value it can't have", body = Problem,
+            content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn set_source(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Source>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let Changes(changes) = changes_of(&headers, body)?;
+    let changed = blocking(move || {
+        instance
+            .set_source(&name, &changes)
+            .map_err(|error| Box::new(Problem::from_set(&error, &instance.source_names())))
     });
     changed.await?.map(Json).map_err(|problem| *problem)
 }
@@ -213,6 +260,17 @@ async fn nothing_there(uri: Uri) -> Problem {
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}; /v1/openapi.json lists what it takes", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}
+
+/// The settings that a request names.
+fn changes_of(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Changes, Problem> {
+    if !says_json(headers) {
+        let detail = "send the settings as JSON, with Content-Type: application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    let body =
+        body.map_err(|e| Problem::new(e.status(), format!("{}; at most {MAX_BODY} bytes", e.body_text())))?;
+    serde_json::from_slice(&body).map_err(|e| Problem::new(StatusCode::BAD_REQUEST, e.to_string()))
 }
 
 fn says_json(headers: &HeaderMap) -> bool {

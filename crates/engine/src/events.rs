@@ -1,19 +1,16 @@
-//! Changes at exact times: steps, ramps and repetitions of what links are made of.
+//! Changes at exact times: steps, ramps and repetitions of what links are made of, and of how traffic sources send.
 //!
 //! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of workers. What a
-//! link is made of now is kept here for every link that was changed, so that whoever names some parameters keeps the
-//! others: the scenario's events, ramps half-way, and people at the control socket.
+//! link is made of now is kept here for every link that was changed, and so are sources, so that whoever names some
+//! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
 
-use crate::intake::PORT_PLACES;
-use crate::wheel::Entry;
-use crate::worker::Worker;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// What a link is made of: a block a key at most.
+/// What a link is made of: a block a key at most. A traffic source is made of one alone.
 pub type Blocks = Vec<(&'static Spec, Values)>;
 
 /// New values for one block of a link; parameters that are not named keep theirs.
@@ -58,28 +55,48 @@ pub struct Repeat {
     pub times: Option<u64>,
 }
 
-/// A change of links of one worker.
+/// A change of links of one worker, or of its sources.
 #[derive(Debug, Clone)]
-pub struct LinkEvent {
+pub struct Event {
     /// When, from the start of the run.
     pub time: Nanos,
     /// Whether it comes again.
     pub repeat: Option<Repeat>,
     /// Whether it takes its time.
     pub ramp: Option<Ramp>,
-    /// The links, by their place among the worker's.
-    pub links: Arc<[u32]>,
+    /// The links or the sources, by their place among the worker's.
+    pub places: Arc<[u32]>,
     /// What changes.
     pub edits: Arc<[Edit]>,
 }
 
-/// What changes on a worker's links, and when.
+/// What changes on a worker's links or on its sources, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The changes; of those at one time the first comes first.
+    pub events: Vec<Event>,
+    /// What those that change are made of when the run starts, defaults included.
+    pub made_of: HashMap<u32, Arc<Blocks>>,
+}
+
+/// A traffic source at one of a worker's ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceSeat {
+    /// The port, by its place among the worker's.
+    pub port: u32,
+    /// What the port calls it: see [`Port::change_source`](longwire_block::Port::change_source).
+    pub name: Box<str>,
+}
+
+/// All that changes at a worker, and the sources that can.
 #[derive(Debug, Clone, Default)]
 pub struct Agenda {
-    /// The changes; of those at one time the first comes first.
-    pub events: Vec<LinkEvent>,
-    /// What the links that change are made of when the run starts, defaults included.
-    pub made_of: HashMap<u32, Arc<Blocks>>,
+    /// Changes of its links.
+    pub links: Changes,
+    /// Changes of its sources.
+    pub sources: Changes,
+    /// The sources at its ports.
+    pub seats: Vec<SourceSeat>,
 }
 
 impl Edit {
@@ -156,31 +173,29 @@ pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
     }
 }
 
-/// Where events come in the order of what happens at one time: after links, before ports.
-pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
 /// Most refusals that a report tells.
 const MOST_REFUSED: usize = 10;
 
 /// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
-    /// A step of the ramp with that number, on a link.
-    Step { link: u32, number: u64 },
+pub(crate) enum Turn {
+    /// A step of the ramp with that number, of the link or source at that place.
+    Step { place: u32, number: u64 },
     /// The beginning of an event, for the how-manieth time.
     Begin { event: usize, times: u64 },
 }
 
 /// A parameter's way from one value to another.
 #[derive(Debug, Clone)]
-struct Way {
-    spec: &'static Spec,
-    fresh: Option<Values>,
-    at: usize,
-    from: Value,
-    to: Value,
+pub(crate) struct Way {
+    pub spec: &'static Spec,
+    pub fresh: Option<Values>,
+    pub at: usize,
+    pub from: Value,
+    pub to: Value,
 }
 
-/// A ramp that goes on, on one link.
+/// A ramp that goes on, of one link or source.
 #[derive(Debug)]
 struct Running {
     number: u64,
@@ -193,10 +208,10 @@ struct Running {
     endless: bool,
 }
 
-/// A worker's changes to come, and what its changed links are made of.
+/// A worker's changes to come of its links or of its sources, and what those that changed are made of.
 pub(crate) struct Schedule {
     start: Nanos,
-    events: Vec<LinkEvent>,
+    events: Vec<Event>,
     made_of: HashMap<u32, Arc<Blocks>>,
     running: HashMap<u32, Vec<Running>>,
     queue: BinaryHeap<Reverse<(Nanos, Turn)>>,
@@ -212,12 +227,12 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// What `agenda` says, from `start` on.
-    pub(crate) fn new(agenda: Agenda, start: Nanos) -> Self {
+    /// What `changes` says, from `start` on.
+    pub(crate) fn new(changes: Changes, start: Nanos) -> Self {
         let mut schedule = Self {
             start,
-            events: agenda.events,
-            made_of: agenda.made_of,
+            events: changes.events,
+            made_of: changes.made_of,
             running: HashMap::new(),
             queue: BinaryHeap::new(),
             numbers: 0,
@@ -254,9 +269,9 @@ impl Schedule {
         self.quiet_since = None;
     }
 
-    /// What a link is made of, if it has changed or may.
-    pub(crate) fn made_of(&self, link: u32) -> Option<&Arc<Blocks>> {
-        self.made_of.get(&link)
+    /// What a link or source is made of, if it has changed or may.
+    pub(crate) fn made_of(&self, place: u32) -> Option<&Arc<Blocks>> {
+        self.made_of.get(&place)
     }
 
     fn put(&mut self, event: usize, times: u64, time: Nanos) {
@@ -268,12 +283,12 @@ impl Schedule {
         self.queue.push(Reverse((time, Turn::Begin { event, times })));
     }
 
-    fn is_endless(&self, event: usize) -> bool {
+    pub(crate) fn is_endless(&self, event: usize) -> bool {
         self.events[event].repeat.is_some_and(|repeat| repeat.times.is_none())
     }
 
     /// Takes the next turn if it is due by `until`.
-    fn pop(&mut self, until: Nanos) -> Option<(Nanos, Turn)> {
+    pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Turn)> {
         if self.next() > until {
             return None;
         }
@@ -281,34 +296,35 @@ impl Schedule {
         self.quiet_since.get_or_insert(time);
         let endless = match turn {
             Turn::Begin { event, .. } => self.is_endless(event),
-            Turn::Step { link, number } => self.ramp(link, number).is_some_and(|ramp| ramp.endless),
+            Turn::Step { place, number } => self.ramp(place, number).is_some_and(|ramp| ramp.endless),
         };
         self.finite -= u64::from(!endless);
         Some((time, turn))
     }
 
-    fn ramp(&mut self, link: u32, number: u64) -> Option<&mut Running> {
-        self.running.get_mut(&link)?.iter_mut().find(|ramp| ramp.number == number)
+    fn ramp(&mut self, place: u32, number: u64) -> Option<&mut Running> {
+        self.running.get_mut(&place)?.iter_mut().find(|ramp| ramp.number == number)
     }
 
-    /// Begins a ramp on a link.
-    fn begin_ramp(&mut self, link: u32, ways: Vec<Way>, ramp: Ramp, begin: Nanos, endless: bool) {
+    /// Begins a ramp of a link or source.
+    pub(crate) fn begin_ramp(&mut self, place: u32, ways: Vec<Way>, ramp: Ramp, begin: Nanos, endless: bool) {
         let number = self.numbers;
         self.numbers += 1;
         let running = Running { number, ways, begin, ramp, taken: 0, endless };
-        self.put_step(link, &running);
-        self.running.entry(link).or_default().push(running);
+        self.put_step(place, &running);
+        self.running.entry(place).or_default().push(running);
     }
 
-    fn put_step(&mut self, link: u32, running: &Running) {
+    fn put_step(&mut self, place: u32, running: &Running) {
         let after = running.ramp.step.0.saturating_mul(running.taken + 1).min(running.ramp.over.0);
         self.finite += u64::from(!running.endless);
-        self.queue.push(Reverse((running.begin + Nanos(after), Turn::Step { link, number: running.number })));
+        self.queue
+            .push(Reverse((running.begin + Nanos(after), Turn::Step { place, number: running.number })));
     }
 
-    /// Takes a ramp's step at `time`: what it makes of the link's blocks. None if nothing is left of the ramp.
-    fn step(&mut self, link: u32, number: u64, time: Nanos) -> Option<Vec<Edit>> {
-        let ramps = self.running.get_mut(&link)?;
+    /// Takes a ramp's step at `time`: what it makes of the blocks. None if nothing is left of the ramp.
+    pub(crate) fn step(&mut self, place: u32, number: u64, time: Nanos) -> Option<Vec<Edit>> {
+        let ramps = self.running.get_mut(&place)?;
         let mut running = ramps.swap_remove(ramps.iter().position(|ramp| ramp.number == number)?);
         running.taken += 1;
         let (done, over) = (time.since(running.begin), running.ramp.over);
@@ -320,152 +336,49 @@ impl Schedule {
         };
         let edits = running.ways.iter().map(edit).collect();
         if done < over && !running.ways.is_empty() {
-            self.put_step(link, &running);
-            self.running.entry(link).or_default().push(running);
-        } else if self.running.get(&link).is_some_and(Vec::is_empty) {
-            self.running.remove(&link);
+            self.put_step(place, &running);
+            self.running.entry(place).or_default().push(running);
+        } else if self.running.get(&place).is_some_and(Vec::is_empty) {
+            self.running.remove(&place);
         }
         Some(edits)
     }
 
     /// Lets ramps of what `edits` name end where they are: the last word counts.
-    fn cancel(&mut self, link: u32, edits: &[Edit]) {
+    pub(crate) fn cancel(&mut self, place: u32, edits: &[Edit]) {
         let names = |edit: &Edit, way: &Way| {
             edit.spec.key == way.spec.key
                 && (!same(edit.spec, way.spec) || edit.given.iter().any(|(at, _)| *at == way.at))
         };
-        for ramp in self.running.get_mut(&link).into_iter().flatten() {
+        for ramp in self.running.get_mut(&place).into_iter().flatten() {
             ramp.ways.retain(|way| !edits.iter().any(|edit| names(edit, way)));
         }
     }
 
-    fn refuse(&mut self, time: Nanos, place: u32, why: &str) {
+    /// Begins an event for the how-manieth time, at `time`, and answers what it is; its next time is noted.
+    pub(crate) fn begin(&mut self, event: usize, times: u64, time: Nanos) -> Event {
+        let begun = self.events[event].clone();
+        if let Some(repeat) = begun.repeat {
+            self.put(event, times + 1, time + repeat.every);
+        }
+        begun
+    }
+
+    /// What the link or source at `place` is made of: `base` unless it has changed before.
+    pub(crate) fn made_of_or(&mut self, place: u32, base: Arc<Blocks>) -> Arc<Blocks> {
+        Arc::clone(self.made_of.entry(place).or_insert(base))
+    }
+
+    /// Notes what it is made of from now on.
+    pub(crate) fn note(&mut self, place: u32, blocks: Blocks) {
+        self.made_of.insert(place, Arc::new(blocks));
+    }
+
+    /// Notes that `what` could not be changed at `time`.
+    pub(crate) fn refuse(&mut self, time: Nanos, what: &str, why: &str) {
         if self.refused.len() < MOST_REFUSED {
             let at = time.since(self.start);
-            self.refused.push(format!("the change of link {place} at {at} was not carried out: {why}"));
+            self.refused.push(format!("the change of {what} at {at} was not carried out: {why}"));
         }
-    }
-}
-
-/// Why a link can't be changed so.
-const TOO_LITTLE: &str =
-    "its block for the key is of another kind, and parameters without a default are not given";
-const NO_WAY: &str =
-    "there is no way in between: the block is of another kind, or a value is a word or unlimited";
-
-impl Worker {
-    /// Carries out every change up to `until`.
-    pub(crate) fn carry_out(&mut self, until: Nanos) {
-        while let Some((time, turn)) = self.schedule.pop(until) {
-            self.done = self.done.max((time.0, EVENT_PLACE));
-            match turn {
-                Turn::Begin { event, times } => self.begin_event(event, times, time),
-                Turn::Step { link, number } => {
-                    let Some(edits) = self.schedule.step(link, number, time) else { continue };
-                    let done = self.apply(link, &edits, time);
-                    self.tell_refusal(link, time, done);
-                }
-            }
-        }
-    }
-
-    fn begin_event(&mut self, event: usize, times: u64, time: Nanos) {
-        let LinkEvent { repeat, ramp, ref links, ref edits, .. } = self.schedule.events[event];
-        let (links, edits) = (Arc::clone(links), Arc::clone(edits));
-        if let Some(repeat) = repeat {
-            self.schedule.put(event, times + 1, time + repeat.every);
-        }
-        let endless = self.schedule.is_endless(event);
-        for &link in &*links {
-            // What people have changed since may leave no way in between: the new values count all the same.
-            let ramped = ramp.is_some_and(|ramp| self.ramp(link, &edits, ramp, time, endless).is_ok());
-            if !ramped {
-                self.schedule.cancel(link, &edits);
-                let done = self.apply(link, &edits, time);
-                self.tell_refusal(link, time, done);
-            }
-        }
-    }
-
-    fn tell_refusal(&mut self, link: u32, time: Nanos, done: Result<(), String>) {
-        if let Err(why) = done {
-            self.schedule.refuse(time, self.links.place(link), &why);
-        }
-    }
-
-    /// Changes a link that is made of `base` unless it has changed before, at `now`, and answers what it is made of then.
-    pub(crate) fn change(
-        &mut self,
-        link: u32,
-        base: Arc<Blocks>,
-        edits: &[Edit],
-        ramp: Option<Ramp>,
-        now: Nanos,
-    ) -> Result<Arc<Blocks>, String> {
-        let base = Arc::clone(self.schedule.made_of.entry(link).or_insert(base));
-        match ramp {
-            Some(ramp) => {
-                // Steps have their exact place from now on.
-                self.order = crate::worker::Order::Exact;
-                self.ramp(link, edits, ramp, now, false)?;
-            }
-            None => {
-                self.schedule.cancel(link, edits);
-                self.apply(link, edits, now)?;
-            }
-        }
-        Ok(self.schedule.made_of(link).map_or(base, Arc::clone))
-    }
-
-    /// Begins a ramp to `edits`.
-    fn ramp(
-        &mut self,
-        link: u32,
-        edits: &[Edit],
-        ramp: Ramp,
-        now: Nanos,
-        endless: bool,
-    ) -> Result<(), String> {
-        let Some(blocks) = self.schedule.made_of(link) else { return Err(NO_WAY.into()) };
-        let mut ways = Vec::new();
-        for edit in edits {
-            let begins = edit.begins(blocks).ok_or(NO_WAY)?;
-            let each = edit.given.iter().zip(begins);
-            ways.extend(each.map(|((at, to), from)| Way {
-                spec: edit.spec,
-                fresh: edit.fresh.clone(),
-                at: *at,
-                from,
-                to: to.clone(),
-            }));
-        }
-        self.schedule.cancel(link, edits);
-        self.schedule.begin_ramp(link, ways, ramp, now, endless);
-        Ok(())
-    }
-
-    /// Makes a link of what `edits` make of it: all of them or none.
-    fn apply(&mut self, link: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
-        let Some(mut blocks) = self.schedule.made_of(link).map(|blocks| Blocks::clone(blocks)) else {
-            return Err(TOO_LITTLE.into());
-        };
-        let mut changes: Blocks = Vec::new();
-        for edit in edits {
-            let (spec, values) = edit.apply(&blocks).ok_or(TOO_LITTLE)?;
-            set_block(&mut blocks, spec, values.clone());
-            set_block(&mut changes, spec, values);
-        }
-        let done = self.links.change(&mut self.pool, link, now, &changes);
-        let armed = *self.links.armed(link);
-        if armed != Nanos::NEVER && self.links.deadline(link) == Nanos::NEVER {
-            // It sends no more: a simulated run would take the old deadline for something that is left to happen.
-            self.wheel.remove(Entry { time: armed, link });
-            *self.links.armed(link) = Nanos::NEVER;
-        }
-        self.arm(link);
-        self.arm_stirred();
-        done.map_err(|error| error.to_string())?;
-        self.schedule.made_of.insert(link, Arc::new(blocks));
-        Ok(())
     }
 }

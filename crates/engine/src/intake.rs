@@ -16,13 +16,16 @@ impl Worker {
     /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         let mut sources = 0;
+        // What sources send from their next change on comes after it.
+        let unchanged = Nanos(self.source_schedule.next().0.saturating_sub(1));
         for slot in &mut self.ports {
             let stamp = slot.port.stamp();
             let (polled, exact, stamped) =
                 (stamp == Stamp::Poll, stamp == Stamp::Source, stamp == Stamp::Kernel);
+            let until = if exact { now.min(unchanged) } else { now };
             loop {
                 let mut batch = Batch::new();
-                slot.fault = slot.port.receive(&mut self.pool, now, &mut batch).err();
+                slot.fault = slot.port.receive(&mut self.pool, until, &mut batch).err();
                 sources += usize::from(!batch.is_empty());
                 for &handle in batch.as_slice() {
                     let meta = self.pool.meta_mut(handle);

@@ -4,7 +4,9 @@
 
 mod aside;
 mod bell;
+mod carry_out;
 pub mod clock;
+mod deadlines;
 mod events;
 mod fidelity;
 mod intake;
@@ -21,10 +23,10 @@ mod windows;
 mod worker;
 
 pub use aside::Steered;
-pub use events::{Agenda, Blocks, Edit, LinkEvent, Ramp, Repeat, set_block};
+pub use events::{Agenda, Blocks, Changes, Edit, Event, Ramp, Repeat, SourceSeat, set_block};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
-pub use remote::{Remote, RemoteError};
+pub use remote::{Remote, RemoteError, SourceRef, Target};
 pub use setup::{Run, Seat, Setup, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 pub use worker::{Home, Map};

@@ -28,6 +28,7 @@ impl Worker {
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
         self.begin = before.0;
+        self.change_sources(before);
         let mut watch = Watch::new();
         // How long frames that a port stamps by polling may have waited for this poll.
         let mut gap = Nanos::ZERO;
@@ -97,6 +98,7 @@ impl Sleeper {
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
+        let due = due.min(worker.source_schedule.next());
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;

@@ -1,6 +1,7 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
 use crate::bell::Bell;
+use crate::carry_out::Of;
 use crate::events::{Blocks, Edit, Ramp};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
@@ -16,16 +17,44 @@ pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
     MadeOf {
-        link: u32,
+        what: (Of, u32),
         reply: Sender<Option<Arc<Blocks>>>,
     },
     Change {
-        link: u32,
+        what: (Of, u32),
         base: Arc<Blocks>,
         edits: Vec<Edit>,
         ramp: Option<Ramp>,
         reply: Sender<Result<Arc<Blocks>, String>>,
     },
+}
+
+/// Where a traffic source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceRef {
+    /// The worker that owns its port.
+    pub worker: u32,
+    /// Its place among the worker's sources.
+    pub place: u32,
+}
+
+/// What can be changed while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A link.
+    Link(LinkRef),
+    /// A traffic source.
+    Source(SourceRef),
+}
+
+impl Target {
+    /// Its worker, and what it is there.
+    const fn place(self) -> (u32, (Of, u32)) {
+        match self {
+            Self::Link(link) => (link.worker(), (Of::Links, link.local())),
+            Self::Source(source) => (source.worker, (Of::Sources, source.place)),
+        }
+    }
 }
 
 /// Why a run did not answer.
@@ -109,37 +138,39 @@ impl Remote {
         Ok((all, last))
     }
 
-    /// What a link is made of now, if it was changed or is to be.
+    /// What a link or source is made of now, if it was changed or is to be.
     ///
     /// # Errors
     /// If the worker has ended.
-    pub fn made_of(&self, link: LinkRef) -> Result<Option<Arc<Blocks>>, RemoteError> {
+    pub fn made_of(&self, target: Target) -> Result<Option<Arc<Blocks>>, RemoteError> {
         let (reply, answer) = channel();
-        self.tell(link, Command::MadeOf { link: link.local(), reply })?;
+        let (worker, what) = target.place();
+        self.tell(worker, Command::MadeOf { what, reply })?;
         answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
     }
 
-    /// Changes a link, all `edits` at once between two batches, or step by step if there is a `ramp`; everything not
-    /// named is kept. `base` is what the link was made of at the start, defaults included. Returns what it is made of now.
+    /// Changes a link or source, all `edits` at once between two batches, or step by step if there is a `ramp`; everything not
+    /// named is kept. `base` is what it was made of at the start, defaults included. Returns what it is made of now.
     ///
     /// # Errors
     /// If the worker refuses or has ended; nothing has changed then.
     pub fn change(
         &self,
-        link: LinkRef,
+        target: Target,
         base: Arc<Blocks>,
         edits: Vec<Edit>,
         ramp: Option<Ramp>,
     ) -> Result<Arc<Blocks>, RemoteError> {
         let (reply, answer) = channel();
-        self.tell(link, Command::Change { link: link.local(), base, edits, ramp, reply })?;
+        let (worker, what) = target.place();
+        self.tell(worker, Command::Change { what, base, edits, ramp, reply })?;
         let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
         answer.map_err(RemoteError::Refused)
     }
 
-    /// Gives a command to a link's worker.
-    fn tell(&self, link: LinkRef, command: Command) -> Result<(), RemoteError> {
-        let inbox = self.inboxes.get(link.worker() as usize).ok_or(RemoteError::Gone)?;
+    /// Gives a command to one worker.
+    fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
+        let inbox = self.inboxes.get(worker as usize).ok_or(RemoteError::Gone)?;
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
         self.ring();
         Ok(())
@@ -180,11 +211,11 @@ impl Worker {
                     self.add_to(&mut report, now);
                     let _ = reply.send((report, Box::new(self.lateness.clone())));
                 }
-                Command::MadeOf { link, reply } => {
-                    let _ = reply.send(self.schedule.made_of(link).map(Arc::clone));
+                Command::MadeOf { what: (of, place), reply } => {
+                    let _ = reply.send(self.schedule_of(of).made_of(place).map(Arc::clone));
                 }
-                Command::Change { link, base, edits, ramp, reply } => {
-                    let _ = reply.send(self.change(link, base, &edits, ramp, now));
+                Command::Change { what, base, edits, ramp, reply } => {
+                    let _ = reply.send(self.change(what, base, &edits, ramp, now));
                 }
             }
         }

@@ -56,7 +56,7 @@ pub struct WorkerSetup {
     pub flat: bool,
     /// By a link's place here: whether packets go on from it to a link of another worker.
     pub crossing: Vec<bool>,
-    /// What changes on its links, and when.
+    /// What changes on its links and sources, and when.
     pub agenda: Agenda,
     /// Is shown packets as they pass.
     pub observer: Option<Box<dyn Observer>>,
@@ -267,7 +267,8 @@ impl Worker {
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
-        report.errors.extend(self.schedule.refused.iter().cloned());
+        let refused = self.schedule.refused.iter().chain(&self.source_schedule.refused);
+        report.errors.extend(refused.cloned());
         let mut flow = FlowStats::of(&self.flow);
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
         flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());

@@ -8,7 +8,7 @@ impl Worker {
     /// only while there are packets that wait for them.
     pub(crate) fn run_simulated(&mut self, until: Nanos) {
         loop {
-            let next = self.next_arrival().min(self.wheel.bound());
+            let next = self.next_frame(until).min(self.wheel.bound());
             let next = self.or_release(next);
             if next == Nanos::NEVER || next > until || self.lost_anything() {
                 return;

@@ -6,7 +6,7 @@
 //! at least that long, so all that decides about those packets has happened, and they reach the other worker before
 //! the window in which they arrive.
 
-use crate::events::EVENT_PLACE;
+use crate::carry_out::EVENT_PLACE;
 use crate::intake::order_key;
 use crate::ring::Taken;
 use crate::worker::Worker;
@@ -87,7 +87,7 @@ impl Worker {
             let Some(windows) = &self.windows else { return };
             let meeting = Arc::clone(&windows.meeting);
             let lead = windows.lead.min(LONGEST);
-            meeting.next[self.index as usize].store(self.next_event().0, Ordering::SeqCst);
+            meeting.next[self.index as usize].store(self.next_event(until).0, Ordering::SeqCst);
             self.meet(&meeting);
             let start = meeting.earliest();
             let failed = meeting.failed.load(Ordering::SeqCst) > 0;
@@ -124,10 +124,10 @@ impl Worker {
     }
 
     /// A time before which nothing happens here.
-    fn next_event(&mut self) -> Nanos {
+    fn next_event(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        let next = self.next_arrival().min(self.wheel.bound()).min(Nanos(held));
+        let next = self.next_frame(until).min(self.wheel.bound()).min(Nanos(held));
         self.or_release(next)
     }
 
@@ -140,7 +140,7 @@ impl Worker {
     /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.
     fn take_in(&mut self, end: Nanos) {
         loop {
-            let next = self.next_arrival();
+            let next = self.next_frame(Nanos(end.0 - 1));
             if next >= end {
                 return;
             }

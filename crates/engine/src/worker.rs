@@ -3,12 +3,12 @@
 
 use crate::aside::Steered;
 use crate::bell::Bell;
-use crate::events::Schedule;
+use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
 use crate::intake::order_key;
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
-use crate::wheel::{Entry, Wheel};
+use crate::wheel::Wheel;
 use longwire_block::path::{DIRECT, NOWHERE, Paths};
 use longwire_block::{DropReason, Node, Port, PortError};
 use longwire_link::classify::Classifier;
@@ -94,6 +94,10 @@ pub struct Worker {
     pub(crate) windows: Option<crate::windows::Windows>,
     /// What changes on links, and when.
     pub(crate) schedule: Schedule,
+    /// What changes on sources, and when.
+    pub(crate) source_schedule: Schedule,
+    /// The sources at ports here.
+    pub(crate) seats: Vec<SourceSeat>,
     /// Packets taken in and not yet decided about.
     pub(crate) fresh: Vec<Handle>,
     /// Packets with a path, in order, about to enter their first link here.
@@ -143,12 +147,14 @@ impl Worker {
             receivers,
             bells,
             // A change has its exact place among arrivals, too.
-            order: if simulated || !setup.flat || !setup.agenda.events.is_empty() {
+            order: if simulated || !setup.flat || !setup.agenda.links.events.is_empty() {
                 Order::Exact
             } else {
                 Order::ByLink
             },
-            schedule: Schedule::new(setup.agenda, start),
+            schedule: Schedule::new(setup.agenda.links, start),
+            source_schedule: Schedule::new(setup.agenda.sources, start),
+            seats: setup.agenda.seats,
             flow: Flow::default(),
             lateness: Lateness::default(),
             tolerance,
@@ -168,6 +174,7 @@ impl Worker {
     /// how long ago the ports were last polled. Returns how many packets came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
         let before = self.flow.sent + self.flow.handed_over;
+        self.change_sources_due(now);
         let came = self.ingest(now, gap) + self.take_from_rings();
         let ready = std::mem::take(&mut self.ready);
         match self.order {
@@ -365,33 +372,6 @@ impl Worker {
         }
         (meta.path, meta.arrival) = (path, meta.leave);
         true
-    }
-
-    /// Keeps the wheel's entry for a link at its deadline.
-    #[inline]
-    pub(crate) fn arm(&mut self, link: u32) {
-        let lead = self.windows.as_ref().map_or(Nanos::ZERO, |windows| windows.lead_of(link));
-        let deadline = match self.links.deadline(link) {
-            Nanos::NEVER => return,
-            deadline => deadline.since(lead),
-        };
-        let armed = self.links.armed(link);
-        if deadline >= *armed {
-            return;
-        }
-        if *armed != Nanos::NEVER {
-            self.wheel.remove(Entry { time: *armed, link });
-        }
-        *armed = deadline;
-        self.wheel.insert(Entry { time: deadline, link });
-    }
-
-    /// The same for links and media whose deadlines have changed because of what happened to another.
-    #[inline]
-    pub(crate) fn arm_stirred(&mut self) {
-        while let Some(link) = self.links.take_stirred() {
-            self.arm(link);
-        }
     }
 
     /// Gives a packet to its port, here or with another worker.

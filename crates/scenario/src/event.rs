@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// A change of links at a time of the run.
+/// A change of links, or of traffic sources, at a time of the run.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// When, from the start of the run.
@@ -18,11 +18,13 @@ pub struct Event {
     pub ramp: Option<Ramp>,
     /// Places of the links, ascending.
     pub links: Arc<[u32]>,
+    /// Places of the sources, ascending; none if links change.
+    pub sources: Arc<[u32]>,
     /// What changes.
     pub edits: Arc<[Edit]>,
 }
 
-/// Most links that a description names.
+/// Most links or sources that a description names.
 const MOST_NAMED: usize = 4;
 
 impl Event {
@@ -37,15 +39,18 @@ impl Event {
         left.then(|| Nanos(self.time.0.saturating_add(every.0.saturating_mul(past))))
     }
 
-    /// Which links change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every 10 s`.
+    /// Which links or sources change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every 10 s`.
     pub fn describe(&self, plan: &Plan) -> String {
-        let mut names: Vec<&str> =
-            self.links.iter().take(MOST_NAMED).map(|&link| &*plan.links[link as usize].name).collect();
-        let more = format!("{} more", self.links.len().saturating_sub(MOST_NAMED));
-        if self.links.len() > MOST_NAMED {
+        let links = self.links.iter().map(|&link| &*plan.links[link as usize].name);
+        let sources = self.sources.iter().map(|&source| &*plan.sources[source as usize].name);
+        let count = self.links.len() + self.sources.len();
+        let mut names: Vec<&str> = links.chain(sources).take(MOST_NAMED).collect();
+        let more = format!("{} more", count.saturating_sub(MOST_NAMED));
+        if count > MOST_NAMED {
             names.push(&more);
         }
-        let mut text = format!("{}: {}", names.join(", "), described(&self.edits));
+        let settings = if self.sources.is_empty() { described(&self.edits) } else { models(&self.edits) };
+        let mut text = format!("{}: {settings}", names.join(", "));
         // Writing to a text can't fail.
         if let Some(ramp) = self.ramp {
             let _ = write!(text, ", over {} in {} steps", ramp.over, ramp.steps());
@@ -69,6 +74,18 @@ fn described(edits: &[Edit]) -> String {
     let each = edits.iter().flat_map(|edit| {
         let given = edit.given.iter();
         given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind)))
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The settings of sources that edits name.
+fn models(edits: &[Edit]) -> String {
+    let each = edits.iter().flat_map(|edit| {
+        let params = edit.given.iter().map(|(at, value)| {
+            let param = &edit.spec.params[*at];
+            format!("{} {}", param.name, value.print(param.kind))
+        });
+        std::iter::once(format!("model {}", edit.spec.kind)).chain(params)
     });
     each.collect::<Vec<_>>().join(", ")
 }

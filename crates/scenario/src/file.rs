@@ -312,7 +312,7 @@ pub(crate) struct Source {
     pub(crate) first: Option<Written<Whole>>,
 }
 
-/// A change at a time of the run. Its other keys are those of a link that change.
+/// A change at a time of the run. Its other keys are those of a link that change, or of a traffic source.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct At {
@@ -320,6 +320,8 @@ pub(crate) struct At {
     pub(crate) time: Written<Nanos>,
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
+    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes.
+    pub(crate) source: Option<Listed<Name>>,
     /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
     pub(crate) ramp: Option<Written<Nanos>>,
     /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.

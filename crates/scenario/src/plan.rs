@@ -6,8 +6,10 @@
 use crate::address::{Mac, Network};
 use crate::event::Event;
 use crate::finding::Finding;
+use crate::source_edit::shortest_frame;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Spec, Value, Values};
+use longwire_engine::Blocks;
 use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::collections::HashMap;
@@ -398,6 +400,16 @@ impl Source {
             (Model::Poisson { size, .. }, Some(every)) => Model::Poisson { every, size },
             (model, _) => model,
         }
+    }
+
+    /// What it is made of, as its changes take it: its model alone.
+    pub fn blocks(&self) -> Blocks {
+        vec![(self.spec, self.values.clone())]
+    }
+
+    /// Bytes of the shortest frame that it can be set to.
+    pub fn shortest(&self) -> Bytes {
+        shortest_frame(self.source)
     }
 
     /// Bytes of its largest frame, from the Ethernet header on and without FCS.

@@ -2,6 +2,7 @@
 
 use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Named, NamedWay};
 use crate::finding::{Findings, suggestion};
+use crate::source_edit::source_keys;
 use longwire_block::Spec;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -14,6 +15,9 @@ const SECTIONS: [&str; 11] =
 
 /// Parameters of the rate block that may also stand beside it.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
+
+/// The key of the registry that has the models of sources.
+const BACKGROUND: &str = "background";
 
 /// Longest scenario file in bytes.
 pub(crate) const LONGEST_FILE: usize = 64 << 20;
@@ -249,6 +253,25 @@ impl Reader<'_, '_, '_> {
         }
         let at: At = self.table("at", item, &keys)?;
         Some(At { blocks, span, ..at })
+    }
+
+    /// Takes the keys of a traffic source out of a table. None after an error.
+    fn source_settings(
+        &mut self,
+        label: &str,
+        keys: &[&str],
+        table: &mut DeTable<'_>,
+        span: &Range<usize>,
+    ) -> Option<Vec<BlockText>> {
+        let mut block =
+            BlockText { key: BACKGROUND.into(), kind: None, params: Vec::new(), span: span.clone() };
+        for key in keys {
+            let Some(item) = table.remove(*key) else { continue };
+            let at = item.span();
+            let text = self.text(&format!("{label}, {key}"), at.clone(), item.get_ref())?;
+            block.params.push((Some((*key).into()), text, at));
+        }
+        Some(if block.params.is_empty() { Vec::new() } else { vec![block] })
     }
 
     /// The link keys that are not in [`Link`] itself, each once.

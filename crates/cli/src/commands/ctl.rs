@@ -3,11 +3,11 @@
 use crate::shown::columns;
 use crate::{Outcome, cells, outcome, run_text};
 use anyhow::ensure;
-use longwire_control::{Client, ClientError, Link, directory};
+use longwire_control::{Client, ClientError, Link, Source, directory};
 use longwire_report::{Report, Row};
 use std::str::FromStr;
 
-/// Look at a running instance, change its links, end it
+/// Look at a running instance, change its links and traffic sources, end it
 ///
 /// Instances of this user are found by their control sockets. Where only one runs it need not be named.
 #[derive(Debug, clap::Args)]
@@ -59,14 +59,15 @@ struct Stats {
     json: bool,
 }
 
-/// Show how a link is set and what it has counted
+/// Show how a link is set and what it has counted, or how a traffic source is set
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire ctl get up
-  longwire ctl get up.forward --json")]
+  longwire ctl get up.forward --json
+  longwire ctl get video")]
 struct Get {
-    /// The link; a duplex one shows both of its directions.
+    /// The link; a duplex one shows both of its directions. Or a traffic source, where no link has this name.
     link: String,
 
     /// The instance, by name, process number or both (name-number).
@@ -78,7 +79,7 @@ struct Get {
     json: bool,
 }
 
-/// Change a link while it runs
+/// Change a link or a traffic source while it runs
 ///
 /// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
 /// duplex link's name stands for both of its directions, one after the other.
@@ -90,10 +91,12 @@ Examples:
   longwire ctl set up rate=0 --instance two-hosts
   longwire ctl set up queue.kind=red queue=200 max-p=5%
   longwire ctl set up delay=200ms --over 5s
+  longwire ctl set video rate=8mbit
+  longwire ctl set video model=poisson
 
-longwire blocks lists the settings. Values are written as in a scenario.")]
+longwire blocks lists the settings; those of a source are model and what the kinds of background take. Values are written as in a scenario.")]
 struct Set {
-    /// The link.
+    /// The link. Or a traffic source, where no link has this name.
     link: String,
 
     /// What to change: a setting and its value.
@@ -171,7 +174,12 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
         // It may end between being found and being asked.
         let full_name = format!("{}-{}", found.name, found.pid);
         let Ok(info) = connect(Some(&full_name)).and_then(|client| Ok(client.instance()?)) else { continue };
-        table.push(vec![info.name.clone(), info.pid.to_string(), info.links.to_string(), info.version.clone()]);
+        table.push(vec![
+            info.name.clone(),
+            info.pid.to_string(),
+            info.links.to_string(),
+            info.version.clone(),
+        ]);
         report.push(
             Row::new(info.name, "links")
                 .measured(info.links)
@@ -207,33 +215,48 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
 
 fn get(args: &Get) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
-    let links = each_direction(&args.link, |name| client.link(name))?;
-    show("ctl get", &links, args.json)
+    match each_direction(&args.link, |name| client.link(name)) {
+        Err(error) if not_found(&error) => match client.source(&args.link) {
+            Ok(source) => show_source("ctl get", &source, args.json),
+            Err(second) if not_found(&second) => Err(error.into()),
+            Err(second) => Err(second.into()),
+        },
+        links => show("ctl get", &links?, args.json),
+    }
 }
 
 fn set(args: &Set) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
     let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
     let changes: Vec<_> = settings.chain(args.over.clone().map(|time| ("over".into(), time))).collect();
-    let links = each_direction(&args.link, |name| client.set(name, &changes))?;
-    show("ctl set", &links, args.json)
+    match each_direction(&args.link, |name| client.set(name, &changes)) {
+        Err(error) if not_found(&error) => match client.set_source(&args.link, &changes) {
+            Ok(source) => show_source("ctl set", &source, args.json),
+            Err(second) if not_found(&second) => Err(error.into()),
+            Err(second) => Err(second.into()),
+        },
+        links => show("ctl set", &links?, args.json),
+    }
 }
 
 /// Asks for the link of this name, or else for both directions of a duplex link of this name.
 fn each_direction(
     name: &str,
     ask: impl Fn(&str) -> Result<Link, ClientError>,
-) -> anyhow::Result<Vec<Link>> {
-    let not_found = |error: &ClientError| matches!(error, ClientError::Refused(problem) if problem.status == 404);
+) -> Result<Vec<Link>, ClientError> {
     match ask(name) {
         Ok(link) => Ok(vec![link]),
         Err(error) if not_found(&error) => match ask(&format!("{name}.forward")) {
             Ok(forward) => Ok(vec![forward, ask(&format!("{name}.backward"))?]),
-            Err(second) if not_found(&second) => Err(error.into()),
-            Err(second) => Err(second.into()),
+            Err(second) if not_found(&second) => Err(error),
+            Err(second) => Err(second),
         },
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
+}
+
+fn not_found(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(problem) if problem.status == 404)
 }
 
 fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
@@ -242,10 +265,24 @@ fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
     for link in links {
         let settings: Vec<_> = link.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
         let row = Row::new(format!("link {}", link.name), "").extra("kind", "link");
-        report.push(row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()));
+        report.push(
+            row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()),
+        );
         if !json {
             outcome::print(&format!("{}: {}", link.name, settings.join(", ")))?;
         }
     }
     if json { outcome::print_report(&report, true) } else { Ok(Outcome::Well) }
+}
+
+fn show_source(command: &str, source: &Source, json: bool) -> anyhow::Result<Outcome> {
+    let mut report = Report::new(command);
+    let row = Row::new(format!("source {}", source.name), "").extra("kind", "source");
+    report.push(row.extra("settings", serde_json::to_value(&source.settings)?));
+    if json {
+        return outcome::print_report(&report, true);
+    }
+    let settings: Vec<_> = source.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
+    outcome::print(&format!("{}: {}", source.name, settings.join(", ")))?;
+    Ok(Outcome::Well)
 }

@@ -1,6 +1,6 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{Instance, Link, SetError};
+use longwire_control::{Instance, Link, SetError, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 pub struct Fake {
     name: String,
     settings: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
+    source: Mutex<BTreeMap<String, String>>,
     pub stopped: AtomicBool,
     /// Panic when asked for statistics.
     pub broken: AtomicBool,
@@ -23,7 +24,9 @@ impl Fake {
         let one: BTreeMap<_, _> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let settings = LINKS.iter().map(|name| (name.to_string(), one.clone())).collect();
         let (stopped, broken) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { name: name.into(), settings: Mutex::new(settings), stopped, broken })
+        let source = [("model", "cbr"), ("rate", "3 Mbit/s")].map(|(k, v)| (k.to_string(), v.to_string()));
+        let source = Mutex::new(BTreeMap::from(source));
+        Arc::new(Self { name: name.into(), settings: Mutex::new(settings), source, stopped, broken })
     }
 }
 
@@ -62,6 +65,24 @@ impl Instance for Fake {
         settings.extend(changes.iter().cloned());
         drop(all);
         self.link(link).ok_or_else(|| SetError::UnknownLink(link.into()))
+    }
+
+    fn source_names(&self) -> Arc<[String]> {
+        ["video".to_string()].into()
+    }
+
+    fn source(&self, name: &str) -> Option<Source> {
+        let settings = self.source.lock().unwrap().clone();
+        (name == "video").then(|| Source { name: name.into(), settings })
+    }
+
+    fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError> {
+        let found = self.source(source).ok_or_else(|| SetError::UnknownSource(source.into()))?;
+        if let Some((key, _)) = changes.iter().find(|(key, _)| !found.settings.contains_key(key)) {
+            return Err(SetError::Value { key: key.clone(), reason: format!("the model cbr has no {key}") });
+        }
+        self.source.lock().unwrap().extend(changes.iter().cloned());
+        self.source(source).ok_or_else(|| SetError::UnknownSource(source.into()))
     }
 
     fn stop(&self) {

@@ -3,12 +3,13 @@
 mod shards;
 
 use crate::event::with_defaults;
-use crate::plan::{AddressRule, Attachment, Plan, Route};
+use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
 use crate::words::Wait;
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, Blocks, Home, LinkEvent, Map, Observer, Seat, Setup, Steered, Tolerance, WorkerSetup,
+    Agenda, Blocks, Changes, Event, Home, Map, Observer, Seat, Setup, SourceRef, SourceSeat, Steered,
+    Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -27,6 +28,8 @@ pub struct Built {
     pub setup: Setup,
     /// By a link's place in the plan: where the engine finds it.
     pub links: Vec<LinkRef>,
+    /// The same for sources.
+    pub sources: Vec<SourceRef>,
 }
 
 /// Why a plan could not be made into an engine.
@@ -80,8 +83,9 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    give_agendas(plan, &links, &mut workers);
     let homes = seat_ports(plan, ports, &mut workers);
+    let sources = seat_sources(plan, &homes, &mut workers);
+    give_agendas(plan, &links, &sources, &mut workers);
     let map = map(plan, &links, homes);
     let wait = match plan.engine.wait {
         Wait::Spin => longwire_engine::Wait::Spin,
@@ -89,7 +93,7 @@ pub fn build(
         Wait::Sleep => longwire_engine::Wait::Sleep,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, lead: shards.lead };
-    Ok(Built { setup, links })
+    Ok(Built { setup, links, sources })
 }
 
 /// What the plan promises.
@@ -115,8 +119,19 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
     (links, crossing)
 }
 
-/// Tells each worker what changes on its links.
-fn give_agendas(plan: &Plan, links: &[LinkRef], workers: &mut [WorkerSetup]) {
+/// Tells each worker of the sources at its ports.
+fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
+    let seat = |source: &Source| {
+        let Home { worker, slot } = homes[usize::from(source.in_port)];
+        let seats = &mut workers[worker as usize].agenda.seats;
+        seats.push(SourceSeat { port: slot, name: source.name.clone() });
+        SourceRef { worker, place: seats.len() as u32 - 1 }
+    };
+    plan.sources.iter().map(seat).collect()
+}
+
+/// Tells each worker what changes on its links and sources.
+fn give_agendas(plan: &Plan, links: &[LinkRef], sources: &[SourceRef], workers: &mut [WorkerSetup]) {
     let registry = longwire_link::registry();
     let mut made_of: HashMap<u32, Arc<Blocks>> = HashMap::new();
     for event in &plan.events {
@@ -128,18 +143,37 @@ fn give_agendas(plan: &Plan, links: &[LinkRef], workers: &mut [WorkerSetup]) {
             let blocks = made_of.entry(profile).or_insert_with(|| {
                 Arc::new(with_defaults(&plan.profiles[profile as usize].blocks, &registry))
             });
-            let agenda = &mut workers[link.worker() as usize].agenda;
-            agenda.made_of.entry(link.local()).or_insert_with(|| Arc::clone(blocks));
+            let changes = &mut workers[link.worker() as usize].agenda.links;
+            changes.made_of.entry(link.local()).or_insert_with(|| Arc::clone(blocks));
         }
-        for (worker, links) in workers.iter_mut().zip(own).filter(|(_, links)| !links.is_empty()) {
-            worker.agenda.events.push(LinkEvent {
-                time: event.time,
-                repeat: event.repeat,
-                ramp: event.ramp,
-                links: links.into(),
-                edits: Arc::clone(&event.edits),
-            });
+        give(event, own, workers, |agenda| &mut agenda.links);
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.sources {
+            let source = sources[place as usize];
+            own[source.worker as usize].push(source.place);
+            let changes = &mut workers[source.worker as usize].agenda.sources;
+            let blocks = || Arc::new(plan.sources[place as usize].blocks());
+            changes.made_of.entry(source.place).or_insert_with(blocks);
         }
+        give(event, own, workers, |agenda| &mut agenda.sources);
+    }
+}
+
+/// Gives each worker its part of an event: the links, or the sources, that are its `own`.
+fn give(
+    event: &crate::Event,
+    own: Vec<Vec<u32>>,
+    workers: &mut [WorkerSetup],
+    of: impl Fn(&mut Agenda) -> &mut Changes,
+) {
+    for (worker, places) in workers.iter_mut().zip(own).filter(|(_, places)| !places.is_empty()) {
+        of(&mut worker.agenda).events.push(Event {
+            time: event.time,
+            repeat: event.repeat,
+            ramp: event.ramp,
+            places: places.into(),
+            edits: Arc::clone(&event.edits),
+        });
     }
 }
 

@@ -194,7 +194,7 @@ impl Desk<'_, '_> {
 }
 
 /// What an error says, without the parameter that the field names already.
-pub(super) fn bare(error: &SpecError) -> String {
+pub(crate) fn bare(error: &SpecError) -> String {
     match error {
         SpecError::Unit { source, .. } => source.to_string(),
         SpecError::Text { what, .. } => what.clone(),

@@ -1,5 +1,5 @@
 //! Section `[[at]]`: changes while the run goes on. The events are carried out once in the mind, in the order of their
-//! times, so that what each of them finds is known before the run.
+//! times, so that what each of them finds is known before the run. Sources have the places after those of the links.
 
 use super::blocks::{bare, least_delay};
 use super::links::Links;
@@ -7,10 +7,12 @@ use super::{Desk, Entry};
 use crate::event::{Event, block_meant, param_meant, with_defaults};
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
+use crate::plan::Source;
+use crate::steering::unplanned_target;
 use crate::written::{Name, Written};
 use longwire_block::{Param, Spec, Value, Values};
 use longwire_engine::{Blocks, Edit, Ramp, Repeat, set_block};
-use longwire_units::Nanos;
+use longwire_units::{Bytes, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -40,8 +42,12 @@ struct Wanted<'f> {
     time: Nanos,
     repeat: Option<Repeat>,
     ramp: Option<Ramp>,
-    links: Vec<u32>,
+    places: Vec<u32>,
+    /// Whether these are sources.
+    of_sources: bool,
     texts: Vec<BlockText>,
+    /// What its links are read with, each once.
+    planned: Vec<Blocks>,
 }
 
 /// What links with the same history are made of at a time, and which ramps go on.
@@ -61,7 +67,7 @@ struct Climb {
 }
 
 impl Desk<'_, '_> {
-    pub(super) fn events(&mut self, file: &File, links: &Links) -> Foretold {
+    pub(super) fn events(&mut self, file: &File, links: &Links, sources: &[Source]) -> Foretold {
         let mut wanted = Vec::new();
         for written in &file.at {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
@@ -72,39 +78,78 @@ impl Desk<'_, '_> {
                     self.error(&written.span, &entry, "", what, "use every and times, or a ramp");
                     return Foretold::default();
                 }
-                let Some(event) = self.wanted(entry, written, links) else { break };
+                let Some(event) = self.wanted(entry, written, links, sources) else { break };
                 wanted.push(event);
             }
         }
         if self.findings.failed() || wanted.is_empty() {
             return Foretold::default();
         }
-        Foresight::new(self, links).all(&wanted)
+        Foresight::new(self, links, sources).all(&wanted)
     }
 
     /// What one entry asks for. None after an error.
-    fn wanted<'f>(&mut self, entry: Entry<'f>, written: &'f At, links: &Links) -> Option<Wanted<'f>> {
+    fn wanted<'f>(
+        &mut self,
+        entry: Entry<'f>,
+        written: &'f At,
+        links: &Links,
+        sources: &[Source],
+    ) -> Option<Wanted<'f>> {
         let time = self.term(&entry, "time", &written.time);
         let repeat = self.repeat(&entry, written);
         let texts = self.beside_merged(&entry, &written.blocks.iter().collect::<Vec<_>>())?;
         if texts.is_empty() {
-            let mend = "add what changes, as in a link: rate = \"1 Mbit/s\", say";
+            let whose = if written.source.is_some() { "source" } else { "link" };
+            let mend = format!("add what changes, as in a {whose}: rate = \"1 Mbit/s\", say");
             self.error(&written.span, &entry, "", "nothing changes", mend);
             return None;
         }
+        let of_sources = written.source.is_some();
         let mut places = Vec::new();
-        let Some(named) = written.link.as_ref().filter(|named| !named.0.is_empty()) else {
-            let mend = "add link = \"…\" with the name of a link, or a list of names";
-            self.error(&written.span, &entry, "link", "it names no link", mend);
+        let named = match (&written.link, &written.source) {
+            (Some(_), Some(named)) => {
+                let span = named.0.first().map_or(&written.span, |name| &name.span);
+                self.error(span, &entry, "source", "it names links and sources", "write an entry for each");
+                return None;
+            }
+            (named, None) | (None, named) => named.as_ref().filter(|named| !named.0.is_empty()),
+        };
+        let Some(named) = named else {
+            let mend = "add link = \"…\" or source = \"…\" with a name, or a list of names";
+            self.error(&written.span, &entry, "link", "it names no link and no source", mend);
             return None;
         };
         for name in &named.0 {
-            places.extend(self.link_places(&entry, name, links)?);
+            if of_sources {
+                places.push(links.links.len() as u32 + self.source_place(&entry, name, sources)?);
+            } else {
+                places.extend(self.link_places(&entry, name, links)?);
+            }
         }
+        self.no_station(&entry, &texts, (&places, links))?;
         places.sort_unstable();
         places.dedup();
         let ramp = self.ramp(&entry, written, places.len() as u64)?;
-        Some(Wanted { entry, written, time: time?, repeat: repeat?, ramp, links: places, texts })
+        let mut profiles: Vec<u32> = match texts.iter().any(|text| text.key == "filter") {
+            false => Vec::new(),
+            true => places.iter().map(|&place| links.links[place as usize].profile).collect(),
+        };
+        profiles.sort_unstable();
+        profiles.dedup();
+        let planned =
+            profiles.into_iter().map(|profile| links.profiles[profile as usize].blocks.clone()).collect();
+        Some(Wanted {
+            entry,
+            written,
+            time: time?,
+            repeat: repeat?,
+            ramp,
+            places,
+            of_sources,
+            texts,
+            planned,
+        })
     }
 
     /// Whether it comes again. None after an error.
@@ -141,12 +186,12 @@ impl Desk<'_, '_> {
         }
         if ramp.steps().saturating_mul(links) > MOST_STEPS {
             let most = (MOST_STEPS / links).max(1);
-            let what = format!("{} steps on {links} links are more than {MOST_STEPS}", ramp.steps());
+            let what = format!("{} steps, {links} times, are more than {MOST_STEPS}", ramp.steps());
             let least = Nanos(ramp.over.0.div_ceil(most));
             let (span, mend) = match (&written.step, links > MOST_STEPS) {
                 (Some(step), false) => (&step.span, format!("write step = \"{least}\" or more")),
                 (None, false) => (&over.span, format!("add step = \"{least}\" or more")),
-                _ => (&over.span, "name fewer links".into()),
+                _ => (&over.span, "name fewer links or sources".into()),
             };
             self.error(span, entry, "ramp", what, mend);
             return None;
@@ -200,7 +245,7 @@ impl Desk<'_, '_> {
             match self.value(&spec.params[at], &value) {
                 Ok(read) => given.push((at, read)),
                 Err(what) => {
-                    self.error(span, entry, &key_of(spec, at), what, "");
+                    self.error(span, entry, &key_of(spec, at, false), what, "");
                     return None;
                 }
             }
@@ -223,17 +268,26 @@ impl Desk<'_, '_> {
     }
 }
 
-/// How errors call a parameter.
-fn key_of(spec: &Spec, at: usize) -> String {
-    if at == 0 { spec.key.into() } else { format!("{}.{}", spec.key, spec.params[at].name) }
+/// How errors call a parameter. The one key of sources, `background`, is not written.
+fn key_of(spec: &Spec, at: usize, of_sources: bool) -> String {
+    if of_sources {
+        spec.params[at].name.into()
+    } else if at == 0 {
+        spec.key.into()
+    } else {
+        format!("{}.{}", spec.key, spec.params[at].name)
+    }
 }
 
 /// The events, carried out ahead of the run.
 struct Foresight<'w, 'd, 'f> {
     desk: &'w mut Desk<'d, 'f>,
     states: Vec<State>,
-    /// By a link's place: its state.
+    /// By a place: its state.
     now: Vec<u32>,
+    /// The place of the first source, and the shortest frame of each.
+    first_source: u32,
+    shortest: Vec<Bytes>,
     delays: HashMap<u32, Nanos>,
     budget: usize,
 }
@@ -242,11 +296,16 @@ struct Foresight<'w, 'd, 'f> {
 type Known = HashMap<u32, (u32, Arc<[Edit]>)>;
 
 impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
-    fn new(desk: &'w mut Desk<'d, 'f>, links: &Links) -> Self {
+    fn new(desk: &'w mut Desk<'d, 'f>, links: &Links, sources: &[Source]) -> Self {
         let state = |blocks| State { blocks, ramps: Vec::new() };
-        let states = links.profiles.iter().map(|p| state(with_defaults(&p.blocks, desk.registry))).collect();
-        let now = links.links.iter().map(|link| link.profile).collect();
-        Self { desk, states, now, delays: HashMap::new(), budget: MOST_FORESEEN }
+        let mut states: Vec<State> =
+            links.profiles.iter().map(|p| state(with_defaults(&p.blocks, desk.registry))).collect();
+        let mut now: Vec<u32> = links.links.iter().map(|link| link.profile).collect();
+        now.extend((states.len() as u32..).take(sources.len()));
+        states.extend(sources.iter().map(|source| state(source.blocks())));
+        let (first_source, shortest) =
+            (links.links.len() as u32, sources.iter().map(Source::shortest).collect());
+        Self { desk, states, now, first_source, shortest, delays: HashMap::new(), budget: MOST_FORESEEN }
     }
 
     /// Carries everything out, in the order of times and then of the file.
@@ -278,12 +337,12 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     fn first(&mut self, event: &Wanted<'_>) -> Option<Vec<Event>> {
         let mut known = Known::new();
         let mut groups: Vec<(Arc<[Edit]>, Vec<u32>)> = Vec::new();
-        for &link in &event.links {
-            let before = self.now[link as usize];
+        for &place in &event.places {
+            let before = self.now[place as usize];
             let (after, edits) = match known.get(&before) {
                 Some((after, edits)) => (*after, Arc::clone(edits)),
                 None => {
-                    let edits = self.meant(event, before)?;
+                    let edits = self.meant(event, place, before)?;
                     let alike = groups.iter().map(|(other, _)| other).find(|other| same(other, &edits));
                     let edits = alike.map_or(edits, Arc::clone);
                     (self.after(event, before, &edits, event.time)?, edits)
@@ -291,35 +350,53 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
             };
             known.insert(before, (after, Arc::clone(&edits)));
             match groups.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &edits)) {
-                Some((_, links)) => links.push(link),
-                None => groups.push((edits, vec![link])),
+                Some((_, places)) => places.push(place),
+                None => groups.push((edits, vec![place])),
             }
-            self.step(link, before, after);
+            self.step(place, before, after);
         }
-        let Wanted { time, repeat, ramp, .. } = *event;
-        let made = |(edits, links): (_, Vec<u32>)| Event { time, repeat, ramp, links: links.into(), edits };
+        let Wanted { time, repeat, ramp, of_sources, .. } = *event;
+        let first_source = self.first_source;
+        let made = |(edits, mut places): (_, Vec<u32>)| {
+            let (mut links, mut sources) = Default::default();
+            if of_sources {
+                places.iter_mut().for_each(|place| *place -= first_source);
+                sources = places.into();
+            } else {
+                links = places.into();
+            }
+            Event { time, repeat, ramp, links, sources, edits }
+        };
         Some(groups.into_iter().map(made).collect())
     }
 
-    /// What an event's texts mean for links in a state. None after an error.
-    fn meant(&mut self, event: &Wanted<'_>, state: u32) -> Option<Arc<[Edit]>> {
+    /// What an event's texts mean for a link or source in a state. None after an error.
+    fn meant(&mut self, event: &Wanted<'_>, place: u32, state: u32) -> Option<Arc<[Edit]>> {
         let blocks = &self.states[state as usize].blocks;
-        event.texts.iter().map(|text| self.desk.edit(&event.entry, text, blocks)).collect()
+        let edit = |text| match event.of_sources {
+            true => {
+                let shortest = self.shortest[(place - self.first_source) as usize];
+                self.desk.source_edit(&event.entry, text, blocks, shortest)
+            }
+            false => self.desk.edit(&event.entry, text, blocks),
+        };
+        event.texts.iter().map(edit).collect()
     }
 
     /// Carries an event out again at `time`. None after an error.
     fn again(&mut self, event: &Wanted<'_>, made: &[Event], time: Nanos) -> Option<()> {
         for part in made {
             let mut known: HashMap<u32, u32> = HashMap::new();
-            for &link in &*part.links {
+            let sources = part.sources.iter().map(|source| self.first_source + source);
+            for place in part.links.iter().copied().chain(sources).collect::<Vec<_>>() {
                 self.budget = self.budget.saturating_sub(1);
-                let before = self.now[link as usize];
+                let before = self.now[place as usize];
                 let after = match known.get(&before) {
                     Some(&after) => after,
                     None => self.after(event, before, &part.edits, time)?,
                 };
                 known.insert(before, after);
-                self.step(link, before, after);
+                self.step(place, before, after);
             }
         }
         Some(())
@@ -332,8 +409,9 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         for edit in edits {
             let span = event.texts.iter().find(|text| text.key == edit.spec.key).map(|text| &text.span);
             let span = span.unwrap_or(&event.written.span);
-            if let Some((what, mend)) = self.fault(&state, edit, event.ramp, time) {
-                self.desk.error(span, &event.entry, edit.spec.key, what, mend);
+            if let Some((what, mend)) = self.fault(&state, edit, event, time) {
+                let key = if event.of_sources { "model" } else { edit.spec.key };
+                self.desk.error(span, &event.entry, key, what, mend);
                 return None;
             }
             if let Some(ramp) = event.ramp {
@@ -354,23 +432,30 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     }
 
     /// Why `edit` can't be carried out on a link in `state`: what is wrong, and the mend.
-    fn fault(&self, state: &State, edit: &Edit, ramp: Option<Ramp>, time: Nanos) -> Option<(String, String)> {
-        let key = edit.spec.key;
+    fn fault(&self, state: &State, edit: &Edit, event: &Wanted<'_>, time: Nanos) -> Option<(String, String)> {
+        let (ramp, of_sources) = (event.ramp, event.of_sources);
+        let (owner, key) = if of_sources { ("source", "model") } else { ("link", edit.spec.key) };
         let meets = |climb: &&Climb| {
             let whole = climb.spec.kind != edit.spec.kind;
-            climb.spec.key == key && (whole || edit.given.iter().any(|(at, _)| *at == climb.at))
+            climb.spec.key == edit.spec.key && (whole || edit.given.iter().any(|(at, _)| *at == climb.at))
         };
         if let Some(climb) = state.ramps.iter().find(meets) {
             let what = format!(
                 "at {time} the ramp that began at {} is still changing {}",
                 climb.begin,
-                key_of(climb.spec, climb.at)
+                key_of(climb.spec, climb.at, of_sources)
             );
             return Some((what, format!("begin at {} or later, or make that ramp shorter", climb.end)));
         }
+        if let Some(target) = event.planned.iter().find_map(|planned| unplanned_target(planned, edit)) {
+            let what = format!("its filter steers to \"{target}\", where the link's own filter does not");
+            let mend = "ways are planned before the run: steer to the same links, in the same order, in the link itself";
+            return Some((what, mend.into()));
+        }
         if edit.apply(&state.blocks).is_none() {
-            let what =
-                format!("at {time} the link has a {key} of another kind, and this one is not wholly given");
+            let what = format!(
+                "at {time} the {owner} has a {key} of another kind, and this one is not wholly given"
+            );
             return Some((what, "name the kind, and give everything that it needs".into()));
         }
         if ramp.is_none() || edit.begins(&state.blocks).is_some() {
@@ -384,8 +469,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
             ));
         }
         let Some(values) = edit.of_same_kind(&state.blocks) else {
-            let what = format!("the link has no {key} that a ramp could begin with");
-            return Some((what, format!("give the link a {key}, or set one before")));
+            let what = format!("the {owner} has no {key} that a ramp could begin with");
+            return Some((what, format!("give the {owner} a {key}, or set one before")));
         };
         let alone = |(at, to): &&(usize, Value)| {
             Edit { spec: edit.spec, given: vec![(*at, to.clone())], fresh: None }
@@ -395,19 +480,22 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let (at, to) = edit.given.iter().find(alone)?;
         let kind = edit.spec.params[*at].kind;
         let (from, to) = (values.at(*at).print(kind), to.print(kind));
-        let what = format!("{} has no ramp from \"{from}\" to \"{to}\"", key_of(edit.spec, *at));
+        let what = format!("{} has no ramp from \"{from}\" to \"{to}\"", key_of(edit.spec, *at, of_sources));
         Some((
             what,
             "rates but \"unlimited\", times, probabilities and numbers have; set others at once".into(),
         ))
     }
 
-    /// Notes a link's change from one state to the next.
-    fn step(&mut self, link: u32, before: u32, after: u32) {
-        self.now[link as usize] = after;
+    /// Notes a change from one state to the next.
+    fn step(&mut self, place: u32, before: u32, after: u32) {
+        self.now[place as usize] = after;
+        if place >= self.first_source {
+            return;
+        }
         let least = |state: u32| least_delay(&self.states[state as usize].blocks);
         let delay = least(before).min(least(after));
-        self.delays.entry(link).and_modify(|known| *known = delay.min(*known)).or_insert(delay);
+        self.delays.entry(place).and_modify(|known| *known = delay.min(*known)).or_insert(delay);
     }
 }
 

@@ -11,8 +11,11 @@ mod nodes;
 mod paths;
 mod rules;
 mod settings;
+mod source_events;
 mod sources;
 mod steers;
+
+pub(crate) use blocks::bare;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
@@ -47,11 +50,11 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
-    let foretold = desk.events(file, &links);
     let graph = desk.graph(file, &mut nodes, &links, routing?)?;
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
+    let foretold = desk.events(file, &links, &sources);
     if desk.findings.failed() {
         return None;
     }

@@ -5,6 +5,7 @@ use super::nodes::Nodes;
 use super::{Desk, Entry};
 use crate::file::{self, File};
 use crate::plan::Source;
+use crate::source_edit::{LONGEST_FRAME, SourceFault, shortest_frame};
 use crate::words::SourceModel;
 use crate::written::{Name, Term, Written};
 use longwire_block::{Spec, SpecError, Values};
@@ -14,10 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// The shortest frames of IPv4 and IPv6: headers and what tells the packets of a source apart.
-const SHORTEST: [Bytes; 2] = [Bytes(60), Bytes(80)];
-/// The longest frame: the longest IPv4 packet.
-const LONGEST: Bytes = Bytes(65_549);
 
 /// What sources are set to so far, each once: a capture is read once for all that replay it.
 type Known = HashMap<Vec<String>, Values>;
@@ -86,8 +83,8 @@ impl Desk<'_, '_> {
             return None;
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
-        let shortest = SHORTEST[usize::from(source.is_ipv6())];
-        let size = self.term_in(entry, "size", written.size.as_ref(), Bytes(1000), shortest..=LONGEST);
+        let shortest = shortest_frame(source);
+        let size = self.term_in(entry, "size", written.size.as_ref(), Bytes(1000), shortest..=LONGEST_FRAME);
         let chosen = self.chosen(entry, written, size?, known);
         let start = self.term_or(entry, "start", written.start.as_ref(), Nanos::ZERO);
         let count = match &written.packets {
@@ -165,10 +162,7 @@ impl Desk<'_, '_> {
         let interval = self.interval(entry, written, model)?;
         for Given { key, span, .. } in &given {
             if spec.params.iter().all(|param| param.name != *key) {
-                let having = |spec: &&Spec| spec.params.iter().any(|param| param.name == *key);
-                let kinds: Vec<_> = process::SPECS.iter().filter(having).map(|spec| spec.kind).collect();
-                let what = format!("the model {model} has no {key}");
-                let mend = format!("remove it, or write model = \"{}\"", kinds.join("\" or \""));
+                let SourceFault { what, mend, .. } = SourceFault::no_such_key(spec.kind, key);
                 self.error(span, entry, key, what, mend);
                 return None;
             }
@@ -229,9 +223,8 @@ impl Desk<'_, '_> {
         self.give(entry, "size", written.size.as_ref(), &mut given)?;
         if let (Some(text), Some(Given { span, .. })) = (&written.rate, given.first()) {
             let rate: Rate = self.term(entry, "rate", text)?;
-            if rate == Rate::UNLIMITED || rate == Rate::STALLED {
-                let what = format!("a source can't send at {rate}");
-                self.error(span, entry, "rate", what, "write \"10 Mbit/s\"");
+            if let Some(SourceFault { what, mend, .. }) = SourceFault::of_rate(rate) {
+                self.error(span, entry, "rate", what, mend);
                 return None;
             }
         }

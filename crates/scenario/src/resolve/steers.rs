@@ -2,8 +2,8 @@
 
 use super::links::Links;
 use super::{Desk, Entry};
-use crate::plan::{Profile, Steer};
-use longwire_link::filter::RuleSet;
+use crate::plan::Steer;
+use crate::steering::targets;
 
 /// Most targets of a link's filter.
 const MOST: usize = 256;
@@ -13,7 +13,7 @@ impl Desk<'_, '_> {
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {
         let mut steers = Vec::new();
         for place in 0..links.links.len() {
-            let targets = targets(&links.profiles[links.links[place].profile as usize]);
+            let targets = targets(&links.profiles[links.links[place].profile as usize].blocks);
             if targets.len() > MOST {
                 let what = format!("its filter names {} links to steer to", targets.len());
                 self.steer_error(links, place, what, format!("name {MOST} at the most"));
@@ -60,11 +60,4 @@ impl Desk<'_, '_> {
         let entry = Entry { section: "link", name: Some(&links.links[place].name), n: None };
         self.error(&links.spans[place], &entry, "filter", what, mend);
     }
-}
-
-/// The links that a profile's filter names.
-fn targets(profile: &Profile) -> Vec<String> {
-    let filter = profile.blocks.iter().find(|(spec, _)| (spec.key, spec.kind) == ("filter", "rules"));
-    let rules = filter.and_then(|(_, values)| values.parsed::<RuleSet>(0));
-    rules.map(|rules| rules.targets().map(String::from).collect()).unwrap_or_default()
 }

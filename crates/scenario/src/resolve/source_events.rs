@@ -1,0 +1,58 @@
+//! Section `[[at]]` of traffic sources: which are meant, and what their keys mean for a source as it is.
+
+use super::{Desk, Entry};
+use crate::file::BlockText;
+use crate::finding::suggestion;
+use crate::plan::Source;
+use crate::source_edit::{SourceFault, source_edit};
+use crate::written::{Name, Written};
+use longwire_engine::{Blocks, Edit};
+use longwire_units::Bytes;
+
+impl Desk<'_, '_> {
+    /// The place of the source of a name.
+    pub(super) fn source_place(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Name>,
+        sources: &[Source],
+    ) -> Option<u32> {
+        let name = self.term(entry, "source", written)?.0;
+        if let Some(place) = sources.iter().position(|source| source.name == name) {
+            return Some(place as u32);
+        }
+        let known = || sources.iter().map(|source| &*source.name);
+        let mend = match suggestion(&name, known()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if sources.is_empty() => "add a [[source]]".into(),
+            None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
+        };
+        self.error(&written.span, entry, "source", format!("there is no source \"{name}\""), mend);
+        None
+    }
+
+    /// What a text means for a source that is made of `now` and whose frames have `shortest` bytes at least. None after an
+    /// error.
+    pub(super) fn source_edit(
+        &mut self,
+        entry: &Entry<'_>,
+        text: &BlockText,
+        now: &Blocks,
+        shortest: Bytes,
+    ) -> Option<Edit> {
+        let mut pairs = Vec::new();
+        for (key, value, span) in &text.params {
+            let key = key.as_deref()?;
+            pairs.push((key, self.expanded(entry, key, value, span)?));
+        }
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        match source_edit(now, &pairs, shortest, &self.folder) {
+            Ok(edit) => Some(edit),
+            Err(SourceFault { key, what, mend }) => {
+                let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
+                self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, mend);
+                None
+            }
+        }
+    }
+}

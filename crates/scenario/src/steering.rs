@@ -1,0 +1,28 @@
+//! Links that filters send packets to. The ways of such packets are planned before the run.
+
+use longwire_block::Values;
+use longwire_engine::{Blocks, Edit};
+use longwire_link::filter::RuleSet;
+
+/// The links that the filter among `blocks` names, each once, in its order.
+pub(crate) fn targets(blocks: &Blocks) -> Vec<String> {
+    let filter = blocks.iter().find(|(spec, _)| (spec.key, spec.kind) == ("filter", "rules"));
+    filter.map(|(_, values)| names(values)).unwrap_or_default()
+}
+
+/// The first link that an edit's filter steers to although no way over it was planned, for a link that was read with
+/// `planned`: every link that the filter steers to has to be steered to, in the same place, by that of the scenario.
+pub fn unplanned_target(planned: &Blocks, edit: &Edit) -> Option<String> {
+    if (edit.spec.key, edit.spec.kind) != ("filter", "rules") {
+        return None;
+    }
+    let known = targets(planned);
+    let named = edit.fresh.as_ref().map(names).unwrap_or_default();
+    let mut each = named.into_iter().enumerate();
+    each.find(|(place, name)| known.get(*place) != Some(name)).map(|(_, name)| name)
+}
+
+fn names(values: &Values) -> Vec<String> {
+    let rules = values.parsed::<RuleSet>(0);
+    rules.map(|rules| rules.targets().map(String::from).collect()).unwrap_or_default()
+}

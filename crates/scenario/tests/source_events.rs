@@ -1,0 +1,211 @@
+//! Section `[[at]]` of traffic sources: their frames come at the nanosecond at which they should, whatever the number of
+//! workers.
+#![forbid(unsafe_code)]
+
+use longwire_block::Port;
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::source::{Flow, SourcePort};
+use longwire_scenario::{Plan, TO_THE_END, build, parse};
+use longwire_units::Nanos;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// A frame that left: by which port, when (in ns), and its bytes.
+type Left = (u16, u64, usize);
+
+struct Tracer(Arc<Mutex<Vec<Left>>>);
+
+impl Observer for Tracer {
+    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        self.0.lock().unwrap().push((meta.out_port, meta.leave, frame.len()));
+    }
+}
+
+/// Two networks of two ports each, so that two workers have ports; `text` are the sources and events.
+fn plan(text: &str, workers: u32) -> Result<Plan, String> {
+    let mut all = String::from(text);
+    for (place, name) in ["a", "b", "c", "d"].iter().enumerate() {
+        all += &format!(
+            "\n[[port]]\nname = \"{name}\"\ndriver = \"source\"\nbridge = \"{}\"\naddresses = [\"10.0.0.{}/32\"]\n",
+            if place < 2 { "left" } else { "right" },
+            place + 1
+        );
+    }
+    all += "[[bridge]]\nname = \"left\"\n[[bridge]]\nname = \"right\"\n";
+    all += "[[link]]\nname = \"ab\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"5 ms\"\n";
+    all += "[[link]]\nname = \"cd\"\nfrom = \"c\"\nto = \"d\"\ndelay = \"7 ms\"\n";
+    all += &format!("[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
+    parse("sources.toml", &all).map_err(|error| error.to_string())
+}
+
+fn ports(plan: &Plan) -> Vec<Box<dyn Port>> {
+    let flow = |(id, source): (usize, &longwire_scenario::Source)| Flow {
+        name: source.name.to_string(),
+        id: id as u16,
+        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
+        source_mac: plan.ports[usize::from(source.in_port)].mac.0,
+        source: SocketAddr::new(source.source, 9),
+        destination: SocketAddr::new(source.destination, 9),
+        model: source.model(),
+        start: source.start,
+        until: Nanos::NEVER,
+        count: source.count.unwrap_or(u64::MAX),
+    };
+    let open = |(place, port): (usize, &longwire_scenario::Port)| {
+        let own = plan.sources.iter().enumerate().filter(|(_, s)| usize::from(s.in_port) == place);
+        let flows: Vec<_> = own.map(flow).collect();
+        let port = SourcePort::new(&port.name, &flows, plan.sources.len() as u16, plan.seed).unwrap();
+        Box::new(port) as Box<dyn Port>
+    };
+    plan.ports.iter().enumerate().map(open).collect()
+}
+
+fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
+    let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
+    let report = build(&plan, ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+    let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+    seen.sort_by_key(|&(port, ..)| port);
+    (seen, report)
+}
+
+/// When the frames of `text`'s sources come in, in µs, with their bytes: those from a, then those from c; the same with
+/// one worker and with two.
+fn comes(text: &str) -> [Vec<(u64, usize)>; 2] {
+    let (one, report) = run(text, 1);
+    for workers in [2, 3] {
+        let (other, others) = run(text, workers);
+        assert_eq!(one, other, "{workers} workers");
+        assert_eq!(report.flow.taken, others.flow.taken);
+    }
+    [(1, 5_000_000), (3, 7_000_000)].map(|(port, delay)| {
+        let own = one.iter().filter(|(out, ..)| *out == port);
+        own.map(|&(_, leave, bytes)| ((leave - delay) / 1000, bytes)).collect()
+    })
+}
+
+/// 1000 bytes at 8 Mbit/s: a frame a millisecond.
+const SOURCE: &str = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\n";
+
+fn times(frames: &[(u64, usize)]) -> Vec<u64> {
+    frames.iter().map(|(time, _)| *time).collect()
+}
+
+#[test]
+fn a_rate_that_doubles_halves_what_is_left_of_a_gap() {
+    // At 2.5 ms half of a gap has passed; half of the new one, 0.25 ms, is left.
+    let text =
+        format!("{SOURCE}packets = 7\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n");
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 2750, 3250, 3750, 4250]);
+    // At the very second of a frame: it comes, and the next half a millisecond later.
+    let text =
+        format!("{SOURCE}packets = 1003\n[[at]]\ntime = \"1 s\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n");
+    let all = times(&comes(&text)[0]);
+    assert_eq!(all[998..], [998_000, 999_000, 1_000_000, 1_000_500, 1_001_000]);
+}
+
+#[test]
+fn sources_at_ports_of_two_workers_change_each_at_its_time() {
+    // On the right 500 bytes at 4 Mbit/s: a frame a millisecond, too. At 3 ms both change.
+    let text = format!(
+        "{SOURCE}packets = 6\n[[source]]\nname = \"t\"\nfrom = \"c\"\nto = \"d\"\nsize = \"500 B\"\nrate = \"4 Mbit/s\"\npackets = 6\n\
+         [[at]]\ntime = \"1500 us\"\nsource = \"t\"\nsize = \"250 B\"\n\
+         [[at]]\ntime = \"3 ms\"\nsource = [\"s\", \"t\"]\nrate = \"2 Mbit/s\"\n"
+    );
+    let [left, right] = comes(&text);
+    assert_eq!(left, [0, 1000, 2000, 3000, 7000, 11_000].map(|at| (at, 1000)));
+    // A gap of 250 bytes at 4 Mbit/s is 0.5 ms long; at 1.5 ms and at 3 ms half of one is left, which is 0.5 ms at 2 Mbit/s.
+    let wanted = [(0, 500), (1000, 500), (1750, 250), (2250, 250), (2750, 250), (3500, 250)];
+    assert_eq!(right, wanted);
+}
+
+#[test]
+fn a_ramp_of_a_rate_moves_in_exact_steps() {
+    // 8, then 12 Mbit/s from 2 ms on, then 16 from 4 ms on: 3 frames in the 2 ms between.
+    let text = format!(
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"0 ms\"\nsource = \"s\"\nramp = \"4 ms\"\nstep = \"2 ms\"\nrate = \"16 Mbit/s\"\n"
+    );
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 2666, 3333, 4000, 4500, 5000]);
+}
+
+#[test]
+fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
+    // The capture is over at 3.5 ms; nothing is left to happen but the events.
+    let text = format!(
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nmodel = \"replay\"\nfile = \"0 ms 500 B, 1 ms 300 B\"\n\
+         [[at]]\ntime = \"10 ms\"\nsource = \"s\"\nmodel = \"cbr\"\nsize = \"100 B\"\nrate = \"800 kbit/s\"\n"
+    );
+    let wanted = [
+        (0, 1000),
+        (1000, 1000),
+        (2000, 1000),
+        (2500, 500),
+        (3500, 300),
+        (10_000, 100),
+        (11_000, 100),
+        (12_000, 100),
+    ];
+    assert_eq!(comes(&text)[0], wanted);
+    // What comes for ever does not keep a run alive whose sources have sent all.
+    let text = format!(
+        "{SOURCE}packets = 3\n[[at]]\ntime = \"5 ms\"\nevery = \"1 ms\"\nsource = \"s\"\nrate = \"1 Mbit/s\"\n"
+    );
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000]);
+}
+
+#[test]
+fn repetitions_come_as_often_as_they_say() {
+    // 1 ms apart until 2.5 ms, then slow (10 ms) and fast in turns, 2 ms each: a quarter of a gap in each slow part.
+    let text = format!(
+        "{SOURCE}packets = 7\n\
+         [[at]]\ntime = \"2 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"1 Mbit/s\"\n\
+         [[at]]\ntime = \"4 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"8 Mbit/s\"\n"
+    );
+    // A quarter of a gap from 2 to 4 ms, a whole one and the three quarters before it until 5.75; a quarter again until
+    // 6 ms, then a quarter until 8 ms, and half of one is left.
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 4750, 5750, 8500, 9500]);
+}
+
+#[test]
+fn the_plan_says_what_changes() {
+    let text = format!("{SOURCE}[[at]]\ntime = \"4 s\"\nsource = \"s\"\nmodel = \"poisson\"\n");
+    let plan = plan(&text, 1).unwrap();
+    assert_eq!(plan.events[0].describe(&plan), "s: model poisson, rate 8 Mbit/s, size 1 kB");
+}
+
+#[test]
+fn mistakes_are_named_with_their_mend() {
+    let at = "[[at]]\ntime = \"1 s\"\nsource = \"s\"\n";
+    let table = [
+        ("[[at]]\ntime = \"1 s\"\nsource = \"z\"\nrate = \"1 Mbit/s\"\n".into(), "there is no source \"z\""),
+        (at.to_string(), "add what changes, as in a source"),
+        (format!("{at}delay = \"1 ms\"\n"), "there is no key \"delay\""),
+        (format!("{at}on = \"1 s\"\n"), "at \"1 s\", on: the model cbr has no on"),
+        (format!("{at}rate = \"0\"\n"), "a source can't send at 0"),
+        (format!("{at}rate = \"unlimited\"\n"), "a source can't send at unlimited"),
+        (format!("{at}rate = \"fast\"\n"), "at \"1 s\", rate"),
+        (format!("{at}size = \"20 B\"\n"), "at \"1 s\", size"),
+        (format!("{at}model = \"burst\"\n"), "there is no model \"burst\""),
+        (format!("{at}model = \"on-off\"\n"), "add on = \"…\""),
+        (
+            format!("{at}model = \"poisson\"\nramp = \"1 s\"\n"),
+            "a ramp can't lead to a model of another kind",
+        ),
+        (format!("{at}link = \"ab\"\nrate = \"1 Mbit/s\"\n"), "it names links and sources"),
+        (
+            format!(
+                "{at}rate = \"1 Mbit/s\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nsource = \"s\"\nrate = \"9 Mbit/s\"\n"
+            ),
+            "is still changing rate",
+        ),
+    ];
+    for (text, wanted) in table {
+        let error = plan(&format!("{SOURCE}{text}"), 1).unwrap_err();
+        assert!(error.contains(wanted), "{text}\n{error}");
+    }
+}
