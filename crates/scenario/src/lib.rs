@@ -17,6 +17,8 @@ mod price;
 mod read;
 mod resolve;
 mod schema;
+mod source_edit;
+mod steering;
 mod template;
 mod words;
 mod written;
@@ -26,11 +28,13 @@ pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
 pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
-    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
-    Plan, Port, Profile, Route, Routes, Segment, Source,
+    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, PairRule, Plan,
+    Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
 pub use schema::schema_with;
+pub use source_edit::{SourceFault, source_edit};
+pub use steering::unplanned_target;
 pub use words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 
 use longwire_block::Spec;

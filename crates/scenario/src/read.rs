@@ -246,10 +246,16 @@ impl Reader<'_, '_, '_> {
     /// A change: first what the registry knows, then the rest.
     fn at(&mut self, mut item: Item<'_>) -> Option<At> {
         let span = item.span();
-        let keys = self.block_keys();
+        let mut keys = self.block_keys();
         let mut blocks = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
-            blocks = self.blocks(&label("at", table), table);
+            let label = label("at", table);
+            if table.contains_key("source") {
+                keys = source_keys();
+                blocks.extend(self.source_settings(&label, &keys, table, &span)?);
+            } else {
+                blocks = self.blocks(&label, table);
+            }
         }
         let at: At = self.table("at", item, &keys)?;
         Some(At { blocks, span, ..at })
