@@ -113,7 +113,7 @@ impl Curve {
         self.x.saturating_add(after)
     }
 
-    /// Lowers it to what a curve that begins at (x, y) allows (equations 7 and 12 of the paper).
+    /// Lowers it to what a curve that begins at (x, y) allows.
     ///
     /// Two pieces are enough: of convex curves the one that is lower at x is lower from there on; of concave ones the first piece
     /// of the new can cut the second piece of the old once.

@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 /// Flows by hash, each served up to `quantum` bytes a round, and what it could not use before.
 ///
 /// Every arrival joins. When more waits than `limit` allows, the flow with most bytes loses packets from its head (the paper's buffer
-/// stealing, section III). A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
+/// stealing). A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
 #[derive(Debug)]
 pub struct Drr {
     flows: Vec<Flow>,

@@ -213,6 +213,26 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the text, it is read or refused.
+        #[test]
+        fn any_text_is_read_or_refused(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "a", "a.b", "root", "root.a", ".", "b", "rt", "ls", "ul", "if", "limit", "1 Mbit/s", "0", "5 ms", "400 Gbit/s",
+                    "300 bit/s", "9999999999 h", "10 packets", "udp", "not", "\n", "ä", "9ä", "\u{a0}", "#",
+                ]),
+                0..30,
+            )
+        ) {
+            if let Ok(set) = read(&words.join(" ")) {
+                prop_assert!(!set.plan.leaves.is_empty());
+                prop_assert!(set.plan.classes.iter().skip(1).enumerate().all(|(n, class)| class.parent <= n));
+            }
+        }
+    }
 
     #[test]
     fn names_make_the_tree() {

@@ -29,7 +29,7 @@ impl Block for Priority {
         key: "queue",
         kind: "priority",
         summary: "Bands in strict order: a band sends only while all before it are empty.",
-        source: "Kleinrock, Queueing Systems II (1976), section 3.6 (non-preemptive)",
+        source: "Kleinrock, Queueing Systems II (1976), chapter 3 (head of the line)",
         params: &[
             Param {
                 name: "bands",

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, LONGEST, SECOND};
 use longwire_block::Dice;
 
-/// Theorem 2 of the paper: in any interval in which two flows are backlogged, their service differs by at most 2·Max + Q for equal quanta.
+/// The paper's bound: in any interval in which two flows are backlogged, their service differs by at most 2·Max + Q for equal quanta.
 #[test]
 fn flows_differ_by_less_than_the_bound() {
     for quantum in [300, 1518, 5000] {

@@ -36,7 +36,7 @@ fn delay_and_rate_are_decoupled() {
     assert!(concave <= 5 * MS + LONGEST * BYTE, "{concave}");
 }
 
-/// Theorem 2 of the paper: no packet leaves later than its deadline and the time of one longest packet. The curves, in bytes and microseconds
+/// The paper's guarantee: no packet leaves later than its deadline and the time of one longest packet. The curves, in bytes and microseconds
 /// of a class that is backlogged from 0 on, add up to the rate at every time.
 #[test]
 fn guarantees_are_kept() {
@@ -214,4 +214,57 @@ fn class_based_queueing() {
             (&[1, 2, 4], &[222, 333, 444]),
         ],
     );
+}
+
+/// Random trees, curves and traffic: everything leaves, and where nothing is limited the link never rests while a packet waits.
+#[test]
+fn any_tree_conserves_work() {
+    for seed in 0..60 {
+        let mut dice = Dice::named(seed, "trees");
+        let limited = seed % 3 == 0;
+        let rate = |dice: &mut Dice| format!("{} kbit/s", 1 + dice.below(9000));
+        let curve = |dice: &mut Dice| match dice.below(2) {
+            0 => rate(dice),
+            _ => format!("{} {} us {}", rate(dice), dice.below(20_000), rate(dice)),
+        };
+        let (mut text, mut paths) = (String::new(), Vec::new());
+        for flow in 0..8 {
+            // Leaves below the link, below the first inner class, and below the second, which is within the first.
+            let path = ["", "n.", "n.m."][dice.below(3) as usize];
+            let rt = if dice.below(2) == 0 { format!("rt {}", curve(&mut dice)) } else { String::new() };
+            let ul = if limited && dice.below(2) == 0 {
+                format!("ul {}", curve(&mut dice))
+            } else {
+                String::new()
+            };
+            let ls = curve(&mut dice);
+            paths.push(format!("{path}c{flow} {rt} ls {ls} {ul} limit unlimited if udp src port {flow}\n"));
+        }
+        let (n, m) = (curve(&mut dice), curve(&mut dice));
+        text +=
+            &format!("n ls {n}\nn.m ls {m}\nn.m.other ls 1 Mbit/s\nn.other ls 1 Mbit/s\n{}", paths.concat());
+        let mut bench = bench(&text);
+        let (mut at, mut arrivals) = (0, Vec::new());
+        for _ in 0..1500 {
+            arrivals.push(at);
+            bench.arrive(at, dice.below(9) as u16, 64 + dice.below(LONGEST - 63));
+            at += if dice.below(3) == 0 { dice.below(2 * MS) } else { dice.below(MS / 2) };
+        }
+        bench.advance(u64::MAX - 1);
+        assert_eq!(bench.left.len(), arrivals.len(), "seed {seed}\n{text}");
+        let mut waiting = arrivals;
+        let mut before = 0;
+        for left in &bench.left {
+            let begin = left.leave - left.bytes * BYTE;
+            // Packets are removed by their arrival, so that the first that is left has waited longest.
+            let first = waiting[0];
+            assert!(begin >= before, "seed {seed}: two at once");
+            assert!(
+                limited || begin == before.max(first),
+                "seed {seed}: rests from {before} to {begin}\n{text}"
+            );
+            waiting.remove(waiting.binary_search(&left.arrival).unwrap());
+            before = left.leave;
+        }
+    }
 }

@@ -88,7 +88,7 @@ fn no_packet_waits_longer_than_its_own_class_accounts_for() {
     }
 }
 
-/// Figure 2 of Bennett & Zhang's WF²Q: a class of half the rate with eleven packets, ten with a twentieth and one each. Weighted fair
+/// The example of Bennett & Zhang's WF²Q (1996): a class of half the rate with eleven packets, ten with a twentieth and one each. Weighted fair
 /// queueing would send ten of the first back to back; here it never sends two.
 #[test]
 fn a_heavy_class_does_not_run_ahead() {
