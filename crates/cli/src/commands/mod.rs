@@ -43,6 +43,7 @@ commands! {
     Validate = validate,
     Schema = schema,
     Blocks = blocks,
+    Profiles = profiles,
     Completions = completions,
     Man = man,
 }

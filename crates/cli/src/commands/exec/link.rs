@@ -3,6 +3,7 @@
 use anyhow::{anyhow, ensure};
 use longwire_lab::{FAR, NEAR};
 use longwire_scenario::import::{LinkText, NetemLinks, Note, links_between, netem_links};
+use longwire_scenario::library::Way;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
@@ -12,6 +13,11 @@ use std::str::FromStr;
 /// What both directions do, unless one of them says otherwise.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LinkArgs {
+    /// What the link is like where no other option says: one that `longwire profiles` lists, or a file. Down is the way to
+    /// the command, up the way from it.
+    #[arg(long, value_name = "NAME", conflicts_with = "netem")]
+    profile: Option<String>,
+
     /// Bandwidth each way: 4mbit, "10 Mbit/s", unlimited. Default: unlimited.
     #[arg(long)]
     rate: Option<Rate>,
@@ -89,8 +95,8 @@ impl LinkArgs {
             // Writing to a String can't fail.
             let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
         }
-        let up = self.way(&self.up, self.trace_up.as_ref())?;
-        let down = self.way(&self.down, self.trace_down.as_ref())?;
+        let up = self.way(&self.up, self.trace_up.as_ref(), Way::Backward)?;
+        let down = self.way(&self.down, self.trace_down.as_ref(), Way::Forward)?;
         text += &links_between((NEAR, FAR), ("up", "down"), up, down);
         parse("exec", &text).map_err(|error| explained(&error))
     }
@@ -100,12 +106,15 @@ impl LinkArgs {
         self.netem.as_ref().map_or(&[], |netem| &netem.notes)
     }
 
-    /// The links of one direction: netem's or one of the common settings, then a trace's, then what is its own.
-    fn way(&self, own: &Settings, trace: Option<&String>) -> anyhow::Result<Vec<LinkText>> {
+    /// The links of one direction: netem's or one of a profile and the common settings, then a trace's, then what is its own.
+    fn way(&self, own: &Settings, trace: Option<&String>, way: Way) -> anyhow::Result<Vec<LinkText>> {
         let mut links = match &self.netem {
             Some(netem) => netem.links.clone(),
             None => vec![LinkText { settings: self.common()? }],
         };
+        if let (Some(profile), [link]) = (&self.profile, &mut links[..]) {
+            link.settings.push(("profile".to_owned(), quoted(&format!("{profile}{}", way.suffix()))?));
+        }
         if let Some(file) = trace.or(self.trace.as_ref()) {
             let rate = ("rate".to_owned(), format!("{{ kind = \"trace\", file = {} }}", quoted(file)?));
             let has = |link: &LinkText, key: &str| link.settings.iter().any(|(own, _)| own == key);
@@ -184,6 +193,7 @@ mod tests {
 
     fn args(rate: &str, up: &str) -> LinkArgs {
         LinkArgs {
+            profile: None,
             rate: Some(rate.parse().unwrap()),
             delay: Some("60ms".parse().unwrap()),
             loss: None,
@@ -242,7 +252,7 @@ mod tests {
         let trace = Some(file.display().to_string());
         let given = LinkArgs { rate: None, trace, ..args("1mbit", "") };
         let ways =
-            [given.way(&given.up, None), given.way(&given.down, None)].map(|way| way.unwrap().swap_remove(0));
+            [(&given.up, Way::Backward), (&given.down, Way::Forward)].map(|(own, way)| given.way(own, None, way).unwrap().swap_remove(0));
         assert!(
             ways.iter()
                 .all(|way| way.settings.iter().any(|(key, value)| key == "rate" && value.contains("trace")))
@@ -251,6 +261,23 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         let missing = given.plan(1, 1500).unwrap_err().to_string();
         assert!(missing.contains("rate"), "{missing}");
+    }
+
+    #[test]
+    fn a_profile_is_down_to_the_command() {
+        let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "") };
+        let given = LinkArgs { profile: Some("adsl".into()), ..common };
+        let plan = given.plan(1, 1500).unwrap();
+        assert_eq!(settings(&plan, 0), ["delay=10 ms", "queue=500 ms", "rate=640 kbit/s"]);
+        assert_eq!(settings(&plan, 1), ["delay=10 ms", "queue=200 ms", "rate=6.144 Mbit/s"]);
+        let rate = |plan: &Plan, place| plan.profile(place).blocks.iter().find(|b| b.0.key == "rate").cloned().unwrap();
+        assert_eq!((rate(&plan, 0).1.choice(1), rate(&plan, 0).1.integer(2)), (3, 32));
+        let given = LinkArgs { delay: Some("1 ms".parse().unwrap()), up: "rate=2mbit".parse().unwrap(), ..given };
+        let plan = given.plan(1, 1500).unwrap();
+        assert_eq!(settings(&plan, 0), ["delay=1 ms", "queue=500 ms", "rate=2 Mbit/s"]);
+        assert_eq!((rate(&plan, 0).1.choice(1), rate(&plan, 0).1.integer(2)), (3, 32), "still cells");
+        let error = LinkArgs { profile: Some("adls".into()), ..given }.plan(1, 1500).unwrap_err().to_string();
+        assert!(error.contains("did you mean \"adsl\"?"), "{error}");
     }
 
     #[test]

@@ -34,6 +34,8 @@ const NOT_FOUND: u8 = 127;
 #[command(after_long_help = "\
 Examples:
   longwire exec --rate 4mbit --delay 60ms --loss 1% -- pytest tests/
+  longwire exec --profile lte -- npx playwright test
+  longwire exec --profile geo --loss 0.5% -- ping -c 3 1.1.1.1
   longwire exec --rate 10mbit --up rate=1mbit,queue=50ms -- curl -O https://example.org/big
   longwire exec --netem 'delay 100ms 20ms distribution normal loss gemodel 1% 25%' -- ping -c 3 1.1.1.1
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
