@@ -4,19 +4,45 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// A stage of the link: its folder, its enum, and the template of its blocks.
+/// A stage of the link: its folder, its enum, what its blocks are asked, and the template of one.
 struct Stage {
     folder: &'static str,
     list: &'static str,
+    contract: &'static str,
     template: &'static str,
 }
 
 const STAGES: &[Stage] = &[
-    Stage { folder: "filter", list: "Filter", template: include_str!("../templates/filter.rs") },
-    Stage { folder: "impair", list: "Impair", template: include_str!("../templates/impair.rs") },
-    Stage { folder: "queue", list: "Queue", template: include_str!("../templates/queue.rs") },
-    Stage { folder: "transmit", list: "Transmit", template: include_str!("../templates/transmit.rs") },
-    Stage { folder: "delay", list: "Delay", template: include_str!("../templates/delay.rs") },
+    Stage {
+        folder: "filter",
+        list: "Filter",
+        contract: "Judge",
+        template: include_str!("../templates/filter.rs"),
+    },
+    Stage {
+        folder: "impair",
+        list: "Impair",
+        contract: "Judge",
+        template: include_str!("../templates/impair.rs"),
+    },
+    Stage {
+        folder: "queue",
+        list: "Queue",
+        contract: "Discipline",
+        template: include_str!("../templates/queue.rs"),
+    },
+    Stage {
+        folder: "transmit",
+        list: "Transmit",
+        contract: "Sender",
+        template: include_str!("../templates/transmit.rs"),
+    },
+    Stage {
+        folder: "delay",
+        list: "Delay",
+        contract: "Travel",
+        template: include_str!("../templates/delay.rs"),
+    },
 ];
 
 /// Writes the file, declares it as a module, and prints the row that registers the block.
@@ -44,8 +70,8 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     std::fs::write(&list, declare(&listed, &module))
         .with_context(|| format!("can't write {folder}/mod.rs"))?;
     println!("{file} is there, with a block that works; make it yours.");
-    println!("To register it, add this line to {} in {folder}/mod.rs:\n", stage.list);
-    println!("        {kind} = {module}::{kind},");
+    println!("To register it, add this line to {} in {folder}/mod.rs, under boxed:\n", stage.list);
+    println!("            {kind} = {module}::{kind},");
     Ok(())
 }
 
@@ -104,26 +130,54 @@ mod tests {
         );
     }
 
-    /// A template answers every call of its stage, and the file's name, type and row are those of the new block.
+    /// A template answers every call that its stage's trait leaves open, as the trait says; and the file's name, type and
+    /// row are those of the new block.
     #[test]
     fn templates_match_their_stages() {
         for stage in STAGES {
-            let list = format!("{}/../crates/link/src/{}/mod.rs", env!("CARGO_MANIFEST_DIR"), stage.folder);
-            let list = std::fs::read_to_string(&list).unwrap();
-            assert!(list.contains(&format!("    {} {{\n", stage.list)), "{}", stage.folder);
+            let read = |file: &str| {
+                let path = format!("{}/../crates/{file}", env!("CARGO_MANIFEST_DIR"));
+                std::fs::read_to_string(path).unwrap()
+            };
+            let list = read(&format!("link/src/{}/mod.rs", stage.folder));
+            assert!(
+                list.contains(&format!("    {}: {} {{\n", stage.list, stage.contract)),
+                "{}",
+                stage.folder
+            );
+            assert!(list.contains("        boxed {\n"), "{}", stage.folder);
             let text = fill(stage.template, "gilbert-elliott", "GilbertElliott");
             assert!(
                 text.contains("pub struct GilbertElliott {") && text.contains("kind: \"gilbert-elliott\"")
             );
             assert!(!text.to_lowercase().contains("template"));
-            for call in list.split("    fn ").skip(1) {
-                let (name, signature) = call.split_once('(').unwrap();
-                let returned = signature.split(';').next().unwrap().split("->").nth(1).unwrap_or("").trim();
-                let answer = text.split(&format!("pub fn {name}(")).nth(1);
-                let answer = answer.unwrap_or_else(|| panic!("{}: no {name}", stage.folder));
-                let answered = answer.split('{').next().unwrap().split("->").nth(1).unwrap_or("").trim();
-                assert_eq!(answered, returned, "{}: {name}", stage.folder);
+            let judge = read("link/src/judge.rs");
+            let home = if stage.contract == "Judge" { &judge } else { &list };
+            for (contract, home) in [(stage.contract, home), ("Block", &read("block/src/stage.rs"))] {
+                let answered = calls(&text, &format!("impl {contract} for GilbertElliott {{\n"));
+                let asked = calls(home, &format!("pub trait {contract}: "));
+                let open = asked.iter().filter(|(_, _, has_default)| !has_default);
+                let missing: Vec<_> =
+                    open.filter(|call| !answered.iter().any(|own| own.0 == call.0)).collect();
+                assert!(missing.is_empty(), "{}: {missing:?}", stage.folder);
+                for (name, returned, _) in &answered {
+                    let asked = asked.iter().find(|call| call.0 == *name);
+                    assert_eq!(asked.map(|call| &call.1), Some(returned), "{}: {name}", stage.folder);
+                }
             }
         }
+    }
+
+    /// The calls in the trait or implementation that begins with `head`: name, what it answers, and whether it has a body.
+    fn calls(text: &str, head: &str) -> Vec<(String, String, bool)> {
+        let body =
+            text.split(head).nth(1).unwrap_or_else(|| panic!("no {head}")).split("\n}\n").next().unwrap();
+        let calls = body.split("    fn ").skip(1).map(|call| {
+            let (name, rest) = call.split_once('(').unwrap();
+            let end = rest.find([';', '{']).unwrap();
+            let returned = rest[..end].split("->").nth(1).unwrap_or_default().trim();
+            (name.to_owned(), returned.to_owned(), rest[end..].starts_with('{'))
+        });
+        calls.collect()
     }
 }

@@ -1,25 +1,19 @@
 //! What makes packets travel this long, in a sentence.
 
-use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
+use super::Travel;
+use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::Nanos;
 
 /// Delays each packet by a time drawn evenly from a range.
 #[derive(Debug)]
 pub struct Template {
-    /// Boxed, because a whole link has to fit in four cache lines, and the common delay needs eight bytes of them.
-    state: Box<State>,
-}
-
-#[derive(Debug)]
-struct State {
     least: Nanos,
     spread: Nanos,
     dice: Dice,
 }
 
-impl Template {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Template {
+    const SPEC: Spec = Spec {
         key: "delay",
         kind: "template",
         summary: "Delays each packet by a time drawn evenly from a range.",
@@ -40,32 +34,22 @@ impl Template {
         ],
     };
 
-    /// The block with these parameters. What it draws, it draws from the dice and from nothing else.
-    pub fn build(values: &Values, dice: Dice) -> Self {
-        let state = State { least: Nanos::ZERO, spread: Nanos::ZERO, dice };
-        let mut block = Self { state: Box::new(state) };
-        block.change(values);
-        block
+    /// What it draws, it draws from the dice and from nothing else.
+    fn build(values: &Values, dice: Dice) -> Self {
+        Self { least: values.time(0), spread: values.time(1), dice }
     }
 
     /// Takes new parameters, for packets whose transmission ends from now on; the stream of draws goes on.
-    pub fn change(&mut self, values: &Values) {
-        if let (Value::Time(least), Value::Time(spread)) = (values.at(0), values.at(1)) {
-            (self.state.least, self.state.spread) = (least, spread);
-        }
+    fn change(&mut self, values: &Values) {
+        (self.least, self.spread) = (values.time(0), values.time(1));
     }
+}
 
-    /// Draws once for each packet. The link keeps packets in order, whatever the delays are.
+impl Travel for Template {
+    /// Draws once for each packet. None leaves before the one sent before it, unless `order` says otherwise.
     #[inline]
-    pub fn travel(&mut self, _: Nanos) -> Nanos {
-        let state = &mut *self.state;
-        state.least + Nanos(state.dice.below(state.spread.0 + 1))
-    }
-
-    /// Not known beforehand.
-    #[inline]
-    pub fn fixed(&mut self) -> Option<Nanos> {
-        None
+    fn travel(&mut self, _: Nanos) -> Nanos {
+        self.least + Nanos(self.dice.below(self.spread.0 + 1))
     }
 }
 

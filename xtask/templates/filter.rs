@@ -1,6 +1,7 @@
 //! What this filter keeps off the link, in a sentence.
 
-use longwire_block::{Dice, DropReason, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+use crate::judge::Judge;
+use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
 
 /// Drops frames that are longer than a limit.
 #[derive(Debug)]
@@ -8,9 +9,8 @@ pub struct Template {
     longest: u64,
 }
 
-impl Template {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Template {
+    const SPEC: Spec = Spec {
         key: "template",
         kind: "template",
         summary: "Drops frames that are longer than a limit.",
@@ -23,23 +23,22 @@ impl Template {
         }],
     };
 
-    /// The block with these parameters. What it draws, it draws from the dice and from nothing else.
-    pub fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { longest: 0 };
-        block.change(values);
-        block
+    /// What it draws, it draws from the dice and from nothing else.
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { longest: values.integer(0) }
     }
 
-    /// Takes new parameters.
-    pub fn change(&mut self, values: &Values) {
-        if let Value::Integer(longest) = values.at(0) {
-            self.longest = longest;
-        }
+    /// Takes new parameters; what it has gathered stays.
+    fn change(&mut self, values: &Values) {
+        self.longest = values.integer(0);
     }
+}
 
-    /// Drops what is too long. A reason of its own is one more line in `crates/block/src/drop.rs`.
+impl Judge for Template {
+    /// Drops what is too long. A reason of its own is one more line in `crates/block/src/drop.rs`; what is to happen to a
+    /// packet that goes on is written into `offer.effects`.
     #[inline]
-    pub fn judge(&mut self, offer: &Offer) -> Verdict {
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if u64::from(offer.bytes) > self.longest { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
     }
 }
@@ -54,7 +53,7 @@ mod tests {
         let values = Values::read(&Template::SPEC, &[("longest", "1514")]).unwrap();
         let mut block = Template::build(&values, Dice::named(1, "test/template"));
         for (bytes, verdict) in [(1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))] {
-            assert_eq!(block.judge(&Offer { now: Nanos::ZERO, bytes }), verdict);
+            assert_eq!(block.judge(&mut Offer::new(Nanos::ZERO, bytes, &[])), verdict);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What this queue discipline is for, in a sentence.
 
-use super::Admission;
+use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Dice, DropReason, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
 
 /// First in, first out, with a limit in packets.
 #[derive(Debug)]
@@ -13,9 +12,8 @@ pub struct Template {
     limit: u64,
 }
 
-impl Template {
-    /// Its row in the registry.
-    pub const SPEC: Spec = Spec {
+impl Block for Template {
+    const SPEC: Spec = Spec {
         key: "queue",
         kind: "template",
         summary: "First in, first out, with a limit in packets.",
@@ -28,61 +26,59 @@ impl Template {
         }],
     };
 
-    /// The block with these parameters. What it draws, it draws from the dice and from nothing else.
-    pub fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { fifo: Fifo::EMPTY, limit: 0 };
-        block.change(values);
-        block
+    /// What it draws, it draws from the dice and from nothing else.
+    fn build(values: &Values, _: Dice) -> Self {
+        Self { fifo: Fifo::EMPTY, limit: values.integer(0) }
     }
 
     /// Takes new parameters; packets already waiting stay.
-    pub fn change(&mut self, values: &Values) {
-        if let Value::Integer(limit) = values.at(0) {
-            self.limit = limit;
-        }
+    fn change(&mut self, values: &Values) {
+        self.limit = values.integer(0);
     }
+}
 
+impl Discipline for Template {
     /// Drops what would exceed the limit.
     #[inline]
-    pub fn admit(&mut self, admission: &Admission) -> Verdict {
-        if admission.packets_waiting < self.limit {
-            Verdict::Pass
-        } else {
-            Verdict::Drop(DropReason::QueueFull)
-        }
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
+        if packet.packets_waiting < self.limit { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
-    /// Adds a packet at the end.
     #[inline]
-    pub fn push(&mut self, pool: &mut Pool, handle: Handle) {
-        self.fifo.push(pool, handle);
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        self.fifo.push(hall.pool, handle);
     }
 
-    /// Takes the first packet.
+    /// Takes the first packet. What a discipline drops of those that have joined, it gives to `hall.drop`.
     #[inline]
-    pub fn pop(&mut self, pool: &mut Pool, _: Nanos) -> Option<Handle> {
-        self.fifo.pop(pool)
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
     }
 
-    /// All packets.
-    pub fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::replace(&mut self.fifo, Fifo::EMPTY)
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        std::mem::take(&mut self.fifo)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_units::Rate;
+    use longwire_units::{Nanos, Rate};
 
     #[test]
     fn the_limit_holds() {
         let values = Values::read(&Template::SPEC, &[("limit", "2")]).unwrap();
         let mut queue = Template::build(&values, Dice::named(1, "test/template"));
         for (packets_waiting, accepted) in [(0, true), (1, true), (2, false)] {
-            let bytes_waiting = packets_waiting * 1000;
-            let rate = Rate(1_000_000);
-            let admission = Admission { now: Nanos::ZERO, bytes: 1000, packets_waiting, bytes_waiting, rate };
+            let admission = Admission {
+                now: Nanos::ZERO,
+                bytes: 1000,
+                packets_waiting,
+                bytes_waiting: packets_waiting * 1000,
+                rate: Rate(1_000_000),
+                frame: &[],
+                band: 0,
+            };
             assert_eq!(queue.admit(&admission) == Verdict::Pass, accepted, "{packets_waiting}");
         }
     }
