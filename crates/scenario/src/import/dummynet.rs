@@ -80,6 +80,7 @@ impl Pipe {
             "burst" => self.burst = Some(words.value("burst", "64k", tc_size)?.0),
             "profile" => self.profile = Some(words.value("profile", "FILE", |word| Some(word.to_owned()))?),
             "red" | "gred" => self.red(word == "gred", words)?,
+            "ecn" => self.marks(line, notes),
             "droptail" => self.discipline = None,
             "codel" | "pie" | "fq_codel" | "fq_pie" => self.controlled(word, words, notes)?,
             "type" => {
@@ -105,7 +106,8 @@ impl Pipe {
             "noerror" => notes.add(line, "noerror", "a sender is never told of a drop here"),
             other => {
                 let what = format!("dummynet has no option \"{}\"", other.escape_debug());
-                let mend = "options are bw, delay, queue, plr, burst, red, gred, codel, pie, profile, mask";
+                let mend =
+                    "options are bw, delay, queue, plr, burst, red, gred, ecn, codel, pie, profile, mask";
                 return Err(ImportError::new(line, what, mend));
             }
         }
@@ -152,6 +154,17 @@ impl Pipe {
         })?;
         self.discipline = Some(Discipline { kind: "red", parameters });
         Ok(())
+    }
+
+    /// `ecn` behind `red` or `gred`.
+    fn marks(&mut self, line: usize, notes: &mut Notes) {
+        match &mut self.discipline {
+            Some(discipline) if discipline.kind == "red" => {
+                discipline.parameters.retain(|(name, _)| *name != "ecn");
+                discipline.parameters.push(("ecn", "yes".into()));
+            }
+            _ => notes.add(line, "ecn", "it is carried over behind red, gred, codel or pie"),
+        }
     }
 
     /// CoDel, PIE and their fair-queueing kin, with the options that follow.
@@ -211,6 +224,7 @@ impl Pipe {
                 }
                 _ => break,
             };
+            parameters.retain(|(name, _)| *name != parameter);
             parameters.push((parameter, value));
         }
         self.discipline = Some(Discipline { kind, parameters });

@@ -273,7 +273,8 @@ impl Device {
                 _ => notes.add(qdisc.line, &option(), "of tc's qdiscs netem and tbf are carried over"),
             }
         }
-        delayed.retain(|stage| !stage.is_empty());
+        let does_nothing = shaped.is_empty() && delayed.iter().all(Stage::is_empty);
+        delayed.retain(|stage| does_nothing || !stage.is_empty());
         delayed.append(&mut shaped);
         Ok((delayed, seed))
     }
