@@ -1,6 +1,6 @@
 //! Active queue management in front of real TCP: connections that always have something to send share a bottleneck with
-//! pings, as RFC 7928 has it for its first scenarios (section 5: TCP-friendly senders; section 2: delay and utilisation
-//! judged together; section 4.3: ECN).
+//! pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1), delay and goodput judged together
+//! (section 2), without ECN and with it.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
