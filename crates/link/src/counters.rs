@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::judge::Chain;
 use crate::line::Heaps;
+use crate::link::Link;
 use crate::medium::Seat;
 use longwire_block::DropReason;
 use longwire_units::Nanos;
@@ -102,6 +103,34 @@ pub struct LinkStats {
     pub late_packets: u64,
     /// The most a packet was late.
     pub max_late: Nanos,
+}
+
+impl Link {
+    /// What it has done so far, but for what its medium counts.
+    pub(crate) fn stats(&self) -> LinkStats {
+        let counters = &self.books.counters;
+        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped(reason)));
+        let rare = counters.rare.as_deref();
+        let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
+        LinkStats {
+            in_packets: counters.in_packets,
+            in_bytes: counters.in_bytes,
+            out_packets: counters.out_packets,
+            out_bytes: counters.out_bytes,
+            made_packets: rarely(|rare| rare.made),
+            consumed_packets: rarely(|rare| rare.consumed),
+            steered_packets: rarely(|rare| rare.steered),
+            marked_packets: rarely(|rare| rare.marked),
+            corrupted_packets: rarely(|rare| rare.corrupted),
+            collisions: 0,
+            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
+            queued_packets: u64::from(self.books.queued_packets),
+            queued_bytes: self.books.queued_bytes,
+            travelling_packets: u64::from(self.line.packets()),
+            late_packets: u64::from(counters.late),
+            max_late: counters.max_late,
+        }
+    }
 }
 
 impl LinkStats {

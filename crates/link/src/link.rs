@@ -4,7 +4,6 @@
 //! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
-use crate::counters::LinkStats;
 use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
 use crate::judge::Chain;
@@ -298,31 +297,6 @@ impl Link {
         }
     }
 
-    pub(crate) fn stats(&self) -> LinkStats {
-        let counters = &self.books.counters;
-        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped(reason)));
-        let rare = counters.rare.as_deref();
-        let rarely = |of: fn(&crate::counters::Rare) -> u64| rare.map_or(0, of);
-        LinkStats {
-            in_packets: counters.in_packets,
-            in_bytes: counters.in_bytes,
-            out_packets: counters.out_packets,
-            out_bytes: counters.out_bytes,
-            made_packets: rarely(|rare| rare.made),
-            consumed_packets: rarely(|rare| rare.consumed),
-            steered_packets: rarely(|rare| rare.steered),
-            marked_packets: rarely(|rare| rare.marked),
-            corrupted_packets: rarely(|rare| rare.corrupted),
-            collisions: 0,
-            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-            queued_packets: u64::from(self.books.queued_packets),
-            queued_bytes: self.books.queued_bytes,
-            travelling_packets: u64::from(self.line.packets()),
-            late_packets: u64::from(counters.late),
-            max_late: counters.max_late,
-        }
-    }
-
     /// Packets that wait, background traffic aside.
     pub(crate) fn real_packets(&self) -> u32 {
         let rare = self.books.counters.rare.as_ref();
@@ -393,18 +367,9 @@ impl Link {
         self.follow(pool, finish);
     }
 
-    /// Drops the packet being sent, which the medium has given up, and begins the next.
-    pub(crate) fn give_up(&mut self, pool: &mut Pool, now: Nanos, reason: DropReason) {
-        let handle = self.sending;
-        self.latest = self.latest.max(now);
-        self.books.unqueue(pool.meta(handle));
-        self.drop(pool, handle, reason);
-        self.follow(pool, now);
-    }
-
     /// Begins the next packet at the end of one.
     #[inline]
-    fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
+    pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {

@@ -34,6 +34,9 @@ pub(crate) struct File {
     /// Links, simplex (from, to) or duplex (between).
     #[serde(default)]
     pub(crate) link: Vec<Link>,
+    /// What several links share: a wire, or a channel.
+    #[serde(default)]
+    pub(crate) medium: Vec<Medium>,
     /// Ways that are given instead of found.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
@@ -176,6 +179,8 @@ pub(crate) struct Link {
     /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a simplex link, the way
     /// forward unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,
+    /// The shared medium by which it sends, instead of a rate of its own.
+    pub(crate) medium: Option<Written<Name>>,
     /// Keeps a histogram of lateness. Default false.
     pub(crate) histogram: Option<bool>,
     /// What differs on the way from the first end of between.
@@ -202,6 +207,8 @@ pub(crate) struct Link {
 pub(crate) struct Direction {
     /// A profile for this direction alone.
     pub(crate) profile: Option<Written<Text>>,
+    /// The shared medium by which it sends, instead of a rate of its own.
+    pub(crate) medium: Option<Written<Name>>,
     /// Keeps a histogram of lateness.
     pub(crate) histogram: Option<bool>,
     /// What the keys of the registry say.
@@ -231,6 +238,21 @@ pub(crate) struct Named {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedWay {}
+
+/// What several links share. Its other keys are the parameters of its kind.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Medium {
+    /// Its name.
+    pub(crate) name: Written<Name>,
+    /// "half-duplex", "csma-cd" or "dcf".
+    pub(crate) kind: Written<Text>,
+    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b", "802.11g", "802.11a".
+    pub(crate) profile: Option<Written<Text>>,
+    /// Its parameters: name, text, place of the value.
+    #[serde(skip)]
+    pub(crate) params: Vec<(&'static str, String, Range<usize>)>,
+}
 
 /// A pair of addresses.
 #[derive(Deserialize, JsonSchema)]

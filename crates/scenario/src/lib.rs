@@ -28,8 +28,8 @@ pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
 pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
-    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, PairRule, Plan,
-    Port, Profile, Route, Routes, Segment, Source,
+    AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
+    Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
 pub use schema::schema_with;

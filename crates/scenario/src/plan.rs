@@ -10,6 +10,7 @@ use crate::source_edit::shortest_frame;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Spec, Value, Values};
 use longwire_engine::Blocks;
+use longwire_link::medium_rate;
 use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::collections::HashMap;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub profiles: Vec<Profile>,
     /// Links; a link's place is its index. A duplex link is two, forward first.
     pub links: Vec<Link>,
+    /// What links share.
+    pub media: Vec<Medium>,
     /// Routes of more than one link, and of none.
     pub routes: Routes,
     /// What decides first: routes by source and destination address. Each pair occurs once.
@@ -277,6 +280,19 @@ pub struct Steer {
     pub target: u32,
 }
 
+/// What several links share: each is a station of it.
+#[derive(Debug, Clone)]
+pub struct Medium {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its kind: one of [`longwire_link::MEDIA`].
+    pub spec: &'static Spec,
+    /// What that is set to.
+    pub values: Values,
+    /// Places of its links, ascending.
+    pub links: Vec<u32>,
+}
+
 /// An end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
@@ -444,6 +460,15 @@ impl Plan {
     /// If there is no such link.
     pub fn profile(&self, place: usize) -> &Profile {
         &self.profiles[self.links[place].profile as usize]
+    }
+
+    /// How fast the link at `place` sends: as its medium does, or at its own rate.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn rate(&self, place: usize) -> Rate {
+        let medium = self.media.iter().find(|medium| medium.links.binary_search(&(place as u32)).is_ok());
+        medium.map_or_else(|| self.profile(place).rate(), |medium| medium_rate(&medium.values))
     }
 
     /// The least time that a packet ever needs for the link at `place`, from its arrival to its leaving.

@@ -1,7 +1,8 @@
 //! What a plan needs, against what the machine has: asked before it runs.
 
-use crate::plan::{LARGEST_POOL, Plan, Profile};
+use crate::plan::{LARGEST_POOL, Medium, Plan, Profile};
 use longwire_block::Value;
+use longwire_link::medium_rate;
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 
@@ -131,33 +132,60 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     for link in &plan.links {
         count[link.profile as usize] += 1;
     }
-    let frame_bits = u128::from(frame.0.max(1)) * 8;
+    for medium in &plan.media {
+        medium.links.iter().for_each(|&link| count[plan.links[link as usize].profile as usize] -= 1);
+    }
     let mut load = Load::default();
     for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
-        let (rate, delay) = (profile.rate(), profile.min_delay);
-        load.longest_delay = load.longest_delay.max(delay);
+        load.add(profile, profile.rate(), links, frame);
+    }
+    for medium in &plan.media {
+        load.add_shared(plan, medium, frame);
+    }
+    load
+}
+
+/// How many frames are sent in that time, rounded up.
+fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
+    (u128::from(rate.0) * u128::from(time.0)).div_ceil(u128::from(frame.0.max(1)) * 8_000_000_000)
+}
+
+impl Load {
+    /// So many links with a rate each.
+    fn add(&mut self, profile: &Profile, rate: Rate, links: u128, frame: Bytes) {
+        let delay = profile.min_delay;
+        self.longest_delay = self.longest_delay.max(delay);
         if rate == Rate::UNLIMITED {
-            load.unlimited = true;
-            load.longest_unlimited = load.longest_unlimited.max(delay);
-            continue;
+            self.unlimited = true;
+            self.longest_unlimited = self.longest_unlimited.max(delay);
+            return;
         }
-        let sent_in =
-            |time: Nanos| (u128::from(rate.0) * u128::from(time.0)).div_ceil(frame_bits * 1_000_000_000);
-        load.packets += links * (u128::from(rate.0) / frame_bits);
-        load.delayed += links * sent_in(delay);
+        self.packets += links * (u128::from(rate.0) / (u128::from(frame.0.max(1)) * 8));
+        self.delayed += links * sent_in(delay, rate, frame);
         let waiting = match queue(profile) {
             Value::Packets(u64::MAX) => {
-                load.endless_queue = true;
+                self.endless_queue = true;
                 0
             }
             Value::Packets(packets) => u128::from(packets),
             Value::Bytes(bytes) => u128::from(bytes.0 / frame.0.max(1)),
-            Value::Waiting(time) => sent_in(time),
+            Value::Waiting(time) => sent_in(time, rate, frame),
             _ => 0,
         };
-        load.queued = load.queued.saturating_add(links.saturating_mul(waiting));
+        self.queued = self.queued.saturating_add(links.saturating_mul(waiting));
     }
-    load
+
+    /// Links that share a rate: together they send no more than one of them alone, but each has a queue.
+    fn add_shared(&mut self, plan: &Plan, medium: &Medium, frame: Bytes) {
+        let (packets, delayed) = (self.packets, self.delayed);
+        let (mut most_packets, mut most_delayed) = (packets, delayed);
+        for &link in &medium.links {
+            (self.packets, self.delayed) = (packets, delayed);
+            self.add(plan.profile(link as usize), medium_rate(&medium.values), 1, frame);
+            (most_packets, most_delayed) = (most_packets.max(self.packets), most_delayed.max(self.delayed));
+        }
+        (self.packets, self.delayed) = (most_packets, most_delayed);
+    }
 }
 
 /// The limit of a profile's queue: its own or the registry's default.

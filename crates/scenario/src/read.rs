@@ -1,17 +1,20 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Named, NamedWay};
+use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay};
 use crate::finding::{Findings, suggestion};
 use crate::source_edit::source_keys;
 use longwire_block::Spec;
+use longwire_link::MEDIA;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections that the file can have.
-const SECTIONS: [&str; 11] =
-    ["seed", "routing", "engine", "fidelity", "host", "port", "bridge", "link", "path", "source", "at"];
+const SECTIONS: [&str; 12] = [
+    "seed", "routing", "engine", "fidelity", "host", "port", "bridge", "link", "medium", "path", "source",
+    "at",
+];
 
 /// Parameters of the rate block that may also stand beside it.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
@@ -102,6 +105,7 @@ impl Reader<'_, '_, '_> {
             "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
             "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
             "link" => file.link = self.entries("link", item, Self::link),
+            "medium" => file.medium = self.entries("medium", item, Self::medium),
             "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
             "source" => file.source = self.entries("source", item, |r, i| r.table("source", i, &[])),
             "at" => file.at = self.entries("at", item, Self::at),
@@ -241,6 +245,28 @@ impl Reader<'_, '_, '_> {
             *(if way == "forward" { &mut link.forward } else { &mut link.backward }) = Some(direction?);
         }
         Some(Link { blocks, span, ..link })
+    }
+
+    /// A medium: first the parameters of all kinds, then the rest.
+    fn medium(&mut self, mut item: Item<'_>) -> Option<Medium> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for param in MEDIA.iter().flat_map(|spec| spec.params) {
+            if !names.contains(&param.name) {
+                names.push(param.name);
+            }
+        }
+        let mut params = Vec::new();
+        if let DeValue::Table(table) = item.get_mut() {
+            let label = label("medium", table);
+            for &name in &names {
+                if let Some(value) = table.remove(name) {
+                    let text = self.text(&format!("{label}, {name}"), value.span(), value.get_ref())?;
+                    params.push((name, text, value.span()));
+                }
+            }
+        }
+        let medium: Medium = self.table("medium", item, &names)?;
+        Some(Medium { params, ..medium })
     }
 
     /// A change: first what the registry knows, then the rest.

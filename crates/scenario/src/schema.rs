@@ -4,6 +4,7 @@ use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
 use crate::written::templated;
 use longwire_block::{Param, ParamKind, Spec};
+use longwire_link::MEDIA;
 use longwire_units::{Nanos, Probability, Rate};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -35,6 +36,14 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     link["oneOf"] = json!([{ "required": ["from", "to"] }, { "required": ["between"] }]);
     root["properties"]["link"]["items"] = link;
     root["properties"]["at"]["items"] = at;
+    let medium = &mut root["properties"]["medium"]["items"]["properties"];
+    for row in MEDIA.iter().flat_map(|spec| spec.params) {
+        if medium[row.name].is_null() {
+            medium[row.name] = json!({ "description": row.help, "anyOf": [] });
+        }
+        let kinds = medium[row.name]["anyOf"].as_array_mut().expect("made above");
+        kinds.push(param(row));
+    }
     root["title"] = json!("Longwire scenario");
     root
 }
@@ -139,7 +148,7 @@ mod tests {
                 assert!(field["description"].is_string(), "{section}.{key}: {field}");
             }
         }
-        assert_eq!(sections.len(), 11);
+        assert_eq!(sections.len(), 12);
         assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
     }
 }

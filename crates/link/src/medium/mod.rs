@@ -146,8 +146,9 @@ impl Links {
             link.books.counters.rare().seat = Some(Seat { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
-        self.stirred.reserve(members.len() + self.media.len() + 1);
         self.media.push(Medium { access, members, armed: Nanos::NEVER, latest: Nanos::ZERO, ended: false });
+        // Each is in there once at most.
+        self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
     }
 
     /// How many numbers the timing wheel needs: those of links, and of media behind them.
@@ -305,7 +306,16 @@ impl Link {
         if let Transmit::Shared(shared) = &mut self.transmit {
             shared.end(now);
         }
-        if sent { self.finish(pool, now) } else { self.give_up(pool, now, DropReason::Collisions) }
+        if sent { self.finish(pool, now) } else { self.give_up(pool, now) }
+    }
+
+    /// Drops the packet being sent, and begins the next.
+    fn give_up(&mut self, pool: &mut Pool, now: Nanos) {
+        let handle = self.sending;
+        self.latest = self.latest.max(now);
+        self.books.unqueue(pool.meta(handle));
+        self.drop(pool, handle, DropReason::Collisions);
+        self.follow(pool, now);
     }
 }
 

@@ -116,6 +116,18 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
             crossing.push(shards.crossing[place]);
         }
     }
+    let own: Vec<u32> = own().map(|place| place as u32).collect();
+    for medium in &plan.media {
+        // Its links are all here, or none is.
+        let local = |place: &u32| {
+            let at = own.binary_search(place).ok()?;
+            Some((at as u32, &*plan.links[*place as usize].name))
+        };
+        let stations: Vec<_> = medium.links.iter().filter_map(local).collect();
+        if !stations.is_empty() {
+            links.add_medium(&medium.name, (medium.spec, &medium.values), &stations);
+        }
+    }
     (links, crossing)
 }
 

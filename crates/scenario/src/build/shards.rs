@@ -15,7 +15,7 @@ pub(super) struct Shards {
     pub crossing: Vec<bool>,
     /// The least delay of those; never if there are none.
     pub lead: Nanos,
-    /// Whether no route is longer than one link.
+    /// Whether links need not be served in each other's order: no route is longer than one link, and no medium is shared.
     pub flat: bool,
 }
 
@@ -31,7 +31,12 @@ impl Shards {
                 lead = lead.min(plan.least_delay(from as usize));
             }
         }
-        Self { link_workers, crossing, lead, flat: steps.is_empty() && plan.steers.is_empty() }
+        Self {
+            link_workers,
+            crossing,
+            lead,
+            flat: steps.is_empty() && plan.media.is_empty() && plan.steers.is_empty(),
+        }
     }
 }
 
@@ -64,6 +69,12 @@ fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
     for steer in &plan.steers {
         let (a, b) = (root(&mut parent, steer.link), root(&mut parent, steer.target));
         parent[a.max(b) as usize] = a.min(b);
+    }
+    for medium in &plan.media {
+        for pair in medium.links.windows(2) {
+            let (a, b) = (root(&mut parent, pair[0]), root(&mut parent, pair[1]));
+            parent[a.max(b) as usize] = a.min(b);
+        }
     }
     let mut load = vec![0usize; workers];
     let mut worker_of = vec![u32::MAX; plan.links.len()];

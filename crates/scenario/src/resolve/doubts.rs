@@ -32,7 +32,7 @@ impl Desk<'_, '_> {
             if std::mem::replace(&mut told[link.profile as usize], true) {
                 continue;
             }
-            for (what, mend) in odd(plan.profile(place), longest) {
+            for (what, mend) in odd(plan.profile(place), plan.rate(place), longest) {
                 self.doubt(&links[place], "link", &link.name, &what, mend);
             }
         }
@@ -65,7 +65,7 @@ impl Desk<'_, '_> {
 }
 
 /// What is odd about a link: the oddity, and the mend.
-fn odd(profile: &Profile, longest: Option<u64>) -> Vec<(String, &'static str)> {
+fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     let mtu = match profile.value("mtu") {
         Some(Value::Integer(mtu)) => Some(mtu),
@@ -78,7 +78,6 @@ fn odd(profile: &Profile, longest: Option<u64>) -> Vec<(String, &'static str)> {
         found.push((what, "give the hosts mtu = the link's, unless that is what is tested"));
     }
     let frame = mtu.or(longest).unwrap_or(USUAL_MTU) + HEADER;
-    let rate = profile.rate();
     match profile.value("queue") {
         Some(Value::Packets(0)) => {
             found.push(("a queue of 0 packets lets nothing through".into(), "write \"1 packet\" or more"));

@@ -26,6 +26,8 @@ pub(super) struct Links {
     pub(super) matches: Vec<(u32, Pair)>,
     /// Whether a link is chosen by addresses only, by place.
     pub(super) matched: Vec<bool>,
+    /// The name of the medium by which a link sends, and its place in the file, by the link's place.
+    pub(super) media: Vec<Option<(Box<str>, Range<usize>)>>,
 }
 
 /// One direction that an entry asks for.
@@ -86,6 +88,10 @@ impl Desk<'_, '_> {
             let histogram =
                 way.overrides.and_then(|way| way.histogram).or(written.histogram).unwrap_or(false);
             let profile = self.profile(entry, &texts, histogram, profiles)?;
+            let medium = match way.overrides.and_then(|way| way.medium.as_ref()).or(written.medium.as_ref()) {
+                Some(medium) => Some((self.term(entry, "medium", medium)?, medium.span.clone())),
+                None => None,
+            };
             let name = self.link_name(entry, written, &way, links)?;
             let place = links.links.len() as u32;
             for (source, destination, span) in &matches {
@@ -96,6 +102,7 @@ impl Desk<'_, '_> {
             links.names.insert(name.clone(), place);
             links.links.push(Link { name, profile, from: way.ends.0, to: way.ends.1 });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
+            links.media.push(medium.map(|(Name(medium), span)| (medium, span)));
             links.matched.push(!matches.is_empty());
         }
         Some(())

@@ -6,6 +6,7 @@ mod doubts;
 mod events;
 mod graph;
 mod links;
+mod media;
 mod named;
 mod nodes;
 mod paths;
@@ -50,6 +51,7 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
+    let media = desk.media(file, &links);
     let graph = desk.graph(file, &mut nodes, &links, routing?)?;
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
@@ -77,6 +79,7 @@ pub(crate) fn resolve(
         segments: graph.segments,
         profiles: links.profiles,
         links: links.links,
+        media,
         routes,
         address_rules,
         pair_rules,

@@ -1,0 +1,131 @@
+//! Section `[[medium]]`: what links share.
+
+use super::blocks::bare;
+use super::links::Links;
+use super::{Desk, Entry, some};
+use crate::file::{self, BlockText, File};
+use crate::finding::suggestion;
+use crate::plan::Medium;
+use crate::written::Name;
+use longwire_block::{Spec, Values};
+use longwire_link::{MEDIA, check_medium, medium_profiles};
+
+/// Most stations of a medium: what happens there costs time with their number.
+const MOST_STATIONS: usize = 4096;
+
+impl Desk<'_, '_> {
+    /// The media with the links that share them. Incomplete after an error.
+    pub(super) fn media(&mut self, file: &File, links: &Links) -> Vec<Medium> {
+        let mut media: Vec<Medium> = Vec::new();
+        for written in &file.medium {
+            let entry = Entry { section: "medium", name: Some(&written.name.text), n: None };
+            let Some(Name(name)) = self.term(&entry, "name", &written.name) else { continue };
+            if media.iter().any(|medium| medium.name == name) {
+                let what = format!("there are two media named \"{name}\"");
+                self.error(&written.name.span, &entry, "name", what, "rename one");
+                continue;
+            }
+            let Some((spec, values)) = self.medium(&entry, written) else { continue };
+            let of =
+                |medium: &Option<(Box<str>, _)>| medium.as_ref().is_some_and(|(other, _)| *other == name);
+            let places = (0u32..).zip(&links.media);
+            let places: Vec<u32> = places.filter(|(_, medium)| of(medium)).map(|(place, _)| place).collect();
+            if places.is_empty() || places.len() > MOST_STATIONS {
+                let what = format!("{} links share it; there can be 1 to {MOST_STATIONS}", places.len());
+                let mend = format!("write medium = \"{name}\" in the links that share it");
+                self.error(&written.name.span, &entry, "", what, mend);
+                continue;
+            }
+            media.push(Medium { name, spec, values, links: places });
+        }
+        self.stations(file, links);
+        media
+    }
+
+    /// What a medium is. None after an error.
+    fn medium(&mut self, entry: &Entry<'_>, written: &file::Medium) -> Option<(&'static Spec, Values)> {
+        let kind = &written.kind.text;
+        let Some(spec) = MEDIA.iter().copied().find(|spec| spec.kind == kind) else {
+            let kinds: Vec<&str> = MEDIA.iter().map(|spec| spec.kind).collect();
+            let what = format!("there is no medium of the kind \"{}\"", kind.escape_debug());
+            let mend = match suggestion(kind, kinds.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", kinds.join(", ")),
+            };
+            self.error(&written.kind.span, entry, "kind", what, mend);
+            return None;
+        };
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        if let Some(profile) = &written.profile {
+            let known = medium_profiles(spec);
+            let Some((_, values)) = known.iter().find(|(name, _)| *name == profile.text) else {
+                let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+                let what = format!("there is no profile \"{}\" of {kind}", profile.text.escape_debug());
+                let mend =
+                    if names.is_empty() { "remove it".into() } else { format!("there are {}", some(&names)) };
+                self.error(&profile.span, entry, "profile", what, mend);
+                return None;
+            };
+            given.extend_from_slice(values);
+        }
+        for (name, text, span) in &written.params {
+            let param = self.param(entry, spec, name, span)?;
+            if let Err(error) = param.read(text) {
+                self.error(span, entry, name, bare(&error), "");
+                return None;
+            }
+            given.push((name, text));
+        }
+        let span = |name: &str| {
+            let param = written.params.iter().find(|(param, ..)| *param == name);
+            param.map_or_else(|| written.name.span.clone(), |(.., span)| span.clone())
+        };
+        let values = match Values::read(spec, &given) {
+            Ok(values) => values,
+            Err(error) => {
+                self.error(&written.name.span, entry, "", error.to_string(), "");
+                return None;
+            }
+        };
+        if let Err((name, what)) = check_medium(spec, &values) {
+            self.error(&span(name), entry, name, what, "");
+            return None;
+        }
+        Some((spec, values))
+    }
+
+    /// Looks at the links that name a medium.
+    fn stations(&mut self, file: &File, links: &Links) {
+        let known: Vec<&str> = file.medium.iter().map(|medium| medium.name.text.as_str()).collect();
+        for (place, medium) in links.media.iter().enumerate() {
+            let Some((name, span)) = medium else { continue };
+            let link = &links.links[place];
+            let entry = Entry { section: "link", name: Some(&link.name), n: None };
+            if !known.contains(&&**name) {
+                let mend = match suggestion(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean \"{near}\"?"),
+                    None => "declare it as [[medium]]".into(),
+                };
+                self.error(span, &entry, "medium", format!("there is no medium \"{name}\""), mend);
+            } else if links.profiles[link.profile as usize].value("rate").is_some() {
+                let what = "its medium decides its rate";
+                self.error(span, &entry, "rate", what, "remove rate, framing and overhead, or medium");
+            }
+        }
+    }
+
+    /// Refuses a change of the rate of links that have a medium. None after an error.
+    pub(super) fn no_station(
+        &mut self,
+        entry: &Entry<'_>,
+        texts: &[BlockText],
+        (places, links): (&[u32], &Links),
+    ) -> Option<()> {
+        let station = places.iter().find(|&&place| links.media[place as usize].is_some());
+        let rate = texts.iter().find(|text| text.key == "rate");
+        let (Some(&station), Some(rate)) = (station, rate) else { return Some(()) };
+        let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
+        self.error(&rate.span, entry, "rate", what, "a medium stays what it is: remove the rate");
+        None
+    }
+}
