@@ -1,0 +1,51 @@
+//! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any order.
+#![forbid(unsafe_code)]
+
+#[path = "exercise/rules.rs"]
+mod exercise;
+
+use proptest::prelude::*;
+use std::path::Path;
+
+fn corpus() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/rules");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn replays_the_corpus() {
+    let files = corpus();
+    assert!(files.len() >= 8 && exercise::grammars().len() >= 8);
+    files.iter().for_each(|text| exercise::run(text.as_bytes()));
+}
+
+#[test]
+fn reads_its_examples() {
+    for (name, grammar) in exercise::grammars() {
+        for example in grammar.examples {
+            let read = (grammar.read)(example, Path::new("/nonexistent"));
+            assert!(read.is_ok(), "{name}: {example}: {:?}", read.err());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn words_in_any_order(
+        one in any::<prop::sample::Index>(),
+        two in any::<prop::sample::Index>(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let files = corpus();
+        let (one, two) = (one.get(&files), two.get(&files));
+        let words: Vec<&str> =
+            one.split_inclusive([' ', '\n']).chain(two.split_inclusive([' ', '\n'])).collect();
+        let text: String = places.iter().filter(|_| !words.is_empty()).map(|place| *place.get(&words)).collect();
+        exercise::run(text.as_bytes());
+    }
+}
