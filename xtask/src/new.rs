@@ -70,6 +70,7 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     std::fs::write(&list, declare(&listed, &module))
         .with_context(|| format!("can't write {folder}/mod.rs"))?;
     println!("{file} is there, with a block that works; make it yours.");
+    println!("Block and {} say what it is asked.", stage.contract);
     println!("To register it, add this line to {} in {folder}/mod.rs, under boxed:\n", stage.list);
     println!("            {kind} = {module}::{kind},");
     Ok(())
