@@ -121,7 +121,9 @@ impl Desk<'_, '_> {
         texts: &[BlockText],
         (places, links): (&[u32], &Links),
     ) -> Option<()> {
-        let station = places.iter().find(|&&place| links.media[place as usize].is_some());
+        // Sources have places behind those of the links.
+        let of = |place: u32| links.media.get(place as usize).is_some_and(Option::is_some);
+        let station = places.iter().find(|&&place| of(place));
         let rate = texts.iter().find(|text| text.key == "rate");
         let (Some(&station), Some(rate)) = (station, rate) else { return Some(()) };
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
