@@ -59,7 +59,7 @@ pub enum LoadError {
     Invalid(#[from] ScenarioError),
 }
 
-/// Reads the scenario in the file `path`.
+/// Reads the scenario in the file `path`, or from standard input if that is `-`.
 ///
 /// # Errors
 /// If the file can't be read, or for everything that is wrong with it.
@@ -68,7 +68,12 @@ pub fn load(path: &Path) -> Result<Plan, LoadError> {
     let mut text = String::new();
     // One byte more than is taken, so that a file without end is refused like one that is too long.
     let most = read::LONGEST_FILE as u64 + 1;
-    match File::open(path).and_then(|opened| opened.take(most).read_to_string(&mut text)) {
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().take(most).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|opened| opened.take(most).read_to_string(&mut text))
+    };
+    match read {
         Ok(_) => Ok(parse(&file, &text)?),
         Err(source) => Err(LoadError::Unreadable { file, source }),
     }

@@ -362,7 +362,9 @@ impl Reader<'_, '_, '_> {
             _ => {}
         }
         let mend = "write a text, a decimal number, or a table such as { kind = \"…\" }";
-        self.findings.error(span, field, format!("a {} can't stand here", value.type_str()), mend);
+        let kind = value.type_str();
+        let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
+        self.findings.error(span, field, format!("{article} {kind} can't stand here"), mend);
         None
     }
 }

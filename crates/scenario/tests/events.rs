@@ -167,6 +167,8 @@ fn mistakes_are_named_with_their_mend() {
         ("[[at]]\ntime = \"1 s\"\nrate = \"0\"\n".to_string(), "it names no link"),
         (format!("{at}rate = \"0\"\nstep = \"1 s\"\n"), "step has no meaning without ramp"),
         (format!("{at}rate = \"0\"\ntimes = 2\n"), "times has no meaning without every"),
+        (format!("{at}rate = \"0\"\nevery = \"999 us\"\n"), "write every = \"1 ms\" or more"),
+        (format!("{at}rate = \"0\"\nevery = \"1 ns\"\ntimes = 1001\n"), "leave no time for packets"),
         (format!("{at}rate = \"0\"\nramp = \"0 s\"\n"), "longer than 0"),
         (format!("{at}rate = \"1 kbit/s\"\nramp = \"1 s\"\n"), "no ramp from \"unlimited\" to \"1 kbit/s\""),
         (format!("{at}queue = \"9 packets\"\nramp = \"1 s\"\n"), "queue has no ramp"),
@@ -189,4 +191,20 @@ fn mistakes_are_named_with_their_mend() {
         let error = plan(&text).unwrap_err();
         assert!(error.contains(wanted), "{text}\n{error}");
     }
+}
+
+#[test]
+fn packets_are_steered_only_where_a_way_was_planned() {
+    let other = "[[link]]\nname = \"other\"\nfrom = \"a\"\nto = \"b\"\nframing = \"ip\"\n";
+    let at = "[[at]]\ntime = \"1 ms\"\nlink = \"up\"\nfilter = \"steer other if greater 1000\"\n";
+    let error =
+        plan(&format!("{other}match = [{{ source = \"10.0.0.9\", destination = \"10.0.0.2\" }}]\n{at}"));
+    let error = error.unwrap_err();
+    assert!(
+        error.contains("its filter steers to \"other\", where the link's own filter does not"),
+        "{error}"
+    );
+    // With the way planned: 1 ms over the link itself, and nothing over the other one from the change on.
+    let text = format!("rate = \"8 Mbit/s\"\nfilter = \"steer other if less 100\"\n{other}{at}");
+    assert_eq!(leaves(&text, &[0, 2000]).0, [(1000, 0), (2000, 1)]);
 }

@@ -420,6 +420,13 @@ fn notes_tell_what_is_odd() {
         ("queue = \"1 kB\"", "no room for one frame"),
         ("queue = \"5 ms\"", "never fills"),
         ("queue = \"5 ms\"\nrate = \"1 Mbit/s\"", "takes longer to send"),
+        ("delay = { kind = \"jitter\", delay = \"1 ms\", jitter = \"2 ms\" }", "can't vary by 2 ms"),
+        ("queue = { kind = \"red\", min = 15, max = 15 }", "max is not above its min"),
+        (
+            "rate = { kind = \"token-bucket\", rate = \"2 Mbit/s\", burst = \"9 kB\", peak = \"1 Mbit/s\" }",
+            "its peak of 1 Mbit/s",
+        ),
+        ("loss = { kind = \"pattern\" }", "loses nothing"),
     ];
     for (snippet, wanted) in table {
         let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{snippet}");

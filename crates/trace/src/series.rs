@@ -47,7 +47,7 @@ impl<T: Copy + PartialEq> Series<T> {
     /// after the last one.
     pub fn new(mut steps: Vec<(Nanos, T)>, length: Nanos) -> Result<Self, TraceError> {
         let Some(&(first, _)) = steps.first() else {
-            return Err(TraceError::whole("the trace is empty; write at least one line of time and value"));
+            return Err(TraceError::whole("no line of the trace has a time and a value; write at least one"));
         };
         if first != Nanos::ZERO {
             return Err(TraceError::whole(format!(

@@ -98,7 +98,49 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
         }
         _ => {}
     }
+    found.extend(contradictions(profile));
     found
+}
+
+/// Parameters of one block that do not go together: what they do, and the mend.
+fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    if let [Some(Value::Time(delay)), Some(Value::Time(jitter))] =
+        params(profile, "delay", "jitter", ["delay", "jitter"])
+        && jitter > delay
+    {
+        let what = format!("a delay of {delay} can't vary by {jitter}: what would be below 0 is 0");
+        found.push((what, "make the delay longer than the jitter, unless that is what is meant"));
+    }
+    if let [Some(Value::Integer(min)), Some(Value::Integer(max))] =
+        params(profile, "queue", "red", ["min", "max"])
+        && min >= max
+    {
+        let what = "its queue's max is not above its min: all is dropped or nothing".to_owned();
+        found.push((what, "make max two or three times min"));
+    }
+    if let [Some(Value::Rate(rate)), Some(Value::Rate(peak))] =
+        params(profile, "rate", "token-bucket", ["rate", "peak"])
+        && peak < rate
+    {
+        let what = format!("it never sends faster than its peak of {peak}, and the rate of {rate} is more");
+        found.push((what, "make the peak higher than the rate"));
+    }
+    if let [Some(Value::Integer(0)), Some(Value::Parsed(list))] =
+        params(profile, "loss", "pattern", ["every", "list"])
+        && list.text.is_empty()
+    {
+        found.push(("its pattern loses nothing".into(), "write every = 100, or list = \"3, 7\""));
+    }
+    found
+}
+
+/// Two parameters of the block for `key`, if it is of this kind.
+fn params(profile: &Profile, key: &str, kind: &str, names: [&str; 2]) -> [Option<Value>; 2] {
+    names.map(|name| {
+        let (spec, values) = profile.blocks.iter().find(|(spec, _)| spec.key == key && spec.kind == kind)?;
+        Some(values.at(spec.params.iter().position(|param| param.name == name)?))
+    })
 }
 
 /// How long `bytes` take at `rate`.

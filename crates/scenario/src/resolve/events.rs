@@ -19,8 +19,6 @@ use std::sync::Arc;
 
 /// Most events, after templates.
 const MOST_EVENTS: usize = 100_000;
-/// Most steps of an event's ramps, over all its links.
-const MOST_STEPS: u64 = 1_000_000;
 /// How often an event that comes again is looked at ahead of the run.
 const FORESEEN: u64 = 16;
 /// How many changes of links are looked at in all.
@@ -150,62 +148,6 @@ impl Desk<'_, '_> {
             texts,
             planned,
         })
-    }
-
-    /// Whether it comes again. None after an error.
-    fn repeat(&mut self, entry: &Entry<'_>, written: &At) -> Option<Option<Repeat>> {
-        let Some(every) = &written.every else {
-            if let Some(times) = &written.times {
-                let mend = "add every = \"10 s\", say";
-                self.error(&times.span, entry, "times", "times has no meaning without every", mend);
-                return None;
-            }
-            return Some(None);
-        };
-        let time = self.more_than_zero(entry, "every", every)?;
-        let times = match &written.times {
-            Some(times) => Some(self.whole_or(entry, "times", Some(times), 1, 1..=u64::MAX)?),
-            None => None,
-        };
-        Some(Some(Repeat { every: time, times }))
-    }
-
-    /// Whether it takes its time. None after an error.
-    fn ramp(&mut self, entry: &Entry<'_>, written: &At, links: u64) -> Option<Option<Ramp>> {
-        let Some(over) = &written.ramp else {
-            if let Some(step) = &written.step {
-                let mend = "add ramp = \"5 s\", say";
-                self.error(&step.span, entry, "step", "step has no meaning without ramp", mend);
-                return None;
-            }
-            return Some(None);
-        };
-        let mut ramp = Ramp::new(self.more_than_zero(entry, "ramp", over)?);
-        if let Some(step) = &written.step {
-            ramp.step = self.more_than_zero(entry, "step", step)?;
-        }
-        if ramp.steps().saturating_mul(links) > MOST_STEPS {
-            let most = (MOST_STEPS / links).max(1);
-            let what = format!("{} steps, {links} times, are more than {MOST_STEPS}", ramp.steps());
-            let least = Nanos(ramp.over.0.div_ceil(most));
-            let (span, mend) = match (&written.step, links > MOST_STEPS) {
-                (Some(step), false) => (&step.span, format!("write step = \"{least}\" or more")),
-                (None, false) => (&over.span, format!("add step = \"{least}\" or more")),
-                _ => (&over.span, "name fewer links or sources".into()),
-            };
-            self.error(span, entry, "ramp", what, mend);
-            return None;
-        }
-        Some(Some(ramp))
-    }
-
-    fn more_than_zero(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Nanos>) -> Option<Nanos> {
-        let time = self.term(entry, key, written)?;
-        if time == Nanos::ZERO {
-            self.error(&written.span, entry, key, "it has to be longer than 0", "write \"10 s\", say");
-            return None;
-        }
-        Some(time)
     }
 
     /// The places of the link, or of both directions of the duplex link, that a name means.

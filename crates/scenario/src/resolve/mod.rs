@@ -9,6 +9,7 @@ mod links;
 mod media;
 mod named;
 mod nodes;
+mod pace;
 mod paths;
 mod rules;
 mod settings;
