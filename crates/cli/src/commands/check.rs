@@ -18,10 +18,11 @@ const MOST_EVENTS: usize = 100;
 Examples:
   longwire check scenarios/two-hosts.toml
   longwire check scenarios/dsl-1000.toml --json
+  longwire import netem 'delay 100ms loss 1%' | longwire check -
 
 Exit status: 0 if it fits, 1 if something does not, 2 if the scenario has mistakes.")]
 pub struct Args {
-    /// The scenario file.
+    /// The scenario file, or - for standard input.
     scenario: PathBuf,
 
     /// Print JSON.

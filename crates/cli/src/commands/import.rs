@@ -78,6 +78,9 @@ impl Args {
             None => "this can't be imported".into(),
         })?;
         if let Some(file) = &self.output {
+            if let Some(note) = self.left_behind(&imported) {
+                outcome::note(&note);
+            }
             std::fs::write(file, &imported.scenario)
                 .with_context(|| format!("the scenario can't be written to {}", file.display()))?;
         }
@@ -126,13 +129,47 @@ impl Args {
         let mut sources = Vec::new();
         for name in files {
             let file = File::open(name).with_context(|| format!("{name} can't be read"))?;
-            sources.push(Source { file: Some(name.clone()), text: bounded(file, name)? });
+            sources.push(Source { file: Some(self.seen_from_output(name)?), text: bounded(file, name)? });
         }
         if !words.is_empty() {
             let words: Vec<String> = words.into_iter().cloned().collect();
             sources.push(Source { file: None, text: line(&words) });
         }
         Ok(sources)
+    }
+}
+
+impl Args {
+    /// The folder of the scenario, if it is not the one we are in.
+    fn folder(&self) -> Option<&Path> {
+        self.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
+    }
+
+    /// A file's name as the scenario has to name it: the whole path where the scenario is written elsewhere.
+    fn seen_from_output(&self, name: &str) -> anyhow::Result<String> {
+        if self.folder().is_none() {
+            return Ok(name.into());
+        }
+        let path = std::path::absolute(name).with_context(|| format!("{name} has no path"))?;
+        let path = path.into_os_string().into_string();
+        path.ok().with_context(|| format!("the path of {name} is no text; write the scenario beside it"))
+    }
+
+    /// What to do about files that a command line names, which the scenario will look for in its own folder.
+    fn left_behind(&self, imported: &Imported) -> Option<String> {
+        let folder = self.folder()?;
+        let values = imported.scenario.lines().filter(|line| !line.starts_with('#'));
+        let named = values.flat_map(|line| {
+            let parts = ["file = \"", "distribution = \""].map(|key| line.split(key).nth(1));
+            parts.into_iter().flatten().filter_map(|rest| rest.split('"').next())
+        });
+        let mut missing: Vec<&str> =
+            named.filter(|name| Path::new(name).is_file() && !folder.join(name).is_file()).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        let names = missing.join(", ");
+        (!missing.is_empty())
+            .then(|| format!("note: the scenario looks for {names} in {}: copy them there", folder.display()))
     }
 }
 
@@ -195,6 +232,15 @@ mod tests {
         assert_eq!(source(&["delay 1ms # x"]), "delay 1ms # x");
         assert_eq!(source(&["mm-link", "a b", "--x=\"1\""]), "mm-link 'a b' '--x=\"1\"'");
         assert!(args(&["missing.sh"]).sources().unwrap_err().to_string().contains("there is no file"));
+        assert_eq!(args(&["x"]).seen_from_output("up.trace").unwrap(), "up.trace");
+        let elsewhere = Args { output: Some("folder/x.toml".into()), ..args(&["x"]) };
+        let here = std::env::current_dir().unwrap().join("up.trace");
+        assert_eq!(Path::new(&elsewhere.seen_from_output("up.trace").unwrap()), here);
+        let scenario = "# file = \"Cargo.toml\"\nrate = { file = \"Cargo.toml\", x = \"1\" }\n".to_owned();
+        let imported = Imported { scenario, notes: Vec::new() };
+        assert_eq!(args(&["x"]).left_behind(&imported), None);
+        let note = "note: the scenario looks for Cargo.toml in folder: copy them there";
+        assert_eq!(elsewhere.left_behind(&imported).as_deref(), Some(note));
         assert!(format("ns2").unwrap_err().contains("theaterq"));
     }
 }
