@@ -96,6 +96,7 @@ impl Ran<'_> {
             .extra("out_packets", stats.out_packets)
             .extra("out_bytes", stats.out_bytes)
             .extra("dropped", by_reason(&stats.drops))
+            .extra("collisions", stats.collisions)
             .extra("queued_packets", stats.queued_packets)
             .extra("queued_bytes", stats.queued_bytes)
             .extra("travelling_packets", stats.travelling_packets)
