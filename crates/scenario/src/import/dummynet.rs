@@ -248,7 +248,7 @@ impl Pipe {
         let rate = self.rate.and_then(rate_text).unwrap_or_else(|| "unlimited".into());
         match self.burst.filter(|burst| *burst > 0 && self.rate.is_some()) {
             Some(burst) => {
-                stage.block("rate", "token-bucket", &[("rate", rate), ("burst", Bytes(burst).to_string())])
+                stage.block("rate", "token-bucket", &[("rate", rate), ("burst", Bytes(burst).to_string())]);
             }
             None if self.rate.is_some() => stage.set("rate", &rate),
             None => {}

@@ -176,7 +176,7 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
         match name {
             "once" => once = true,
             "uplink-queue" | "downlink-queue" => {
-                kinds[side] = given.or_else(|| words.next()).map(str::to_owned)
+                kinds[side] = given.or_else(|| words.next()).map(str::to_owned);
             }
             "uplink-queue-args" | "downlink-queue-args" => {
                 arguments[side] = given.or_else(|| words.next()).unwrap_or_default().to_owned();

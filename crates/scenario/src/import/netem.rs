@@ -143,7 +143,7 @@ impl Netem {
             "delay" | "latency" => self.delay(words, notes)?,
             "jitter" => self.jitter = words.value("jitter", "10ms", micros)?,
             "distribution" => {
-                self.distribution = Some(words.value("distribution", "normal", |w| Some(w.to_owned()))?)
+                self.distribution = Some(words.value("distribution", "normal", |w| Some(w.to_owned()))?);
             }
             "loss" | "drop" => self.loss = Some(loss(words)?),
             "ecn" => self.ecn = true,
@@ -191,7 +191,7 @@ impl Netem {
             let negative = words.rest.first().is_some_and(|word| word.starts_with('-'));
             match if negative { words.next() } else { words.number() } {
                 Some(word) => {
-                    numbers.push(signed(word).ok_or_else(|| words.bad("rate", word, "correct it"))?)
+                    numbers.push(signed(word).ok_or_else(|| words.bad("rate", word, "correct it"))?);
                 }
                 None => break,
             }
@@ -305,7 +305,7 @@ impl Netem {
                 correlated(stage, "loss", (*share, Share::ZERO), "independent", ecn);
             }
             Some(Loss::Random(share, correlation)) => {
-                correlated(stage, "loss", (*share, *correlation), "correlated", ecn)
+                correlated(stage, "loss", (*share, *correlation), "correlated", ecn);
             }
             Some(Loss::State(p)) => markov(stage, "markov", &["p13", "p31", "p32", "p23", "p14"], p, ecn),
             Some(Loss::Gilbert(p)) => markov(stage, "gilbert-elliott", &["p", "r", "h", "k"], p, ecn),

@@ -147,7 +147,7 @@ impl Script<'_> {
                     ));
                 };
                 let (edge, _) = self.between(line, nodes)?;
-                self.change(line, when, &[edge], &[what.clone()])
+                self.change(line, when, &[edge], std::slice::from_ref(what))
             }
             "run" => Ok(String::new()),
             "rtproto"
@@ -370,10 +370,11 @@ impl Script<'_> {
                     settings.push(("rate", text.ok_or_else(wrong)?));
                 }
                 "delay" => {
-                    settings.push(("delay", read(line, key, value().as_ref(), "10ms", seconds)?.to_string()))
+                    settings.push(("delay", read(line, key, value().as_ref(), "10ms", seconds)?.to_string()));
                 }
                 "plr" | "loss" => {
-                    settings.push(("loss", read(line, key, value().as_ref(), "0.1", Share::fraction)?.text()))
+                    settings
+                        .push(("loss", read(line, key, value().as_ref(), "0.1", Share::fraction)?.text()));
                 }
                 "modify" | "duplex" => {}
                 "simplex" => ways = [true, false],

@@ -176,7 +176,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
 
 /// A rate as a scenario writes it; none if no link can have it.
 pub(super) fn rate_text(bits: u64) -> Option<String> {
-    (bits >= Rate::MIN.0 && bits <= Rate::MAX.0).then(|| Rate(bits).to_string())
+    (Rate::MIN.0..=Rate::MAX.0).contains(&bits).then(|| Rate(bits).to_string())
 }
 
 /// Whether a word begins a number.

@@ -62,7 +62,7 @@ impl Tbf {
             "burst" | "buffer" | "maxburst" => self.burst = words.value(word, "32kbit", size)?,
             "limit" => self.limit = Some(words.value("limit", "64kb", size)?),
             "latency" | "lat" => {
-                self.latency = Some(words.value("latency", "400ms", |word| time(word, 1000))?)
+                self.latency = Some(words.value("latency", "400ms", |word| time(word, 1000))?);
             }
             "peakrate" => self.peak = Some(words.value("peakrate", "2mbit", tc_rate)?),
             "overhead" => self.overhead = words.value("overhead", "4", |word| word.parse().ok())?,

@@ -129,7 +129,7 @@ impl Options {
                 notes.add(words.line, &format!("{word} {value}"), why);
             }
             "allow_gso" | "prevent_gso" => {
-                notes.add(words.line, word, "large segments are always counted one by one here")
+                notes.add(words.line, word, "large segments are always counted one by one here");
             }
             "ecn_enable" => notes.add(
                 words.line,
