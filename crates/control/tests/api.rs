@@ -246,6 +246,8 @@ fn every_route_is_described() {
         ("/v1/links", "get"),
         ("/v1/links/{name}", "get"),
         ("/v1/links/{name}", "patch"),
+        ("/v1/sources/{name}", "get"),
+        ("/v1/sources/{name}", "patch"),
         ("/v1/stop", "post"),
         ("/v1/openapi.json", "get"),
     ];
@@ -259,14 +261,14 @@ fn every_route_is_described() {
     }
     assert_eq!(described.len(), routes.len(), "{described:?}");
     assert!(routes.iter().all(|route| described.contains(route)), "{described:?}");
-    for shape in ["Info", "Link", "LinkPage", "Problem"] {
+    for shape in ["Info", "Link", "LinkPage", "Problem", "Source"] {
         assert!(document["components"]["schemas"][shape].is_object(), "{shape}");
     }
 
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     for (path, method) in routes {
-        let path = path.replace("{name}", "up");
+        let path = path.replace("{name}", if path.contains("sources") { "video" } else { "up" });
         let (status, _) = request(server.path(), &method.to_uppercase(), &path, "application/json", "{}");
         assert!(status < 300, "{method} {path}: {status}");
     }
@@ -295,4 +297,21 @@ fn the_book_shows_what_is_answered() {
         examples += 1;
     }
     assert!(examples >= 4, "the page has {examples} examples");
+}
+
+#[test]
+fn sources_are_shown_and_changed() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    assert_eq!(client.source("video").unwrap().settings["rate"], "3 Mbit/s");
+    let set = client.set_source("video", &[("rate".into(), "8 Mbit/s".into())]).unwrap();
+    assert_eq!((set.name.as_str(), set.settings["rate"].as_str()), ("video", "8 Mbit/s"));
+    let problem = refused(client.set_source("video", &[("on".into(), "1 s".into())]));
+    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("on")));
+    let problem = refused(client.source("vidoe"));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
+    let problem = refused(client.set_source("vidoe", &[]));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
+    drop(server);
 }
