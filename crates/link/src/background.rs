@@ -68,6 +68,7 @@ impl Background {
 impl Link {
     /// Carries out everything up to `now` but leaving, where more than ends of transmission happens: departures
     /// before arrivals.
+    #[inline(never)]
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {
             let phantom = self.next_phantom();

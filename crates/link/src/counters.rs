@@ -58,7 +58,7 @@ impl Counters {
         self.rare.get_or_insert_with(Box::default)
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn drop(&mut self, reason: DropReason, packets: u64) {
         self.rare().drops[reason as usize] += packets;
     }

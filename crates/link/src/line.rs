@@ -73,6 +73,7 @@ impl Line {
     }
 
     /// Adds a packet to a line that has heaps, or is to have them.
+    #[inline(never)]
     pub(crate) fn join_heaps(
         &mut self,
         heaps: &mut Heaps,
@@ -121,6 +122,7 @@ impl Line {
     }
 
     /// The same for a line with heaps.
+    #[inline(never)]
     pub(crate) fn take_heaps(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
         let listed = self.next_listed(heaps, pool);
         let free = heaps.free.first().unwrap_or(u64::MAX);

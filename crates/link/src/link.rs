@@ -124,6 +124,7 @@ impl Link {
     }
 
     /// Takes in a packet of `frame` bytes to which the judges have done something.
+    #[inline(never)]
     pub(crate) fn arrive_affected(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -172,7 +173,7 @@ impl Link {
             packets_waiting: u64::from(self.books.queued_packets) - sent_packets,
             bytes_waiting: self.books.queued_bytes - sent_bytes,
             rate: self.transmit.rate(),
-            frame: pool.data(handle),
+            packet: Some((pool, handle)),
             band,
         });
         if !matches!(verdict, Verdict::Drop(_)) {
@@ -321,6 +322,7 @@ impl Link {
     }
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
+    #[inline(never)]
     fn wake_for_others(&mut self) -> Nanos {
         if self.features & has::MEDIUM != 0 {
             return Nanos::NEVER;
@@ -358,13 +360,20 @@ impl Link {
         if self.features == 0 {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
-        } else if self.features == has::DISORDER && !pool.meta(handle).is_train() {
-            let leave = finish + self.delay.travel(finish);
-            self.line.join_heaps(&mut self.books.counters.rare().heaps, pool, handle, (leave, self.order));
         } else {
-            self.cross(pool, handle, finish);
+            self.finish_otherwise(pool, handle, finish);
         }
         self.follow(pool, finish);
+    }
+
+    /// Sends a packet on its way on a link that has what few have.
+    #[inline(never)]
+    fn finish_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        if self.features != has::DISORDER || pool.meta(handle).is_train() {
+            return self.cross(pool, handle, finish);
+        }
+        let leave = finish + self.delay.travel(finish);
+        self.line.join_heaps(&mut self.books.counters.rare().heaps, pool, handle, (leave, self.order));
     }
 
     /// Begins the next packet at the end of one.
@@ -394,13 +403,19 @@ impl Link {
     }
 
     /// The transmitter has nothing to send.
+    #[inline]
     fn idle(&mut self, next: Next) {
         self.sending = Handle::NONE;
         self.features &= !has::WAITING;
         if let Next::Later(resume) = next {
-            self.features |= has::WAITING;
-            self.books.counters.rare().resume = resume;
+            self.wait(resume);
         }
+    }
+
+    #[inline(never)]
+    fn wait(&mut self, resume: Nanos) {
+        self.features |= has::WAITING;
+        self.books.counters.rare().resume = resume;
     }
 
     pub(crate) fn resume(&self) -> Nanos {
@@ -408,6 +423,7 @@ impl Link {
     }
 
     /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
+    #[inline(never)]
     pub(crate) fn depart(
         &mut self,
         pool: &mut Pool,
@@ -445,15 +461,16 @@ impl Link {
     /// Takes the first packet off the delay line.
     #[inline]
     fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = if self.line.is_irregular() {
-            self.line.take_heaps(&mut self.books.counters.rare().heaps, pool)
-        } else {
-            self.line.take(pool)
-        }?;
+        let handle = if self.line.is_irregular() { self.take_irregular(pool) } else { self.line.take(pool) }?;
         let meta: &Meta = pool.meta(handle);
         self.books.counters.out_packets += u64::from(meta.segments);
         self.books.counters.out_bytes += meta.segment_bytes();
         Some(handle)
+    }
+
+    #[inline(never)]
+    fn take_irregular(&mut self, pool: &mut Pool) -> Option<Handle> {
+        self.line.take_heaps(&mut self.books.counters.rare().heaps, pool)
     }
 
     /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the
@@ -467,6 +484,11 @@ impl Link {
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);
         }
+        self.sent_of_this_train(pool, now)
+    }
+
+    #[inline(never)]
+    fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
         let meta = pool.meta(self.sending);
         let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
         let mut sent = 0;

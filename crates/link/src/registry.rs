@@ -15,19 +15,27 @@ macro_rules! stage {
 
         impl $name {
             $($crate::registry::stage!(
-                @call $blocks $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
+                @call $blocks $name $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
             );)*
         }
     };
     (@call { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
-        $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
     ) => {
         #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
-        #[inline]
+        #[inline(always)]
         pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
+            /// The blocks that few links have are told apart here, out of the way of the others.
+            #[inline(never)]
+            fn $call(stage: &mut $name $(, $arg: $type)*) $(-> $ret)? {
+                match stage {
+                    $($name::$boxed(block) => block.$call $pass,)*
+                    $($name::$inline(block) => block.$call $pass,)+
+                }
+            }
             match self {
                 $(Self::$inline(block) => block.$call $pass,)+
-                $(Self::$boxed(block) => block.$call $pass,)*
+                other => $call(other $(, $arg)*),
             }
         }
     };

@@ -26,6 +26,7 @@ struct Segment {
 
 impl Link {
     /// Takes in a train, whole or cut up.
+    #[inline(never)]
     pub(crate) fn arrive_train(&mut self, at: &mut Surroundings<'_>, train: Handle, now: Nanos) {
         let meta = *at.pool.meta(train);
         self.books.counters.in_packets += u64::from(meta.segments);

@@ -18,6 +18,7 @@ struct Piece {
 impl Link {
     /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or background
     /// traffic, or packets that overtake.
+    #[inline(never)]
     pub(crate) fn cross(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         if pool.meta(handle).flags & Meta::PHANTOM != 0 {
             self.books.counters.rare().consumed += 1;
@@ -95,6 +96,7 @@ impl Link {
     }
 
     /// Sends a packet, and a copy if there is to be one, on its way.
+    #[inline(never)]
     fn go(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos, effects: &Effects) {
         if !effects.any() {
             return self.depart(pool, handle, finish, (Nanos::ZERO, None));
@@ -108,6 +110,7 @@ impl Link {
     }
 
     /// Does to a packet that arrives what the judges say. Whether it is gone: to another link.
+    #[inline(never)]
     pub(crate) fn affect(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -131,6 +134,7 @@ impl Link {
 
     /// Tells the sender of a packet why it is dropped, if the judge says so. The answer leaves at once, by the port by which the
     /// packet came in, past all links.
+    #[inline(never)]
     pub(crate) fn answer(&mut self, at: &mut Surroundings<'_>, handle: Handle, effects: &Effects) {
         let Some(mtu) = effects.too_big else { return };
         let Some(reply) = longwire_wire::too_big(at.pool, handle, mtu) else { return };

@@ -79,7 +79,7 @@ impl Block for FqPie {
 impl Discipline for FqPie {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        let flow = self.flows.find(packet.frame);
+        let flow = self.flows.find(packet.frame());
         let flow = self.flows.flow(flow);
         let backlog = flow.backlog();
         let State { law, waits } = &mut flow.state;

@@ -114,7 +114,7 @@ impl Discipline for Fred {
         if packet.packets_waiting == 0 {
             self.average.arrival(packet.now, 0, packet.rate);
         }
-        let index = self.find(packet.frame);
+        let index = self.find(packet.frame());
         let average = self.average.value();
         let share = Share { average, active: self.active.max(1) };
         let (min, max) = self.early.thresholds();

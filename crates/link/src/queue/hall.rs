@@ -22,7 +22,7 @@ impl Books {
         self.queued_packets -= u32::from(meta.segments);
         self.queued_bytes -= meta.leave;
         if meta.flags & Meta::PHANTOM != 0 {
-            self.counters.rare().phantoms -= 1;
+            self.unqueue_phantom();
         }
     }
 }
@@ -36,6 +36,13 @@ pub struct Hall<'a> {
     /// The current rate.
     pub rate: Rate,
     pub(crate) books: &'a mut Books,
+}
+
+impl Books {
+    #[inline(never)]
+    fn unqueue_phantom(&mut self) {
+        self.counters.rare().phantoms -= 1;
+    }
 }
 
 impl Hall<'_> {

@@ -38,7 +38,7 @@ use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// What a queue is told when a packet or a segment asks to be let in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Admission<'a> {
     /// When it arrived.
     pub now: Nanos,
@@ -50,10 +50,18 @@ pub struct Admission<'a> {
     pub bytes_waiting: u64,
     /// The current rate.
     pub rate: Rate,
-    /// The frame from its Ethernet header on; of a train, the whole.
-    pub frame: &'a [u8],
+    /// The packet, or the train of which it is a segment.
+    pub(crate) packet: Option<(&'a Pool, Handle)>,
     /// The band that a filter gave it, or `Meta::NO_BAND`.
     pub band: u8,
+}
+
+impl<'a> Admission<'a> {
+    /// The frame from its Ethernet header on; of a train, the whole.
+    #[inline]
+    pub fn frame(&self) -> &'a [u8] {
+        self.packet.map_or(&[], |(pool, handle)| pool.data(handle))
+    }
 }
 
 /// What a queue has for the transmitter.

@@ -268,7 +268,7 @@ mod tests {
             packets_waiting,
             bytes_waiting: packets_waiting * 500,
             rate: Rate(4_000_000),
-            frame: &[],
+            packet: None,
             band: 0,
         }
     }

@@ -126,7 +126,7 @@ impl Discipline for Rio {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         self.all.arrival(packet.now, packet.packets_waiting, packet.rate);
-        let outcome = if self.is_in(packet.frame) {
+        let outcome = if self.is_in(packet.frame()) {
             self.inside.arrival(packet.now, self.waiting_in, packet.rate);
             self.early_in.judge(self.inside.value(), CERTAIN)
         } else {

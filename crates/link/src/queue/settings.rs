@@ -91,7 +91,11 @@ pub(super) fn number(values: &Values, at: usize) -> u64 {
 /// What is to become of a packet that the discipline wants its sender to slow down for.
 #[inline]
 pub(super) fn signal(marks: bool, packet: &Admission<'_>) -> Verdict {
-    if marks && ecn(packet.frame) != Ecn::NotCapable { Verdict::Mark } else { Verdict::Drop(DropReason::Aqm) }
+    if marks && ecn(packet.frame()) != Ecn::NotCapable {
+        Verdict::Mark
+    } else {
+        Verdict::Drop(DropReason::Aqm)
+    }
 }
 
 impl Limit {

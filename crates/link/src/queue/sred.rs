@@ -96,7 +96,7 @@ impl Block for Sred {
 impl Discipline for Sred {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        let listed = self.meet(flow_hash(packet.frame, self.seed));
+        let listed = self.meet(flow_hash(packet.frame(), self.seed));
         if !self.limit.has_room(packet) {
             return Verdict::Drop(DropReason::QueueFull);
         }

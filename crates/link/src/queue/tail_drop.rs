@@ -98,7 +98,7 @@ mod tests {
                 packets_waiting,
                 bytes_waiting,
                 rate: Rate(rate),
-                frame: &[],
+                packet: None,
                 band: 0,
             };
             assert_eq!(queue.admit(&admission) == Verdict::Pass, accepted, "{limit} {packets_waiting}");
