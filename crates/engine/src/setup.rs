@@ -188,6 +188,11 @@ impl Run {
         self.remote.clone()
     }
 
+    /// When it began, on the machine's clock: events' times count from then.
+    pub const fn started(&self) -> Nanos {
+        self.started
+    }
+
     /// Whether a worker has ended by itself, which it does only if it broke.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)

@@ -38,6 +38,32 @@ loss = "5 %"
 queue = "12 packets"
 "#;
 
+/// Three stations of a Wi-Fi cell, which collide and give up.
+const A_CELL: &str = r#"
+seed = 9
+[[medium]]
+name = "channel"
+kind = "dcf"
+profile = "802.11g"
+attempts = 2
+[[bridge]]
+name = "b"
+[[port]]
+name = "p{n - 1}"
+count = 3
+driver = "memory"
+bridge = "b"
+addresses = ["{10.0.0.0 + n}/32"]
+[[link]]
+name = "l{n - 1}"
+count = 3
+from = "p{n - 1}"
+to = "b"
+medium = "channel"
+delay = "100 us"
+queue = "12 packets"
+"#;
+
 /// Three bridges in a row: what comes from both ends, and from the middle, meets on the same links.
 const THREE_BRIDGES: &str = r#"
 seed = 8
@@ -75,6 +101,43 @@ between = ["b1", "b2"]
 rate = "20 Mbit/s"
 queue = "15 kB"
 loss = "3 %"
+"#;
+
+/// The same link, whose settings change while the frames come: at once, step by step, again and again, to other kinds.
+const CHANGING: &str = r#"
+[[at]]
+time = "120 ms"
+link = "l"
+rate = "9 Mbit/s"
+queue = { kind = "red", limit = "12 packets", min = "2", max = "8" }
+[[at]]
+time = "200 ms"
+link = "l"
+ramp = "150 ms"
+step = "10 ms"
+delay = "6 ms"
+loss = "9 %"
+[[at]]
+time = "260 ms"
+link = "l.forward"
+every = "70 ms"
+times = 3
+rate = "4 Mbit/s"
+[[at]]
+time = "290 ms"
+link = "l.forward"
+every = "70 ms"
+times = 3
+rate = "15 Mbit/s"
+[[at]]
+time = "450 ms"
+link = "l.backward"
+rate = "0"
+[[at]]
+time = "470 ms"
+link = "l.backward"
+rate = "20 Mbit/s"
+delay = { kind = "jitter", delay = "3 ms", jitter = "2 ms", order = "reorder" }
 "#;
 
 /// Where a frame's number lies: behind Ethernet, IPv4 and UDP headers.
@@ -216,6 +279,8 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     });
     let (setup, seen) = built(&plan, ports, false);
     let run = setup.start();
+    // Events count from the start of the run.
+    let started = if plan.events.is_empty() { 0 } else { run.started().0 };
     drive(&plan, &mut wires, &run.remote());
     let recorded = run.stop();
     assert!(recorded.is_conserved() && recorded.errors.is_empty(), "{recorded:?}");
@@ -226,13 +291,14 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     // Arrivals at different links by one port may count in another order than they came; those at one link don't.
     arrivals.sort_by_key(|(_, at, ..)| *at);
     for (_, at, port, frame) in &arrivals {
-        assert!(ends[usize::from(*port)].push_at(Nanos(*at), frame));
+        assert!(ends[usize::from(*port)].push_at(Nanos(*at - started), frame));
     }
     let (setup, replayed) = built(&plan, ports, true);
     let report = setup.simulate(TO_THE_END);
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
 
     let mut wanted = seen.departed;
+    wanted.iter_mut().for_each(|(.., leave)| *leave -= started);
     let mut got = std::mem::take(&mut replayed.lock().unwrap().departed);
     wanted.sort_unstable();
     got.sort_unstable();
@@ -253,8 +319,18 @@ fn one_link() {
 }
 
 #[test]
+fn changes_while_it_runs() {
+    compare(&format!("{ONE_LINK}{CHANGING}"), "sleep-then-spin", None);
+}
+
+#[test]
 fn several_hops() {
     compare(THREE_BRIDGES, "sleep-then-spin", None);
+}
+
+#[test]
+fn a_cell() {
+    compare(A_CELL, "sleep-then-spin", None);
 }
 
 /// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to be done.
