@@ -46,7 +46,7 @@ impl Block for Template {
 }
 
 impl Judge for Template {
-    /// Drops the packets whose turn it is. What is to happen to others is written into `offer.effects`.
+    /// Drops the packets whose turn it is. What is to happen to others is written into `offer.effects()`.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         self.seen += 1;

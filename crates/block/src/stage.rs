@@ -1,6 +1,7 @@
 //! What every block of a link has in common, what those that judge packets are shown, and what they answer.
 
 use crate::{Dice, DropReason, Spec, Values};
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// A block of a link: a filter, an impairment, a queue, a transmitter, a delay.
@@ -19,24 +20,56 @@ pub trait Block: Sized {
 }
 
 /// A packet, or one segment of a train, as a judge sees it, with what the judges before have done to it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Offer<'a> {
     /// When it arrived at the link; on the wire, when its last bit was sent.
     pub now: Nanos,
     /// Length of its frame without FCS, in bytes.
     pub bytes: u32,
-    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment but for
-    /// sequence numbers, lengths and checksums.
-    pub frame: &'a [u8],
-    /// What is to happen to it besides.
-    pub effects: Effects,
+    frame: Frame<'a>,
+    effects: Option<Effects>,
+}
+
+/// Where the frame is: most judges never look.
+#[derive(Clone)]
+enum Frame<'a> {
+    Here(&'a [u8]),
+    Pooled(&'a Pool, Handle),
 }
 
 impl<'a> Offer<'a> {
-    /// A packet to which nothing has been done.
+    /// A packet of this frame, to which nothing has been done.
     #[inline]
     pub fn new(now: Nanos, bytes: u32, frame: &'a [u8]) -> Self {
-        Self { now, bytes, frame, effects: Effects::default() }
+        Self { now, bytes, frame: Frame::Here(frame), effects: None }
+    }
+
+    /// The same for a packet in the pool.
+    #[inline]
+    pub fn pooled(now: Nanos, bytes: u32, pool: &'a Pool, handle: Handle) -> Self {
+        Self { now, bytes, frame: Frame::Pooled(pool, handle), effects: None }
+    }
+
+    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment but for
+    /// sequence numbers, lengths and checksums.
+    #[inline]
+    pub fn frame(&self) -> &'a [u8] {
+        match self.frame {
+            Frame::Here(frame) => frame,
+            Frame::Pooled(pool, handle) => pool.data(handle),
+        }
+    }
+
+    /// What is to happen to it besides: for judges to add to.
+    #[inline]
+    pub fn effects(&mut self) -> &mut Effects {
+        self.effects.get_or_insert_with(Effects::default)
+    }
+
+    /// What the judges have done to it; none if they have done nothing.
+    #[inline]
+    pub fn done(&self) -> Option<&Effects> {
+        self.effects.as_ref()
     }
 }
 

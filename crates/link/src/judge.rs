@@ -118,16 +118,34 @@ impl Chain {
     /// Drop at the first that says so, else pass; a mark is one of the effects.
     #[inline]
     pub(crate) fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        for judge in self.as_mut_slice() {
-            match judge.judge(offer) {
-                Verdict::Pass => {}
-                Verdict::Mark => offer.effects.mark = true,
-                dropped @ Verdict::Drop(_) => return dropped,
-            }
-            if offer.effects.steer.is_some() {
-                break;
-            }
+        match self {
+            Self::None => Verdict::Pass,
+            Self::One(judge) => match judge.judge(offer) {
+                Verdict::Mark => mark(offer),
+                verdict => verdict,
+            },
+            Self::Many(judges) => judge_all(judges, offer),
         }
-        Verdict::Pass
     }
+}
+
+#[inline(never)]
+fn judge_all(judges: &mut [Either], offer: &mut Offer<'_>) -> Verdict {
+    for judge in judges {
+        match judge.judge(offer) {
+            Verdict::Pass => {}
+            Verdict::Mark => _ = mark(offer),
+            dropped @ Verdict::Drop(_) => return dropped,
+        }
+        if offer.done().is_some_and(|effects| effects.steer.is_some()) {
+            break;
+        }
+    }
+    Verdict::Pass
+}
+
+#[inline(never)]
+fn mark(offer: &mut Offer<'_>) -> Verdict {
+    offer.effects().mark = true;
+    Verdict::Pass
 }

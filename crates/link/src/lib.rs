@@ -21,6 +21,7 @@ mod links;
 mod medium;
 pub mod queue;
 mod registry;
+mod sending;
 mod train;
 pub mod transmit;
 mod wire;

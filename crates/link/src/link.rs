@@ -8,7 +8,7 @@ use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
 use crate::judge::Chain;
 use crate::line::Line;
-use crate::queue::{Admission, Books, Hall, Next, Queue};
+use crate::queue::{Admission, Books, Queue};
 use crate::transmit::Transmit;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
@@ -109,15 +109,14 @@ impl Link {
         self.books.counters.in_packets += 1;
         self.books.counters.in_bytes += u64::from(frame);
         if !self.chain.is_empty() {
-            let mut offer = Offer::new(now, frame, at.pool.data(handle));
+            let mut offer = Offer::pooled(now, frame, at.pool, handle);
             let verdict = self.chain.judge(&mut offer);
-            let effects = offer.effects;
-            if let Verdict::Drop(reason) = verdict {
-                self.answer(at, handle, &effects);
-                return self.drop(at.pool, handle, reason);
+            if let Some(effects) = offer.done() {
+                let effects = *effects;
+                return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
             }
-            if effects.any() {
-                return self.arrive_affected(at, handle, (now, frame), effects);
+            if let Verdict::Drop(reason) = verdict {
+                return self.drop(at.pool, handle, reason);
             }
         }
         self.join(at, handle, (now, frame));
@@ -130,8 +129,12 @@ impl Link {
         at: &mut Surroundings<'_>,
         handle: Handle,
         (now, frame): (Nanos, u32),
-        effects: Effects,
+        (verdict, effects): (Verdict, Effects),
     ) {
+        if let Verdict::Drop(reason) = verdict {
+            self.answer(at, handle, &effects);
+            return self.drop(at.pool, handle, reason);
+        }
         if self.affect(at, handle, now, &effects) {
             return;
         }
@@ -189,35 +192,6 @@ impl Link {
         self.books.queued_bytes -= bytes;
     }
 
-    /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
-    #[inline]
-    pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
-        self.wait_or_begin(at.pool, handle, now, bytes);
-        if self.sending.is_none() || self.transmit.finish() > now {
-            return;
-        }
-        self.catch_up_sending(at.pool, now);
-        if self.line.next() <= now {
-            self.release(at.pool, now, at.out);
-        }
-    }
-
-    /// The same without looking at whether it is sent at once.
-    #[inline]
-    pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
-        pool.meta_mut(handle).leave = bytes;
-        if self.sending.is_none() && self.queue.direct() {
-            self.transmit.begin(now, bytes);
-            self.sending = handle;
-            return;
-        }
-        let (queue, mut hall) = self.hall(pool, now);
-        queue.push(&mut hall, handle);
-        if self.sending.is_none() {
-            self.begin_next(pool, now);
-        }
-    }
-
     /// Carries out everything up to `now` but leaving.
     #[inline]
     pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
@@ -233,7 +207,7 @@ impl Link {
 
     /// Carries out every end of transmission up to `now`.
     #[inline]
-    fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
+    pub(crate) fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
         while !self.sending.is_none() && self.transmit.finish() <= now {
             let finish = self.transmit.finish();
             self.finish(pool, finish);
@@ -351,106 +325,8 @@ impl Link {
         }
     }
 
-    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     #[inline]
-    pub(crate) fn finish(&mut self, pool: &mut Pool, finish: Nanos) {
-        let handle = self.sending;
-        self.latest = self.latest.max(finish);
-        self.books.unqueue(pool.meta(handle));
-        if self.features == 0 {
-            let leave = finish + self.delay.travel(finish);
-            self.line.join(pool, handle, leave);
-        } else {
-            self.finish_otherwise(pool, handle, finish);
-        }
-        self.follow(pool, finish);
-    }
-
-    /// Sends a packet on its way on a link that has what few have.
-    #[inline(never)]
-    fn finish_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
-        if self.features != has::DISORDER || pool.meta(handle).is_train() {
-            return self.cross(pool, handle, finish);
-        }
-        let leave = finish + self.delay.travel(finish);
-        self.line.join_heaps(&mut self.books.counters.rare().heaps, pool, handle, (leave, self.order));
-    }
-
-    /// Begins the next packet at the end of one.
-    #[inline]
-    pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
-        let (queue, mut hall) = self.hall(pool, finish);
-        match queue.pop(&mut hall) {
-            Next::Packet(next) => {
-                self.transmit.follow(pool.meta(next).leave);
-                self.sending = next;
-            }
-            other => self.idle(other),
-        }
-    }
-
-    /// Begins to send what the queue has for a transmitter that was idle at `now`.
-    pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
-        let (queue, mut hall) = self.hall(pool, now);
-        match queue.pop(&mut hall) {
-            Next::Packet(next) => {
-                self.features &= !has::WAITING;
-                self.transmit.begin(now, pool.meta(next).leave);
-                self.sending = next;
-            }
-            other => self.idle(other),
-        }
-    }
-
-    /// The transmitter has nothing to send.
-    #[inline]
-    fn idle(&mut self, next: Next) {
-        self.sending = Handle::NONE;
-        self.features &= !has::WAITING;
-        if let Next::Later(resume) = next {
-            self.wait(resume);
-        }
-    }
-
-    #[inline(never)]
-    fn wait(&mut self, resume: Nanos) {
-        self.features |= has::WAITING;
-        self.books.counters.rare().resume = resume;
-    }
-
-    pub(crate) fn resume(&self) -> Nanos {
-        self.books.counters.rare.as_ref().map_or(Nanos::NEVER, |rare| rare.resume)
-    }
-
-    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
-    #[inline(never)]
-    pub(crate) fn depart(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        finish: Nanos,
-        (longer, ahead): (Nanos, Option<Nanos>),
-    ) {
-        let travel = self.delay.travel(finish) + longer;
-        let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
-        let keeps_place = longer == Nanos::ZERO && ahead.is_none();
-        let order = if keeps_place { self.order } else { Order::Free };
-        if order == Order::InOrder && !self.line.is_irregular() {
-            return self.line.join(pool, handle, leave);
-        }
-        let heaps = &mut self.books.counters.rare().heaps;
-        self.line.join_heaps(heaps, pool, handle, (leave, order));
-    }
-
-    /// The queue, and what it works in.
-    #[inline]
-    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
-        let rate = self.transmit.rate();
-        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books })
-    }
-
-    #[inline]
-    fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
+    pub(crate) fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
         while self.line.next() <= until
             && let Some(handle) = self.take_first(pool)
         {

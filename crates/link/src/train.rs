@@ -90,9 +90,9 @@ impl Link {
         if self.chain.is_empty() {
             return Ok(Effects::default());
         }
-        let mut offer = Offer::new(now, segment.frame, at.pool.data(train));
+        let mut offer = Offer::pooled(now, segment.frame, at.pool, train);
         let verdict = self.chain.judge(&mut offer);
-        let effects = offer.effects;
+        let effects = offer.done().copied().unwrap_or_default();
         match verdict {
             Verdict::Drop(reason) => {
                 self.answer(at, train, &effects);
@@ -132,7 +132,7 @@ impl Link {
         match longwire_wire::segment(at.pool, train, number, 1) {
             Some(handle) => {
                 at.pool.meta_mut(handle).seq += u64::from(number);
-                self.arrive_affected(at, handle, (now, frame), effects);
+                self.arrive_affected(at, handle, (now, frame), (Verdict::Pass, effects));
             }
             None => self.books.counters.drop(DropReason::PoolFull, 1),
         }

@@ -86,18 +86,18 @@ impl Link {
     }
 
     fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
-        let mut offer = Offer::new(now, bytes, pool.data(handle));
+        let mut offer = Offer::pooled(now, bytes, pool, handle);
         let mut verdict = self.books.counters.rare().wire.judge(&mut offer);
         let lossy = self.features & has::LOSSY_DELAY != 0;
         if lossy && !matches!(verdict, Verdict::Drop(_)) && self.delay.loses() {
             verdict = Verdict::Drop(DropReason::Loss);
         }
-        (verdict, offer.effects)
+        (verdict, offer.done().copied().unwrap_or_default())
     }
 
     /// Sends a packet, and a copy if there is to be one, on its way.
     #[inline(never)]
-    fn go(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos, effects: &Effects) {
+    pub(crate) fn go(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos, effects: &Effects) {
         if !effects.any() {
             return self.depart(pool, handle, finish, (Nanos::ZERO, None));
         }

@@ -87,7 +87,9 @@ fn a_link_to_steer_to_must_be_there() {
              [[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\n"
         )
     };
-    for (target, wanted) in [("sky", "there is no such link"), ("back", "goes elsewhere"), ("up", "this link")] {
+    for (target, wanted) in
+        [("sky", "there is no such link"), ("back", "goes elsewhere"), ("up", "this link")]
+    {
         let error = parse("aside.toml", &text(target)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }

@@ -76,7 +76,7 @@ impl Judge for TooBig {
         if offer.bytes <= self.mtu + ETHERNET_HEADER {
             return Verdict::Pass;
         }
-        offer.effects.too_big = Some(self.mtu);
+        offer.effects().too_big = Some(self.mtu);
         Verdict::Drop(DropReason::Mtu)
     }
 }

@@ -71,7 +71,7 @@ impl Judge for Rules {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
         // Of a train, what lies behind the first segment is not this one's.
-        let frame = &offer.frame[..offer.frame.len().min(offer.bytes as usize)];
+        let frame = &offer.frame()[..offer.frame().len().min(offer.bytes as usize)];
         for rule in &set.rules {
             if rule.condition.as_ref().is_some_and(|condition| !condition.matches(frame, offer.bytes)) {
                 continue;
@@ -79,11 +79,11 @@ impl Judge for Rules {
             match rule.action {
                 Action::Drop => return Verdict::Drop(DropReason::Filtered),
                 Action::Pass => return Verdict::Pass,
-                Action::Band(band) => offer.effects.band = Some(band),
-                Action::Mark => offer.effects.mark = true,
-                Action::Dscp(dscp) => offer.effects.dscp = Some(dscp),
+                Action::Band(band) => offer.effects().band = Some(band),
+                Action::Mark => offer.effects().mark = true,
+                Action::Dscp(dscp) => offer.effects().dscp = Some(dscp),
                 Action::Steer(target) => {
-                    offer.effects.steer = Some(target);
+                    offer.effects().steer = Some(target);
                     return Verdict::Pass;
                 }
                 Action::Police(number) => {
@@ -129,7 +129,7 @@ mod tests {
     fn judged(rules: &mut Rules, now: u64, frame: &[u8], bytes: u32) -> (Verdict, Effects) {
         let mut offer = Offer::new(Nanos(now), bytes, frame);
         let verdict = rules.judge(&mut offer);
-        (verdict, offer.effects)
+        (verdict, *offer.effects())
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl BitError {
             return Verdict::Drop(DropReason::Corrupted);
         }
         let (count, spare_headers, seed) = (bad, self.spare_headers, self.dice.draw());
-        offer.effects.flips = Some(Flips { count, spare_headers, seed });
+        offer.effects().flips = Some(Flips { count, spare_headers, seed });
         Verdict::Pass
     }
 
@@ -167,7 +167,7 @@ mod tests {
         for _ in 0..n {
             let mut offer = Offer::new(Nanos::ZERO, bytes, &[]);
             assert_eq!(block.judge(&mut offer), Verdict::Pass);
-            bad += offer.effects.flips.map_or(0, |flips| u64::from(flips.count));
+            bad += offer.effects().flips.map_or(0, |flips| u64::from(flips.count));
         }
         let bits = f64::from(n) * 8000.0;
         let deviation = (bits * 0.001 * 0.999).sqrt();

@@ -62,7 +62,7 @@ impl Judge for Corrupt {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.chance.happens() {
             let (count, spare_headers, seed) = (self.bits, self.spare_headers, self.chance.draw());
-            offer.effects.flips = Some(Flips { count, spare_headers, seed });
+            offer.effects().flips = Some(Flips { count, spare_headers, seed });
         }
         Verdict::Pass
     }

@@ -59,7 +59,7 @@ impl Judge for Duplicate {
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.chance.happens() {
-            offer.effects.copy = Some(self.delay);
+            offer.effects().copy = Some(self.delay);
         }
         Verdict::Pass
     }

@@ -68,5 +68,9 @@ pub(crate) const HEADERS_PARAM: Param = Param {
 /// What becomes of a packet that is to be lost, or marked if it can be.
 #[inline]
 pub(crate) fn lose(offer: &Offer<'_>, mark: bool) -> Verdict {
-    if mark && ecn(offer.frame) != Ecn::NotCapable { Verdict::Mark } else { Verdict::Drop(DropReason::Loss) }
+    if mark && ecn(offer.frame()) != Ecn::NotCapable {
+        Verdict::Mark
+    } else {
+        Verdict::Drop(DropReason::Loss)
+    }
 }

@@ -68,7 +68,7 @@ impl Judge for Reorder {
         self.since += 1;
         if self.since >= self.gap && self.chance.happens() {
             self.since = 0;
-            offer.effects.ahead = Some(self.by);
+            offer.effects().ahead = Some(self.by);
         }
         Verdict::Pass
     }
@@ -90,7 +90,7 @@ mod tests {
             .map(|_| {
                 let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
                 assert_eq!(block.judge(&mut offer), Verdict::Pass);
-                offer.effects.ahead
+                offer.effects().ahead
             })
             .collect();
         let chosen: Vec<usize> = (0..11).filter(|&n| ahead[n].is_some()).collect();

@@ -98,6 +98,12 @@ pub trait Discipline: Block {
         false
     }
 
+    /// The list of packets, if they are sent first in, first out, and nothing is to be decided when one joins or is sent: the
+    /// link then does both by itself, and an admitted packet that finds the transmitter idle goes straight to it.
+    fn plain(&mut self) -> Option<&mut Fifo> {
+        None
+    }
+
     /// Whether several segments of a train may wait as one packet. Not where `pop` decides about each.
     fn whole_trains(&mut self) -> bool {
         false
@@ -133,5 +139,6 @@ crate::registry::stage! {
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     fn direct(&mut self) -> bool;
+    fn plain(&mut self) -> Option<&mut Fifo>;
     fn whole_trains(&mut self) -> bool;
 }

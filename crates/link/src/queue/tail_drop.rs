@@ -57,8 +57,8 @@ impl Discipline for TailDrop {
     }
 
     #[inline]
-    fn direct(&mut self) -> bool {
-        true
+    fn plain(&mut self) -> Option<&mut Fifo> {
+        Some(&mut self.fifo)
     }
 
     #[inline]

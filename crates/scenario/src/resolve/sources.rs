@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 
-
 /// What sources are set to so far, each once: a capture is read once for all that replay it.
 type Known = HashMap<Vec<String>, Values>;
 

@@ -1,0 +1,179 @@
+//! The way of a packet through a link's queue and transmitter onto its delay line.
+
+use crate::delay::Order;
+use crate::link::{Link, Surroundings, has};
+use crate::queue::{Hall, Next, Queue};
+use longwire_block::{Offer, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+
+impl Link {
+    /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
+        self.wait_or_begin(at.pool, handle, now, bytes);
+        if self.sending.is_none() || self.transmit.finish() > now {
+            return;
+        }
+        self.catch_up_sending(at.pool, now);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
+    /// The same without looking at whether it is sent at once.
+    #[inline]
+    pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
+        pool.meta_mut(handle).leave = bytes;
+        match self.queue.plain() {
+            Some(_) if self.sending.is_none() => {
+                self.transmit.begin(now, bytes);
+                self.sending = handle;
+            }
+            Some(fifo) => fifo.push(pool, handle),
+            None => self.push(pool, handle, (now, bytes)),
+        }
+    }
+
+    /// The same by a discipline that has more to it.
+    #[inline(never)]
+    fn push(&mut self, pool: &mut Pool, handle: Handle, (now, bytes): (Nanos, u64)) {
+        if self.sending.is_none() && self.queue.direct() {
+            self.transmit.begin(now, bytes);
+            self.sending = handle;
+            return;
+        }
+        let (queue, mut hall) = self.hall(pool, now);
+        queue.push(&mut hall, handle);
+        if self.sending.is_none() {
+            self.begin_next(pool, now);
+        }
+    }
+
+    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    #[inline]
+    pub(crate) fn finish(&mut self, pool: &mut Pool, finish: Nanos) {
+        let handle = self.sending;
+        self.latest = self.latest.max(finish);
+        self.books.unqueue(pool.meta(handle));
+        if self.features == 0 {
+            let leave = finish + self.delay.travel(finish);
+            self.line.join(pool, handle, leave);
+        } else {
+            self.finish_otherwise(pool, handle, finish);
+        }
+        self.follow(pool, finish);
+    }
+
+    /// Sends a packet on its way on a link that has what few have.
+    #[inline(never)]
+    fn finish_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        let meta = pool.meta(handle);
+        let (frame, single) = (meta.wire_len, !meta.is_train());
+        if single && self.features == has::DISORDER {
+            let leave = finish + self.delay.travel(finish);
+            let heaps = &mut self.books.counters.rare().heaps;
+            return self.line.join_heaps(heaps, pool, handle, (leave, self.order));
+        }
+        if single && self.features == has::WIRE && !self.line.is_irregular() {
+            let mut offer = Offer::pooled(finish, frame, pool, handle);
+            let verdict = self.books.counters.rare().wire.judge(&mut offer);
+            let done = offer.done().copied();
+            return match (verdict, done) {
+                (Verdict::Drop(reason), _) => self.drop(pool, handle, reason),
+                (_, Some(effects)) => self.go(pool, handle, finish, &effects),
+                (_, None) => {
+                    let leave = finish + self.delay.travel(finish);
+                    self.line.join(pool, handle, leave);
+                }
+            };
+        }
+        self.cross(pool, handle, finish);
+    }
+
+    /// Begins the next packet at the end of one.
+    #[inline]
+    pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
+        let Some(fifo) = self.queue.plain() else { return self.pop(pool, finish) };
+        match fifo.pop(pool) {
+            Some(next) => {
+                self.transmit.follow(pool.meta(next).leave);
+                self.sending = next;
+            }
+            None => self.sending = Handle::NONE,
+        }
+    }
+
+    /// The same by a discipline that has more to it.
+    #[inline(never)]
+    fn pop(&mut self, pool: &mut Pool, finish: Nanos) {
+        let (queue, mut hall) = self.hall(pool, finish);
+        match queue.pop(&mut hall) {
+            Next::Packet(next) => {
+                self.transmit.follow(pool.meta(next).leave);
+                self.sending = next;
+            }
+            other => self.idle(other),
+        }
+    }
+
+    /// Begins to send what the queue has for a transmitter that was idle at `now`.
+    pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
+        let (queue, mut hall) = self.hall(pool, now);
+        match queue.pop(&mut hall) {
+            Next::Packet(next) => {
+                self.features &= !has::WAITING;
+                self.transmit.begin(now, pool.meta(next).leave);
+                self.sending = next;
+            }
+            other => self.idle(other),
+        }
+    }
+
+    /// The transmitter has nothing to send.
+    #[inline]
+    fn idle(&mut self, next: Next) {
+        self.sending = Handle::NONE;
+        self.features &= !has::WAITING;
+        if let Next::Later(resume) = next {
+            self.wait(resume);
+        }
+    }
+
+    #[inline(never)]
+    fn wait(&mut self, resume: Nanos) {
+        self.features |= has::WAITING;
+        self.books.counters.rare().resume = resume;
+    }
+
+    pub(crate) fn resume(&self) -> Nanos {
+        self.books.counters.rare.as_ref().map_or(Nanos::NEVER, |rare| rare.resume)
+    }
+
+    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
+    #[inline(never)]
+    pub(crate) fn depart(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        finish: Nanos,
+        (longer, ahead): (Nanos, Option<Nanos>),
+    ) {
+        let travel = self.delay.travel(finish) + longer;
+        let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
+        let keeps_place = longer == Nanos::ZERO && ahead.is_none();
+        let order = if keeps_place { self.order } else { Order::Free };
+        if order == Order::InOrder && !self.line.is_irregular() {
+            return self.line.join(pool, handle, leave);
+        }
+        let heaps = &mut self.books.counters.rare().heaps;
+        self.line.join_heaps(heaps, pool, handle, (leave, order));
+    }
+
+    /// The queue, and what it works in.
+    #[inline]
+    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
+        let rate = self.transmit.rate();
+        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books })
+    }
+}
