@@ -4,7 +4,7 @@
 //! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-scenario --test swarm` runs only that one.
 #![forbid(unsafe_code)]
 
-use longwire_block::{Dice, Port};
+use longwire_block::{Dice, ParamKind, Port, Spec, Values};
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
 use longwire_port::driver::source::{Flow, SourcePort};
@@ -32,8 +32,8 @@ impl Observer for Tracer {
     }
 }
 
-/// A random scenario: bridges in a ring or a line, ports on them, links of any kind between them, traffic at random.
-fn scenario(seed: u64) -> String {
+/// A random scenario: bridges in a ring or a line, ports on them, links that `link` describes between them, traffic at random.
+fn scenario(seed: u64, link: fn(&mut Dice, &mut String)) -> String {
     let mut dice = Dice::named(seed, "swarm");
     let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
     let bridges = 1 + dice.below(4);
@@ -186,8 +186,25 @@ fn compare(seed: u64, text: &str) -> (usize, u64) {
                 b.len()
             );
         }
-        let links = |report: &Report| report.links.iter().map(|l| l.stats.clone()).collect::<Vec<_>>();
-        assert_eq!(links(&report), links(&other), "seed {seed}, {workers} workers");
+        let plan = parse("swarm.toml", text).unwrap();
+        for (a, b) in report.links.iter().zip(&other.links) {
+            let place = a.place;
+            let with_background =
+                plan.profile(place as usize).blocks.iter().any(|(spec, _)| spec.key == "background");
+            if with_background {
+                // It does not end: how far a link has come with it when the run ends, nobody sees.
+                let seen = |stats: &longwire_link::LinkStats| {
+                    (stats.in_packets, stats.in_bytes, stats.out_packets, stats.out_bytes)
+                };
+                assert_eq!(
+                    seen(&a.stats),
+                    seen(&b.stats),
+                    "seed {seed}, {workers} workers, link {place}\n{text}"
+                );
+            } else {
+                assert_eq!(a.stats, b.stats, "seed {seed}, {workers} workers, link {place}\n{text}");
+            }
+        }
     }
     (one.iter().map(Vec::len).sum(), report.links.iter().map(|link| link.stats.dropped()).sum())
 }
@@ -203,10 +220,94 @@ fn seeds(count: u64) -> Vec<u64> {
 fn the_trace_does_not_depend_on_the_number_of_workers() {
     let (mut departures, mut dropped) = (0, 0);
     for seed in seeds(120) {
-        let (left, lost) = compare(seed, &scenario(seed));
+        let (left, lost) = compare(seed, &scenario(seed, link));
         (departures, dropped) = (departures + left, dropped + lost);
     }
     assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
+}
+
+/// A link of up to four blocks of the registry, of any key and kind, with random values.
+fn link_of_any_kind(dice: &mut Dice, text: &mut String) {
+    let registry = longwire_link::registry();
+    let mut keys: Vec<&str> = registry.iter().map(|spec| spec.key).collect();
+    keys.dedup();
+    for _ in 0..1 + dice.below(4) {
+        let key = keys.remove(dice.below(keys.len() as u64) as usize);
+        // A medium's rate is not for a link alone.
+        let kinds: Vec<_> = registry.iter().filter(|spec| spec.key == key && spec.kind != "shared").collect();
+        let spec = kinds[dice.below(kinds.len() as u64) as usize];
+        // Some values exclude each other: others, then.
+        let params = (0..20).map(|_| params(dice, spec)).find(|params| {
+            let pairs: Vec<_> = params.iter().map(|(name, text)| (*name, text.as_str())).collect();
+            Values::read(spec, &pairs).is_ok()
+        });
+        let Some(params) = params else { continue };
+        let params: String = params.iter().map(|(name, text)| format!(", {name} = {text:?}")).collect();
+        writeln!(text, "{key} = {{ kind = \"{}\"{params} }}", spec.kind).unwrap();
+    }
+}
+
+/// Random values for what a block needs, and for half of the rest.
+fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
+    let mut params = Vec::new();
+    for param in spec.params {
+        if param.default.is_some() && dice.below(2) == 0 {
+            continue;
+        }
+        let text = match param.kind {
+            // Background traffic never ends: a slow one lets others come through.
+            ParamKind::Rate if spec.key == "background" => format!("{} bit/s", 10_000 + dice.below(400_000)),
+            ParamKind::Rate => {
+                let most = 10u64.pow(4 + dice.below(6) as u32);
+                format!("{} bit/s", 300_000 + dice.below(most))
+            }
+            ParamKind::Time { max } => format!("{} ns", 1 + dice.below(max.0.min(20_000_000))),
+            ParamKind::Probability => format!("{} %", dice.below(30)),
+            ParamKind::Integer { min, max } => (min + dice.below((max - min).min(20) + 1)).to_string(),
+            ParamKind::Limit => format!("{} packets", 1 + dice.below(40)),
+            ParamKind::Size { min, max } => {
+                format!("{} B", min.0 + dice.below((max.0 - min.0).min(3000) + 1))
+            }
+            ParamKind::Decimal { min, max } => {
+                let millionths = min + dice.below((max - min).min(3_000_000) + 1);
+                format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
+            }
+            ParamKind::Choice(words) => words[dice.below(words.len() as u64) as usize].into(),
+            ParamKind::Parsed(grammar) => {
+                // A filter of the examples steers to links that are not here.
+                let known: Vec<_> = grammar.examples.iter().filter(|text| !text.contains("steer")).collect();
+                known[dice.below(known.len() as u64) as usize].to_string()
+            }
+        };
+        params.push((param.name, text));
+    }
+    params
+}
+
+#[test]
+fn every_kind_of_block_gives_the_same_trace() {
+    let (mut departures, mut dropped, mut refused) = (0, 0, 0);
+    let mut kinds = HashMap::new();
+    let seeds = seeds(60);
+    for &seed in &seeds {
+        let text = scenario(seed, link_of_any_kind);
+        // What a change makes of a link of another kind may be refused; another seed has its place.
+        let Ok(plan) = parse("swarm.toml", &text) else {
+            refused += 1;
+            continue;
+        };
+        let blocks = plan.profiles.iter().flat_map(|profile| &profile.blocks);
+        blocks.for_each(|(spec, _)| *kinds.entry((spec.key, spec.kind)).or_insert(0) += 1);
+        let (left, lost) = compare(seed, &text);
+        (departures, dropped) = (departures + left, dropped + lost);
+    }
+    if seeds.len() == 1 {
+        return;
+    }
+    assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
+    assert!(refused * 4 < seeds.len(), "{refused} of {} scenarios were refused", seeds.len());
+    let all = longwire_link::registry().into_iter().filter(|spec| spec.kind != "shared").count();
+    assert!(kinds.len() * 10 >= all * 9, "{} of {all} kinds were tried", kinds.len());
 }
 
 /// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of them.
