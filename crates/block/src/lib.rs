@@ -16,5 +16,5 @@ pub use dice::Dice;
 pub use drop::DropReason;
 pub use node::{FLOOD, MAX_PORTS, Node, REFUSED, refusal, refuse};
 pub use port::{Port, PortError, PortStats, Stamp};
-pub use spec::{Grammar, Param, ParamKind, Parsed, Spec, SpecError, Value, Values};
+pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};

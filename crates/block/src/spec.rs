@@ -84,13 +84,16 @@ pub enum ParamKind {
     Parsed(Grammar),
 }
 
+/// What a text became, or what is wrong with it.
+pub type Reading = Result<Arc<dyn Any + Send + Sync>, String>;
+
 /// How a text becomes what a block works with.
 #[derive(Clone, Copy)]
 pub struct Grammar {
     /// What it is, with its article: `a distribution such as "normal", or a file of one`.
     pub wanted: &'static str,
     /// Reads a text; files are looked for in the folder given. The error says what is wrong and the mend.
-    pub read: fn(&str, &Path) -> Result<Arc<dyn Any + Send + Sync>, String>,
+    pub read: fn(&str, &Path) -> Reading,
     /// Texts that can be read without any file; tests try them all.
     pub examples: &'static [&'static str],
 }

@@ -263,6 +263,7 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
 }
 
 /// The settings that a request names.
+#[expect(clippy::result_large_err, reason = "the answer is made of it at once")]
 fn changes_of(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Changes, Problem> {
     if !says_json(headers) {
         let detail = "send the settings as JSON, with Content-Type: application/json";

@@ -24,8 +24,11 @@ fn frame(plan: &Plan, to: u16, length: usize) -> Vec<u8> {
     frame
 }
 
+/// Frames, and when they came out, in µs.
+type Frames = Vec<(u64, Vec<u8>)>;
+
 /// Sends frames from a to b, 1 ms apart from 1 ms on; answers what came out of either port, and when.
-fn run(plan: &Plan, frames: &[Vec<u8>]) -> ([Vec<(u64, Vec<u8>)>; 2], Report) {
+fn run(plan: &Plan, frames: &[Vec<u8>]) -> ([Frames; 2], Report) {
     let (ports, mut ends): (Vec<Box<dyn Port>>, Vec<FarEnd>) = plan
         .ports
         .iter()

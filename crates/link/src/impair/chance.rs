@@ -43,7 +43,7 @@ impl Chance {
 
 /// `share` of `bits`, rounded down.
 pub(crate) fn part(bits: u64, share: Probability) -> u64 {
-    (u128::from(bits) * u128::from(share.bits()) >> 63) as u64
+    ((u128::from(bits) * u128::from(share.bits())) >> 63) as u64
 }
 
 #[cfg(test)]
