@@ -312,7 +312,7 @@ fn looks_and_portions_change_nothing() {
         let seed = number as u64;
         for trains in [false, true] {
             // Background packets come by the million where a bit of time passes, at the rates that are tried here.
-            let count = if config.block("background").is_some() { 12 } else { 150 };
+            let count = if config.block("background").is_some() { 12 } else { 80 };
             let arrivals = traffic(seed, count, trains);
             let last = arrivals.last().unwrap().at;
             for until in [last, END] {
@@ -346,7 +346,7 @@ fn a_train_meets_the_fate_of_its_segments() {
     let mut pool = Pool::new(POOL).unwrap();
     for (number, (name, config)) in cases().into_iter().enumerate() {
         let seed = number as u64;
-        let count = if config.block("background").is_some() { 12 } else { 150 };
+        let count = if config.block("background").is_some() { 12 } else { 80 };
         let trains = traffic(seed, count, true);
         let mut singles = Vec::new();
         for arrival in &trains {
