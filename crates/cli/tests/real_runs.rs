@@ -167,6 +167,124 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
 }
 
 #[test]
+fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
+    if !can_run("blocks_are_replaced_ramped_and_refused_while_it_runs") {
+        return;
+    }
+    let folder = Folder::new("blocks");
+    let run = Running::start(&folder.write("s.toml", TWO_HOSTS), "blocks", &[]);
+    let name = run.name.clone();
+    let set = |args: &[&str]| run.ctl(&[&["set"], args, &["--instance", &name, "--json"]].concat());
+    let red = json(&set(&["up", "queue.kind=red", "queue=200 packets", "max-p=5%"]), 0);
+    for link in ["link up.forward", "link up.backward"] {
+        let settings = &row(&red, link)["settings"];
+        assert_eq!((&settings["queue.kind"], &settings["queue"]), (&"red".into(), &"200 packets".into()));
+    }
+    // From 10 to 60 ms in half a second: half-way, then there.
+    json(&set(&["up", "delay=60ms", "--over", "500ms"]), 0);
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "30", "-i", "0.05"]);
+    assert!(least.is_some_and(|ms| ms < 119.0), "{text}");
+    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "3", "-i", "0.05"]);
+    assert!(least.is_some_and(|ms| (120.0..160.0).contains(&ms)), "{text}");
+    let get = json(&run.ctl(&["get", "up.forward", "--instance", &name, "--json"]), 0);
+    assert_eq!(row(&get, "link up.forward")["settings"]["delay"], "60 ms");
+
+    let refused = |args: &[&str], why: &str| {
+        let output = set(args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    };
+    refused(&["up.forward", "filter=steer up.backward if udp"], "ways are planned before the run");
+    refused(&["up", "queue.kind=tail-drop", "--over", "1s"], "over: there is no way in between");
+    refused(&["up", "delay=1ms", "--over", "soon"], "over: ");
+    refused(&["nothing", "rate=1mbit"], "there is no link \"nothing\"");
+    assert_eq!(json(&set(&["up.forward", "filter=drop if udp"]), 0)["pass"], true);
+    run.signal("INT");
+    let (status, report) = run.end();
+    assert_eq!(status, Some(0), "{report:#}");
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn a_source_is_changed_while_it_sends() {
+    let folder = Folder::new("set-source");
+    let scenario = folder.write(
+        "s.toml",
+        "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
+         driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 bit/s\"\nsize = \"100 B\"\npackets = 1000\n",
+    );
+    let directory = folder.path("run");
+    let name = format!("t{}-set-source", std::process::id());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.env("LONGWIRE_RUN_DIR", &directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.args(["run", &scenario, "--name", &name, "--json"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("running as")));
+    std::thread::spawn(move || lines.for_each(drop));
+    let ctl = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let command = command.env("LONGWIRE_RUN_DIR", &directory).arg("ctl").args(args);
+        command.args(["--instance", &name, "--json"]).output().unwrap()
+    };
+    let settings = json(&ctl(&["get", "s"]), 0)["rows"][0]["settings"].clone();
+    assert_eq!(settings, serde_json::json!({ "model": "cbr", "rate": "800 bit/s", "size": "100 B" }));
+    let refused = ctl(&["set", "s", "on=1s"]);
+    assert!(stderr(&refused).contains("the model cbr has no on"), "{}", stderr(&refused));
+    // One packet a second would take a quarter of an hour; 10 000 a second take a tenth of one.
+    let set = json(&ctl(&["set", "s", "rate=8mbit", "model=poisson"]), 0);
+    assert_eq!(row(&set, "source s")["settings"]["model"], "poisson");
+    let begin = Instant::now();
+    loop {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let command = command.env("LONGWIRE_RUN_DIR", &directory).args(["ctl", "stats", &name, "--json"]);
+        let stats = json(&command.output().unwrap(), 0);
+        if row(&stats, "link l.forward")["out_packets"] == 1000 {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "{stats:#}");
+    }
+    assert!(Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success());
+    let report: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(row(&report, "source s")["measured"], 1000);
+}
+
+#[test]
+fn background_traffic_takes_its_share_of_a_real_link() {
+    if !can_run("background_traffic_takes_its_share_of_a_real_link") {
+        return;
+    }
+    let folder = Folder::new("background");
+    // 9 of 10 Mbit/s are taken by packets of 1500 bytes: each takes 1.2 ms to be sent.
+    let busy = "background = { kind = \"cbr\", rate = \"9 Mbit/s\", size = \"1500 B\" }";
+    let run = Running::start(&folder.write("s.toml", format!("{TWO_HOSTS}{busy}\n")), "background", &[]);
+    let name = run.name.clone();
+    let (text, _) = run.ping("a", "10.0.0.2", &["-c", "100", "-i", "0.01"]);
+    assert!(text.contains("100 packets transmitted, 100 received"), "{text}");
+    let mean: f64 =
+        text.split("min/avg/max/mdev = ").nth(1).unwrap().split('/').nth(1).unwrap().parse().unwrap();
+    // There and back: what is left of a packet that is being sent is 0.54 ms in the mean each way (0.9 of 1.2 ms / 2).
+    assert!(mean > 20.6, "{text}");
+    let stats = json(&run.ctl(&["stats", &name, "--json"]), 0);
+    let link = row(&stats, "link up.forward");
+    let number = |field: &str| link[field].as_u64().unwrap_or_else(|| panic!("{field} in {link:#}"));
+    // 750 a second for at least a second.
+    assert!(number("made_packets") > 700, "{link:#}");
+    // Each was sent up to its end, waits, or was dropped; packets of the pings come and go.
+    let dropped: u64 = link["dropped"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+    let held = number("queued_packets") + number("travelling_packets");
+    let gone = number("consumed_packets") + number("out_packets") + dropped + held;
+    assert_eq!(number("in_packets") + number("made_packets"), gone, "{link:#}");
+    assert_eq!(row(&stats, "packets accounted for")["pass"], true);
+    run.signal("INT");
+    let (status, report) = run.end();
+    assert_eq!(status, Some(0), "{report:#}");
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+    assert_nothing_left(&name);
+}
+
+#[test]
 fn a_run_ends_when_asked_and_when_its_time_is_over() {
     if !can_run("a_run_ends_when_asked_and_when_its_time_is_over") {
         return;

@@ -257,3 +257,46 @@ fn what_cant_be_run_is_refused_with_the_mend() {
         assert!(!said.contains("panicked"), "{said}");
     }
 }
+
+#[test]
+fn a_handover_changes_links_at_its_times() {
+    let path = repository("scenarios/handover.toml");
+    let scenario = path.to_str().unwrap();
+    let check = longwire(&["check", scenario]);
+    let said = stdout(&check);
+    assert!(said.contains("at 7.5 s  radio.forward, radio.backward: rate 0"), "{said}");
+    let report = json(&longwire(&["run", scenario, "--virtual", "--for", "14s", "--json"]), 0);
+    // 650 packets in 13 s; the ramp to 1 % lost a few, and nothing else did.
+    let voice = row(&report, "source voice");
+    let lost = row(&report, "link radio.forward")["dropped"]["loss"].as_u64().unwrap();
+    assert_eq!(voice["expected"].as_u64().unwrap(), 650);
+    assert_eq!(voice["measured"].as_u64().unwrap(), 650 - lost);
+    // Packets that came at the beginning of the 120 ms without a cell wait for the next one.
+    assert!(voice["delay_ns_max"].as_u64().unwrap() > 100_000_000, "{voice}");
+    // 25 ms before, 20 ms in the new cell, and 214 bytes at 50 Mbit/s.
+    let least = voice["delay_ns_min"].as_u64().unwrap();
+    assert!((20_000_000..20_100_000).contains(&least), "{least}");
+    assert_eq!(row(&report, "link radio.forward")["settings"]["rate"], "50 Mbit/s");
+    assert_eq!(row(&report, "link radio.forward")["settings"]["loss"], "0 %");
+}
+
+#[test]
+fn a_source_changes_at_its_time() {
+    let folder = Folder::new("changes");
+    let scenario = folder.write(
+        "s.toml",
+        "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
+         driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
+         delay = \"30 ms\"\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nfor = \"2 s\"\n\
+         [[at]]\ntime = \"1 s\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n",
+    );
+    let check = stdout(&longwire(&["check", &scenario]));
+    assert!(check.contains("at 1 s  s: model cbr, rate 16 Mbit/s"), "{check}");
+    for workers in ["", "\n[engine]\nworkers = 2\n"] {
+        let text = std::fs::read_to_string(&scenario).unwrap();
+        let scenario = folder.write("w.toml", format!("{text}{workers}"));
+        let report = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
+        // A frame a millisecond at 0 to 1000 ms, then one every half: 1001 + 1999 before 2 s.
+        assert_eq!(row(&report, "source s")["measured"], 3000);
+    }
+}

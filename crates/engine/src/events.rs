@@ -121,13 +121,14 @@ impl Edit {
     /// The values that a ramp of the link's `blocks` to this begins with; none if it can't be one, because the block
     /// is of another kind or a value has no way in between. A loss or the like that a link has not is one of 0 %.
     pub fn begins(&self, blocks: &Blocks) -> Option<Vec<Value>> {
+        if self.replaces(blocks) {
+            return None;
+        }
         let kept = self.of_same_kind(blocks);
         let begin = |(at, to): &(usize, Value)| {
             let from = match (kept, to) {
                 (Some(values), _) => values.at(*at),
-                (None, Value::Probability(_)) if !self.replaces(blocks) => {
-                    Value::Probability(Probability::ZERO)
-                }
+                (None, Value::Probability(_)) => Value::Probability(Probability::ZERO),
                 _ => return None,
             };
             between(&from, to, Nanos::ZERO, Nanos(1)).map(|_| from)
