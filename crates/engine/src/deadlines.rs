@@ -24,6 +24,16 @@ impl Worker {
         self.wheel.insert(Entry { time: deadline, link });
     }
 
+    /// Lets links be looked at from the beginning that have background traffic: no packet may come for long that would
+    /// wake them.
+    pub(crate) fn arm_background(&mut self) {
+        for link in 0..self.links.len() as u32 {
+            if self.links.has_background(link) {
+                self.arm(link);
+            }
+        }
+    }
+
     /// The same for links and media whose deadlines have changed because of what happened to another.
     #[inline]
     pub(crate) fn arm_stirred(&mut self) {

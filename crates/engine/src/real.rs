@@ -28,6 +28,7 @@ impl Worker {
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
         self.begin = before.0;
+        self.arm_background();
         self.change_sources(before);
         let mut watch = Watch::new();
         // How long frames that a port stamps by polling may have waited for this poll.

@@ -109,6 +109,11 @@ impl Links {
         self.links.iter_mut().for_each(|link| link.start(begin));
     }
 
+    /// Whether a link has background traffic.
+    pub fn has_background(&self, link: u32) -> bool {
+        self.links[link as usize].features & has::BACKGROUND != 0
+    }
+
     /// How many links there are.
     pub fn len(&self) -> usize {
         self.links.len()

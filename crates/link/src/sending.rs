@@ -113,7 +113,7 @@ impl Link {
                 self.transmit.follow(pool.meta(next).leave);
                 self.sending = next;
             }
-            other => self.idle(other),
+            other => self.idle(other, finish),
         }
     }
 
@@ -126,17 +126,18 @@ impl Link {
                 self.transmit.begin(now, pool.meta(next).leave);
                 self.sending = next;
             }
-            other => self.idle(other),
+            other => self.idle(other, now),
         }
     }
 
     /// The transmitter has nothing to send.
     #[inline]
-    fn idle(&mut self, next: Next) {
+    fn idle(&mut self, next: Next, now: Nanos) {
         self.sending = Handle::NONE;
         self.features &= !has::WAITING;
         if let Next::Later(resume) = next {
-            self.wait(resume);
+            // Later is not now: a discipline that has rounded a time down would be asked for ever.
+            self.wait(resume.max(now + Nanos(1)));
         }
     }
 
