@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn says_which_line_is_wrong() {
         for (text, wanted) in [
-            ("", "empty"),
+            ("", "no line of the trace"),
             ("0 s\n", "line 1: \"0 s\" is not a time and a value, as in \"0 s 10 Mbit/s\""),
             ("0 s 10 Mbit/s\n\n1 s 10 Mbitt/s\n", "line 3: \"10 Mbitt/s\" has the unknown unit"),
             ("0 s 1 Mbit/s\n1 s 2 Mbit/s\n1 s 3 Mbit/s", "line 3: times must increase"),

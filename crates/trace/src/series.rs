@@ -246,7 +246,7 @@ mod tests {
             let steps = steps.iter().map(|&(at, value)| (Nanos(at), value)).collect();
             Series::new(steps, Nanos(length)).unwrap_err().to_string()
         };
-        assert!(error(&[], 1).contains("empty"));
+        assert!(error(&[], 1).contains("no line of the trace"));
         assert!(error(&[(5, 1)], 10).contains("begins at 5 ns"));
         assert!(error(&[(0, 1), (4, 2), (4, 3)], 10).contains("must increase"));
         assert!(error(&[(0, 1), (4, 2)], 4).contains("after its last step"));

@@ -174,7 +174,7 @@ mod tests {
             let error = entries(text).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text:?}: {error}");
         }
-        assert!(series("\n", |entry| entry.rate).unwrap_err().to_string().contains("empty"));
+        assert!(series("\n", |entry| entry.rate).unwrap_err().to_string().contains("no line of the trace"));
         // The sum of the KEEPs is more than time has.
         let long = format!("{0},0,0,0,0\n{0},0,0,0,0\n", u64::MAX / 1000 - 1);
         assert!(series(&long, |entry| entry.rate).is_err());
