@@ -5,7 +5,7 @@ use super::framing::{FRAMING_PARAM, Framing, OVERHEAD_PARAM};
 use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
-/// Sends nothing by itself: see [`crate::medium`].
+/// Sends nothing by itself: see the link's medium.
 #[derive(Debug)]
 pub struct Shared {
     rate: Rate,
