@@ -326,8 +326,11 @@ impl<S: Scheduler> Classed<S> {
         Next::Packet(handle)
     }
 
+    /// Takes out all that waits: nobody is left to be chosen, now or later.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        self.now.lanes.drain(pool)
+        let all = self.now.lanes.drain(pool);
+        self.now = State::new(Arc::clone(&self.now.set));
+        all
     }
 
     /// Goes over to other classes, if there are some.

@@ -213,7 +213,31 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Books;
     use proptest::prelude::*;
+
+    /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is taken out before, nothing
+    /// is left to wait for.
+    #[test]
+    fn what_was_emptied_has_nothing_for_later() {
+        let values = Values::read(&Hfsc::SPEC, &[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
+        let mut queue = Hfsc::build(&values, Dice::named(1, "hfsc"));
+        let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), Books::default());
+        for _ in 0..2 {
+            let handle = pool.insert(&[0; 996]).unwrap();
+            pool.meta_mut(handle).leave = 1000;
+            queue.push(&mut hall(&mut pool, &mut books, 0), handle);
+        }
+        let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut hall(pool, &mut books, now));
+        assert!(matches!(pop(&mut queue, &mut pool, 0), Next::Packet(_)));
+        assert_eq!(pop(&mut queue, &mut pool, 0), Next::Later(Nanos::from_millis(1)));
+        assert!(!queue.drain(&mut pool).is_empty());
+        assert_eq!(pop(&mut queue, &mut pool, 1_000_000), Next::Empty);
+    }
+
+    fn hall<'a>(pool: &'a mut Pool, books: &'a mut Books, now: u64) -> Hall<'a> {
+        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, books }
+    }
 
     proptest! {
         /// Whatever the text, it is read or refused.
