@@ -8,7 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-packet"],
     &["longwire-wire"],
     &["longwire-block"],
-    &["longwire-random", "longwire-trace", "longwire-expression"],
+    &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program"],
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],
     &["longwire-scenario"],

@@ -1,0 +1,485 @@
+//! Instructions from text: the notation that they are printed in, with names for places.
+//!
+//! One instruction a line; `name:` before one names its place for `goto`, `if … goto` and `call`; what follows `;` is a comment.
+//! Helpers may be called by their name.
+
+use crate::{
+    Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Helper, Instruction, Narrow, Operand,
+    Register, Size, SwapWidth, Width,
+};
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// A text that is no program.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AssemblyError {
+    /// A line that can't be read.
+    #[error("line {line}: {found} can't stand here; {wanted} is wanted")]
+    Syntax {
+        /// Which, from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+        /// What is wanted.
+        wanted: &'static str,
+    },
+    /// A jump to a name that no line has, or too far away.
+    #[error("line {line}: no line within reach is called {name}")]
+    Label {
+        /// Which line, from 1.
+        line: usize,
+        /// The name.
+        name: String,
+    },
+    /// The instructions make no program.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+}
+
+/// Makes a program of text.
+///
+/// ```
+/// let code = longwire_program::assemble(
+///     "     r0 = 1               ; XDP_DROP
+///           r2 = *(u32 *)(r1 + 4)
+///           r1 = *(u32 *)(r1 + 0)
+///           r1 += 14
+///           if r1 > r2 goto out
+///           r0 = 2               ; XDP_PASS
+///      out: exit",
+/// );
+/// assert_eq!(code.unwrap().instructions()[4].to_string(), "if r1 > r2 goto +1");
+/// ```
+///
+/// # Errors
+/// Names the line and what is wanted there.
+pub fn assemble(text: &str) -> Result<Code, AssemblyError> {
+    let mut labels = HashMap::new();
+    let mut read = Vec::new();
+    let mut slot = 0;
+    for (index, line) in text.lines().enumerate() {
+        let mut line = line.split(';').next().unwrap_or("").trim();
+        while let Some((label, rest)) = line.split_once(':').filter(|(label, _)| is_name(label.trim())) {
+            labels.insert(label.trim(), slot);
+            line = rest.trim();
+        }
+        if line.is_empty() {
+            continue;
+        }
+        let mut cursor = Cursor { tokens: tokens(line), at: 0, line: index + 1, label: None };
+        let instruction = cursor.instruction()?;
+        cursor.end()?;
+        slot += instruction.slots();
+        read.push((instruction, cursor.label, index + 1, slot));
+    }
+    let place = |(instruction, label, line, next): (Instruction, Option<&str>, usize, usize)| match label {
+        None => Ok(instruction),
+        Some(name) => {
+            let offset = labels.get(name).map(|&target| target as i64 - next as i64);
+            let placed = offset.and_then(|offset| with_offset(instruction, offset));
+            placed.ok_or_else(|| AssemblyError::Label { line, name: name.into() })
+        }
+    };
+    Ok(Code::new(read.into_iter().map(place).collect::<Result<_, _>>()?)?)
+}
+
+fn with_offset(instruction: Instruction, to: i64) -> Option<Instruction> {
+    Some(match instruction {
+        Instruction::Jump { .. } => Instruction::Jump { offset: to.try_into().ok()? },
+        Instruction::JumpLong { .. } => Instruction::JumpLong { offset: to.try_into().ok()? },
+        Instruction::CallLocal { .. } => Instruction::CallLocal { offset: to.try_into().ok()? },
+        Instruction::Branch { width, condition, dst, source, .. } => {
+            Instruction::Branch { width, condition, dst, source, offset: to.try_into().ok()? }
+        }
+        other => other,
+    })
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(is_word)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Words, runs of operator characters, and single other characters.
+fn tokens(line: &str) -> Vec<&str> {
+    let operator = |c: char| "=<>!&|^+-*/%".contains(c);
+    let (mut tokens, mut rest) = (Vec::new(), line.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let end = |same: &dyn Fn(char) -> bool| rest.find(|c| !same(c)).unwrap_or(rest.len());
+        let length = match first {
+            c if is_word(c) => end(&is_word),
+            c if operator(c) => end(&operator),
+            c => c.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        tokens.push(token);
+        rest = after.trim_start();
+    }
+    tokens
+}
+
+/// The words of a line, and how far it was read.
+struct Cursor<'t> {
+    tokens: Vec<&'t str>,
+    at: usize,
+    line: usize,
+    /// The name that the instruction jumps to.
+    label: Option<&'t str>,
+}
+
+type Parsed<T> = Result<T, AssemblyError>;
+
+impl<'t> Cursor<'t> {
+    fn instruction(&mut self) -> Parsed<Instruction> {
+        match self.peek() {
+            "exit" => self.next_then(|_| Ok(Instruction::Exit)),
+            "goto" => self.next_then(|c| Ok(Instruction::Jump { offset: c.short_target()? })),
+            "gotol" => self.next_then(|c| Ok(Instruction::JumpLong { offset: c.target()? })),
+            "call" => self.next_then(Self::call),
+            "if" => self.next_then(Self::branch),
+            "lock" => self.next_then(Self::lock),
+            "*" => self.store(),
+            _ => self.assignment(),
+        }
+    }
+
+    fn call(&mut self) -> Parsed<Instruction> {
+        let word = self.word("a helper's number or name, or a place")?;
+        if let Ok(helper) = word.parse() {
+            return Ok(Instruction::Call { helper });
+        }
+        match word {
+            "pc" => Ok(Instruction::CallLocal { offset: self.target()? }),
+            "kernel" => Ok(Instruction::CallKernel { id: self.number("a number")? }),
+            name => Ok(match Helper::ALL.iter().find(|helper| helper.name() == name) {
+                Some(helper) => Instruction::Call { helper: helper.number() },
+                None => {
+                    self.label = Some(name);
+                    Instruction::CallLocal { offset: 0 }
+                }
+            }),
+        }
+    }
+
+    fn branch(&mut self) -> Parsed<Instruction> {
+        let (width, dst) = self.register()?;
+        let symbol = self.operator();
+        let condition = Condition::ALL.iter().find(|c| c.symbol() == symbol).copied();
+        let condition = condition.ok_or_else(|| self.wrong_before("a comparison"))?;
+        let source = self.operand(width)?;
+        self.expect("goto")?;
+        let offset = self.short_target()?;
+        Ok(Instruction::Branch { width, condition, dst, source, offset })
+    }
+
+    fn lock(&mut self) -> Parsed<Instruction> {
+        let (_, size) = self.pointer("*")?;
+        let (base, offset) = self.place()?;
+        let operation = match self.operator().as_str() {
+            "+=" => Atomic::Add,
+            "|=" => Atomic::Or,
+            "&=" => Atomic::And,
+            "^=" => Atomic::Xor,
+            _ => return Err(self.wrong_before("+=, |=, &= or ^=")),
+        };
+        let (_, src) = self.register()?;
+        Ok(Instruction::Atomic { width: self.width(size)?, operation, base, offset, src })
+    }
+
+    fn store(&mut self) -> Parsed<Instruction> {
+        let (_, size) = self.pointer("*")?;
+        let (base, offset) = self.place()?;
+        self.expect("=")?;
+        let source = self.operand(Width::W64)?;
+        Ok(Instruction::Store { size, base, offset, source })
+    }
+
+    fn assignment(&mut self) -> Parsed<Instruction> {
+        let (width, dst) = self.register()?;
+        let symbol = self.operator();
+        let operation = Arithmetic::ALL.iter().find(|o| o.symbol() == symbol).copied();
+        let operation = operation.ok_or_else(|| self.wrong_before("an assignment"))?;
+        if operation == Arithmetic::Mov {
+            match self.peek() {
+                "*" => return self.load(dst),
+                "(" => return self.move_extended(width, dst),
+                "map" => return self.next_then(|c| c.map(dst)),
+                word if word.starts_with("atomic_fetch_") => return self.fetch(),
+                word if word.starts_with("xchg_") || word.starts_with("cmpxchg_") => return self.exchange(),
+                word if swap(word).is_some() => return self.swap(dst),
+                "-" if self.is_register(1) => {
+                    self.at += 2;
+                    return Ok(Instruction::Negate { width, dst });
+                }
+                _ if self.tokens.last() == Some(&"ll") => {
+                    let value = self.wide()?;
+                    self.expect("ll")?;
+                    return Ok(Instruction::LoadWide { dst, value });
+                }
+                _ => {}
+            }
+        }
+        let source = self.operand(width)?;
+        Ok(Instruction::Arithmetic { width, operation, dst, source })
+    }
+
+    fn load(&mut self, dst: Register) -> Parsed<Instruction> {
+        let (signed, size) = self.pointer("*")?;
+        let (base, offset) = self.place()?;
+        Ok(match signed {
+            false => Instruction::Load { size, dst, base, offset },
+            true => Instruction::LoadExtended { size, dst, base, offset },
+        })
+    }
+
+    fn move_extended(&mut self, width: Width, dst: Register) -> Parsed<Instruction> {
+        self.expect("(")?;
+        let from = match self.next() {
+            "s8" => Narrow::S8,
+            "s16" => Narrow::S16,
+            "s32" => Narrow::S32,
+            _ => return Err(self.wrong_before("s8, s16 or s32")),
+        };
+        self.expect(")")?;
+        let (_, src) = self.register()?;
+        Ok(Instruction::MoveExtended { width, from, dst, src })
+    }
+
+    fn swap(&mut self, dst: Register) -> Parsed<Instruction> {
+        let (order, width) = swap(self.next()).ok_or_else(|| self.wrong_before("a byte order"))?;
+        self.register()?;
+        Ok(Instruction::Swap { order, width, dst })
+    }
+
+    fn map(&mut self, dst: Register) -> Parsed<Instruction> {
+        self.expect("[")?;
+        let map = self.number("a map's number")?;
+        self.expect("]")?;
+        let instruction = if self.peek() == "[" {
+            for token in ["[", "0", "]", "+"] {
+                self.expect(token)?;
+            }
+            Instruction::LoadMapValue { dst, map, offset: self.number("a place in the value")? }
+        } else {
+            Instruction::LoadMap { dst, map }
+        };
+        self.expect("ll")?;
+        Ok(instruction)
+    }
+
+    /// `atomic_fetch_add((u64 *)(r1 + 0), r2)`.
+    fn fetch(&mut self) -> Parsed<Instruction> {
+        let operation = match self.next() {
+            "atomic_fetch_add" => Atomic::FetchAdd,
+            "atomic_fetch_or" => Atomic::FetchOr,
+            "atomic_fetch_and" => Atomic::FetchAnd,
+            "atomic_fetch_xor" => Atomic::FetchXor,
+            _ => return Err(self.wrong_before("atomic_fetch_add, _or, _and or _xor")),
+        };
+        self.expect("(")?;
+        let (_, size) = self.pointer("")?;
+        let (base, offset) = self.place()?;
+        self.expect(",")?;
+        let (_, src) = self.register()?;
+        self.expect(")")?;
+        Ok(Instruction::Atomic { width: self.width(size)?, operation, base, offset, src })
+    }
+
+    /// `xchg_64(r1 + 0, r2)` and `cmpxchg_64(r1 + 0, r0, r2)`.
+    fn exchange(&mut self) -> Parsed<Instruction> {
+        let (operation, width) = match self.next() {
+            "xchg_32" => (Atomic::Exchange, Width::W32),
+            "xchg_64" => (Atomic::Exchange, Width::W64),
+            "cmpxchg_32" => (Atomic::CompareExchange, Width::W32),
+            "cmpxchg_64" => (Atomic::CompareExchange, Width::W64),
+            _ => return Err(self.wrong_before("xchg_32, xchg_64, cmpxchg_32 or cmpxchg_64")),
+        };
+        self.expect("(")?;
+        let (base, offset) = self.sum()?;
+        self.expect(",")?;
+        if operation == Atomic::CompareExchange {
+            self.expect("r0")?;
+            self.expect(",")?;
+        }
+        let (_, src) = self.register()?;
+        self.expect(")")?;
+        Ok(Instruction::Atomic { width, operation, base, offset, src })
+    }
+
+    /// `*(u32 *)`, or without the first star.
+    fn pointer(&mut self, star: &str) -> Parsed<(bool, Size)> {
+        if !star.is_empty() {
+            self.expect(star)?;
+        }
+        self.expect("(")?;
+        let kind = match self.next() {
+            "u8" => (false, Size::Byte),
+            "u16" => (false, Size::Half),
+            "u32" => (false, Size::Word),
+            "u64" => (false, Size::Double),
+            "s8" => (true, Size::Byte),
+            "s16" => (true, Size::Half),
+            "s32" => (true, Size::Word),
+            _ => return Err(self.wrong_before("u8, u16, u32, u64, s8, s16 or s32")),
+        };
+        self.expect("*")?;
+        self.expect(")")?;
+        Ok(kind)
+    }
+
+    /// `(r1 + 4)`.
+    fn place(&mut self) -> Parsed<(Register, i16)> {
+        self.expect("(")?;
+        let place = self.sum()?;
+        self.expect(")")?;
+        Ok(place)
+    }
+
+    fn sum(&mut self) -> Parsed<(Register, i16)> {
+        let (_, base) = self.register()?;
+        Ok((base, self.number("an offset, with its sign")?))
+    }
+
+    fn width(&self, size: Size) -> Parsed<Width> {
+        match size {
+            Size::Word => Ok(Width::W32),
+            Size::Double => Ok(Width::W64),
+            _ => Err(self.wrong_before("u32 or u64")),
+        }
+    }
+
+    fn register(&mut self) -> Parsed<(Width, Register)> {
+        register(self.next()).ok_or_else(|| self.wrong_before("a register"))
+    }
+
+    fn is_register(&self, ahead: usize) -> bool {
+        self.tokens.get(self.at + ahead).is_some_and(|token| register(token).is_some())
+    }
+
+    fn operand(&mut self, width: Width) -> Parsed<Operand> {
+        if !self.is_register(0) {
+            return Ok(Operand::Immediate(self.number("a register or a number")?));
+        }
+        let (found, register) = self.register()?;
+        if found == width {
+            Ok(Operand::Register(register))
+        } else {
+            Err(self.wrong_before("a register as wide"))
+        }
+    }
+
+    /// A sign, or `s` and an operator.
+    fn operator(&mut self) -> String {
+        match self.next() {
+            "s" => format!("s{}", self.next()),
+            other => other.into(),
+        }
+    }
+
+    fn short_target(&mut self) -> Parsed<i16> {
+        let offset = self.target()?;
+        offset.try_into().map_err(|_| self.wrong_before("a nearer place"))
+    }
+
+    fn target(&mut self) -> Parsed<i32> {
+        if is_name(self.peek()) {
+            self.label = Some(self.next());
+            return Ok(0);
+        }
+        self.number("a place's name or distance")
+    }
+
+    fn wide(&mut self) -> Parsed<u64> {
+        let token = self.next();
+        let parsed = match token.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => token.parse(),
+        };
+        parsed.map_err(|_| self.wrong_before("a number"))
+    }
+
+    /// A number, with a sign if there is one, of the type that is wanted.
+    fn number<T: TryFrom<i64>>(&mut self, wanted: &'static str) -> Parsed<T> {
+        let negative = match self.peek() {
+            "-" | "+" => self.next() == "-",
+            _ => false,
+        };
+        let value = i64::try_from(self.wide()?).map(|value| if negative { -value } else { value });
+        value.ok().and_then(|value| value.try_into().ok()).ok_or_else(|| self.wrong_before(wanted))
+    }
+
+    fn word(&mut self, wanted: &'static str) -> Parsed<&'t str> {
+        let token = self.next();
+        if token.starts_with(is_word) { Ok(token) } else { Err(self.wrong_before(wanted)) }
+    }
+
+    fn expect(&mut self, token: &str) -> Parsed<()> {
+        let wanted = EXPECTED.iter().copied().find(|t| *t == token).unwrap_or("something else");
+        if self.next() == token { Ok(()) } else { Err(self.wrong_before(wanted)) }
+    }
+
+    fn end(&mut self) -> Parsed<()> {
+        if self.at >= self.tokens.len() {
+            return Ok(());
+        }
+        self.at += 1;
+        Err(self.wrong_before("the end of the line"))
+    }
+
+    fn peek(&self) -> &'t str {
+        self.tokens.get(self.at).copied().unwrap_or("")
+    }
+
+    fn next(&mut self) -> &'t str {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn next_then<T>(&mut self, then: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.at += 1;
+        then(self)
+    }
+
+    /// What was just read is not what is wanted.
+    fn wrong_before(&self, wanted: &'static str) -> AssemblyError {
+        let found = match self.tokens.get(self.at.saturating_sub(1)) {
+            Some(token) => format!("\"{}\"", token.escape_debug()),
+            None => "the end".into(),
+        };
+        AssemblyError::Syntax { line: self.line, found, wanted }
+    }
+}
+
+/// What can be expected, so that messages can name it.
+const EXPECTED: &[&str] = &["(", ")", "[", "]", "*", "+", "=", ",", "0", "ll", "r0", "goto"];
+
+fn register(token: &str) -> Option<(Width, Register)> {
+    let (width, number) = match token.split_at_checked(1)? {
+        ("r", number) => (Width::W64, number),
+        ("w", number) => (Width::W32, number),
+        _ => return None,
+    };
+    Some((width, Register::new(number.parse().ok()?)?))
+}
+
+fn swap(token: &str) -> Option<(ByteOrder, SwapWidth)> {
+    let digits = token.find(|c: char| c.is_ascii_digit())?;
+    let (order, bits) = token.split_at(digits);
+    let order = match order {
+        "le" => ByteOrder::Little,
+        "be" => ByteOrder::Big,
+        "bswap" => ByteOrder::Swapped,
+        _ => return None,
+    };
+    let width = match bits {
+        "16" => SwapWidth::B16,
+        "32" => SwapWidth::B32,
+        "64" => SwapWidth::B64,
+        _ => return None,
+    };
+    Some((order, width))
+}

@@ -1,0 +1,258 @@
+//! What programs may call: the kernel's helpers under the kernel's numbers, and Longwire's own.
+//!
+//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it, the price list
+//! is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says.
+//! To add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
+
+mod kernel;
+
+pub use kernel::kernel_name;
+
+/// Longwire's own helpers have this number and those above; the kernel's are below 212, and it adds no more.
+pub const OWN_BASE: u32 = 0x1_0000;
+
+/// What an argument of a helper has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Argument {
+    /// Any number. Not a pointer.
+    Number,
+    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's state in bytes.
+    StateSize,
+    /// The context, as the program got it in `r1`.
+    Context,
+    /// A map, from a map load.
+    Map,
+    /// The address of as many readable bytes as the keys of the map in the first argument have.
+    Key,
+    /// The address of as many readable bytes as the values of the map in the first argument have.
+    Value,
+    /// The address of readable bytes, as many as the next argument says.
+    Readable,
+    /// The same, or 0 if the next argument can only be 0.
+    ReadableOrNull,
+    /// The address of bytes that may be written, as many as the next argument says. They need not have been written before.
+    Writable,
+    /// How many bytes the argument before points to: at least 1, at most [`MAX_SIZE`].
+    Size,
+    /// How many bytes the argument before points to: 0 to [`MAX_SIZE`].
+    SizeOrZero,
+}
+
+/// Most bytes that a helper is handed at once: as many as a stack frame has.
+pub const MAX_SIZE: u32 = 512;
+
+/// What a helper gives back in `r0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Returns {
+    /// A number.
+    Number,
+    /// The address of a value of the map in the first argument, or 0.
+    MapValueOrNull,
+    /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
+    State,
+}
+
+/// What a call is priced as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cost {
+    /// A call that does next to nothing: the time of the packet, the worker's number, a verdict noted.
+    Call,
+    /// Finding a map's value: by place in an array, with one hash in a hash map.
+    Lookup,
+    /// Writing a map's value, or removing it.
+    Update,
+    /// Finding where a map redirects to.
+    RedirectMap,
+    /// A number drawn.
+    Random,
+    /// A checksum over at most [`MAX_SIZE`] bytes twice, by their number.
+    Checksum,
+    /// A hash over at most [`MAX_SIZE`] bytes, by their number.
+    Hash,
+    /// Bytes copied from or to the packet, by their number.
+    Copy,
+    /// The packet's ends moved.
+    Adjust,
+}
+
+impl Cost {
+    /// Every kind of cost.
+    pub const ALL: &'static [Self] = &[
+        Self::Call,
+        Self::Lookup,
+        Self::Update,
+        Self::RedirectMap,
+        Self::Random,
+        Self::Checksum,
+        Self::Hash,
+        Self::Copy,
+        Self::Adjust,
+    ];
+
+    /// Its name in price lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Lookup => "lookup",
+            Self::Update => "update",
+            Self::RedirectMap => "redirect-map",
+            Self::Random => "random",
+            Self::Checksum => "checksum",
+            Self::Hash => "hash",
+            Self::Copy => "copy",
+            Self::Adjust => "adjust",
+        }
+    }
+}
+
+/// What a helper takes, gives and costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// Arguments in `r1`, `r2`, …
+    pub arguments: &'static [Argument],
+    /// What is in `r0` afterwards.
+    pub returns: Returns,
+    /// What it is priced as.
+    pub cost: Cost,
+    /// Whether addresses of the packet that were taken before it are worthless after it.
+    pub moves_packet: bool,
+}
+
+macro_rules! helpers {
+    ($($variant:ident $number:literal $name:literal ($($argument:ident),*) -> $returns:ident, $cost:ident, $help:literal;)+) => {
+        /// A function that programs may call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum Helper { $(#[doc = $help] $variant = $number),+ }
+
+        impl Helper {
+            /// Every helper, in order of its number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The helper with this number.
+            pub const fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// Its name in C, without `bpf_`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// What it does, in one sentence.
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help),+ }
+            }
+
+            /// What it takes, gives and costs.
+            pub const fn signature(self) -> Signature {
+                match self {
+                    $(Self::$variant => Signature {
+                        arguments: &[$(Argument::$argument),*],
+                        returns: Returns::$returns,
+                        cost: Cost::$cost,
+                        moves_packet: matches!(self, Self::AdjustHead | Self::AdjustTail),
+                    }),+
+                }
+            }
+        }
+    };
+}
+
+// Numbers below OWN_BASE: enum bpf_func_id of linux/bpf.h. What each means to the kernel: its text there.
+helpers! {
+    MapLookup 1 "map_lookup_elem" (Map, Key) -> MapValueOrNull, Lookup,
+        "The address of the value of this key, or 0.";
+    MapUpdate 2 "map_update_elem" (Map, Key, Value, Number) -> Number, Update,
+        "Writes a value; flags 0, BPF_NOEXIST (1) or BPF_EXIST (2). 0, or a negative error number.";
+    MapDelete 3 "map_delete_elem" (Map, Key) -> Number, Update,
+        "Removes a key from a hash map. 0, or a negative error number.";
+    Now 5 "ktime_get_ns" () -> Number, Call,
+        "The time of the packet in nanoseconds: monotonic, or of the simulation.";
+    Trace 6 "trace_printk" (Readable, Size) -> Number, Call,
+        "Prints nothing: the call is counted. Up to three values may follow, and are ignored.";
+    Random 7 "get_prandom_u32" () -> Number, Random,
+        "32 random bits, from the program's own stream.";
+    Worker 8 "get_smp_processor_id" () -> Number, Call,
+        "The number of the worker, from 0.";
+    Redirect 23 "redirect" (Number, Number) -> Number, Call,
+        "Chooses a port by its number, for a return of XDP_REDIRECT, which it returns; XDP_ABORTED if flags are not 0.";
+    ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number, Checksum,
+        "The Internet checksum (not complemented) of the second bytes less that of the first, plus a seed; sizes are multiples of 4.";
+    Node 42 "get_numa_node_id" () -> Number, Call,
+        "Always 0.";
+    AdjustHead 44 "xdp_adjust_head" (Context, Number) -> Number, Adjust,
+        "Moves the packet's beginning by so many bytes. 0, or a negative error number.";
+    RedirectMap 51 "redirect_map" (Map, Number, Number) -> Number, RedirectMap,
+        "Chooses the port that a device map holds for this key and returns XDP_REDIRECT; without one, the low two bits of flags.";
+    AdjustTail 65 "xdp_adjust_tail" (Context, Number) -> Number, Adjust,
+        "Moves the packet's end by so many bytes; new ones are 0. 0, or a negative error number.";
+    Jiffies 118 "jiffies64" () -> Number, Call,
+        "The time of the packet in milliseconds.";
+    BootTime 125 "ktime_get_boot_ns" () -> Number, Call,
+        "As ktime_get_ns: time does not stop here while a machine sleeps.";
+    CoarseTime 160 "ktime_get_coarse_ns" () -> Number, Call,
+        "As ktime_get_ns: the time of the packet costs nothing to know.";
+    PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,
+        "The length of the packet in bytes.";
+    LoadBytes 189 "xdp_load_bytes" (Context, Number, Writable, Size) -> Number, Copy,
+        "Copies bytes of the packet from this offset on. 0, or a negative error number.";
+    StoreBytes 190 "xdp_store_bytes" (Context, Number, Readable, Size) -> Number, Copy,
+        "Copies bytes into the packet from this offset on. 0, or a negative error number.";
+    FlowState 0x1_0000 "lw_flow_state" (StateSize) -> State, Call,
+        "The address of this installation's state, of which so many bytes are used. Zeroed when it was installed.";
+    ChooseQueue 0x1_0001 "lw_choose_queue" (Number) -> Number, Call,
+        "Chooses the output queue by its number, 0 to 65535. 0, or a negative error number.";
+    Mark 0x1_0002 "lw_mark" (Number) -> Number, Call,
+        "Sets the packet's 32-bit mark. Returns 0.";
+    Drop 0x1_0003 "lw_drop" (Number) -> Number, Call,
+        "Notes the program's own reason, 0 to 63, and returns XDP_DROP; reasons above are counted as 63.";
+    Hash 0x1_0004 "lw_hash" (Readable, Size, Number) -> Number, Hash,
+        "A 64-bit hash of bytes and a seed, the same on every machine.";
+    RedirectLink 0x1_0005 "lw_redirect_link" (Number) -> Number, Call,
+        "Chooses a link by its number, for a return of XDP_REDIRECT, which it returns.";
+}
+
+impl Helper {
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_numbers_have_the_kernels_names() {
+        for &helper in Helper::ALL {
+            assert_eq!(Helper::from_number(helper.number()), Some(helper));
+            match helper.number() {
+                own if own >= OWN_BASE => assert!(helper.name().starts_with("lw_")),
+                number => assert_eq!(kernel_name(number), Some(helper.name())),
+            }
+        }
+        assert!(Helper::ALL.is_sorted());
+    }
+
+    #[test]
+    fn sizes_follow_what_they_measure() {
+        for helper in Helper::ALL {
+            let arguments = helper.signature().arguments;
+            assert!(arguments.len() <= 5);
+            for (index, argument) in arguments.iter().enumerate() {
+                let next = arguments.get(index + 1);
+                match argument {
+                    Argument::Readable | Argument::Writable => assert_eq!(next, Some(&Argument::Size)),
+                    Argument::ReadableOrNull => assert_eq!(next, Some(&Argument::SizeOrZero)),
+                    Argument::Key | Argument::Value => assert_eq!(arguments[0], Argument::Map),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Decoded programs: instructions with the places they jump to.
+
+use crate::{DecodeError, Instruction, Register};
+use thiserror::Error;
+
+/// Instructions in order, all jumps and local calls leading to the beginning of an instruction.
+///
+/// Instructions are counted from 0 without gaps, so that tables over them are plain arrays; [`Code::slot`] gives the number
+/// that people know, which counts a 16-byte instruction twice, as the kernel and llvm-objdump do.
+///
+/// What is *not* known of a `Code`: that it ends, that it runs into no other function, and that it does nothing forbidden.
+/// That is the verifier's to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    instructions: Box<[Instruction]>,
+    /// The slot number of each instruction.
+    slots: Box<[u32]>,
+    /// Where each instruction jumps to or what it calls; `NOWHERE` if it does not.
+    targets: Box<[u32]>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Why instructions don't make a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CodeError {
+    /// An instruction can't be read.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// There are none.
+    #[error("the program has no instructions")]
+    Empty,
+    /// There are too many.
+    #[error("the program has {0} slots; the limit is {limit}", limit = Code::MAX_SLOTS)]
+    TooLong(usize),
+    /// The bytes are no whole number of slots.
+    #[error("the program has {0} bytes, which is no multiple of 8")]
+    Length(usize),
+    /// A jump or call that leads out of the program or into a 16-byte instruction.
+    #[error("instruction {slot}: `{instruction}` leads to slot {target}, where no instruction begins")]
+    Target {
+        /// The number of the instruction.
+        slot: usize,
+        /// What it is.
+        instruction: Instruction,
+        /// Where it leads.
+        target: i64,
+    },
+    /// The frame pointer would be changed.
+    #[error(
+        "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer alone"
+    )]
+    FramePointer {
+        /// The number of the instruction.
+        slot: usize,
+        /// What it is.
+        instruction: Instruction,
+    },
+}
+
+impl Code {
+    /// Most slots that a program may have.
+    pub const MAX_SLOTS: usize = 65_536;
+
+    /// Reads a program from its bytes.
+    ///
+    /// # Errors
+    /// If an instruction is malformed, a jump leads nowhere, `r10` is written, or the length is 0 or beyond
+    /// [`Code::MAX_SLOTS`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, CodeError> {
+        if !bytes.len().is_multiple_of(8) {
+            return Err(CodeError::Length(bytes.len()));
+        }
+        if bytes.len() / 8 > Self::MAX_SLOTS {
+            return Err(CodeError::TooLong(bytes.len() / 8));
+        }
+        let (mut instructions, mut slot) = (Vec::with_capacity(bytes.len() / 8), 0);
+        while slot * 8 < bytes.len() {
+            let instruction = Instruction::decode(&bytes[slot * 8..], slot)?;
+            slot += instruction.slots();
+            instructions.push(instruction);
+        }
+        Self::new(instructions)
+    }
+
+    /// Makes a program of instructions.
+    ///
+    /// # Errors
+    /// As [`Code::decode`], but for malformed instructions.
+    pub fn new(instructions: Vec<Instruction>) -> Result<Self, CodeError> {
+        let total: usize = instructions.iter().map(Instruction::slots).sum();
+        match total {
+            0 => return Err(CodeError::Empty),
+            1..=Self::MAX_SLOTS => {}
+            _ => return Err(CodeError::TooLong(total)),
+        }
+        let mut slots = Vec::with_capacity(instructions.len());
+        let mut places = vec![NOWHERE; total];
+        let mut slot = 0;
+        for (index, instruction) in instructions.iter().enumerate() {
+            places[slot] = index as u32;
+            slots.push(slot as u32);
+            slot += instruction.slots();
+        }
+        let mut targets = Vec::with_capacity(instructions.len());
+        for (&instruction, &slot) in instructions.iter().zip(&slots) {
+            let slot = slot as usize;
+            if instruction.writes() == Some(Register::FRAME) {
+                return Err(CodeError::FramePointer { slot, instruction });
+            }
+            targets.push(match instruction.jump() {
+                None => NOWHERE,
+                Some(offset) => {
+                    let target = slot as i64 + instruction.slots() as i64 + i64::from(offset);
+                    let place = usize::try_from(target).ok().and_then(|t| places.get(t).copied());
+                    place.filter(|&p| p != NOWHERE).ok_or(CodeError::Target { slot, instruction, target })?
+                }
+            });
+        }
+        Ok(Self { instructions: instructions.into(), slots: slots.into(), targets: targets.into() })
+    }
+
+    /// The instructions.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// How many instructions there are; 16-byte ones count once.
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Never: a program has at least one instruction.
+    pub fn is_empty(&self) -> bool {
+        self.instructions.is_empty()
+    }
+
+    /// Where instruction `index` jumps to, or the first instruction of the function that it calls.
+    pub fn target(&self, index: usize) -> Option<usize> {
+        self.targets.get(index).filter(|&&t| t != NOWHERE).map(|&t| t as usize)
+    }
+
+    /// The number of instruction `index` as the kernel and llvm-objdump count, in slots of 8 bytes. Beyond the end: the
+    /// number of slots.
+    pub fn slot(&self, index: usize) -> usize {
+        match self.slots.get(index) {
+            Some(&slot) => slot as usize,
+            None => self.slot_count(),
+        }
+    }
+
+    /// The instruction that begins at slot number `slot`.
+    pub fn at_slot(&self, slot: usize) -> Option<usize> {
+        self.slots.binary_search(&u32::try_from(slot).ok()?).ok()
+    }
+
+    /// How many slots of 8 bytes it takes.
+    pub fn slot_count(&self) -> usize {
+        let last = self.instructions.len() - 1;
+        self.slots[last] as usize + self.instructions[last].slots()
+    }
+
+    /// First instructions of functions, in order: that of the program, and those that local calls lead to.
+    pub fn entries(&self) -> Vec<usize> {
+        let called =
+            (0..self.len()).filter(|&i| matches!(self.instructions[i], Instruction::CallLocal { .. }));
+        let mut entries: Vec<usize> = called.filter_map(|i| self.target(i)).collect();
+        entries.push(0);
+        entries.sort_unstable();
+        entries.dedup();
+        entries
+    }
+
+    /// Its bytes, little endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.slot_count() * 8);
+        for instruction in &self.instructions {
+            instruction.encode(&mut bytes);
+        }
+        bytes
+    }
+}

@@ -1,0 +1,449 @@
+//! The instructions of RFC 9669, one value each.
+//!
+//! All permanent conformance groups but `packet` (the deprecated loads of classic BPF): base32, base64, divmul32, divmul64,
+//! atomic32, atomic64. What compilers call `-mcpu=v4` lies within the base groups: sign-extending moves and loads, signed
+//! division, unconditional byte swaps, long jumps.
+//!
+//! Offsets of jumps and calls count slots of eight bytes from the following instruction, as they are encoded;
+//! [`Code`](crate::Code) makes places in the program of them.
+
+mod decode;
+mod display;
+mod encode;
+mod semantics;
+
+pub use decode::{DecodeError, DecodeFault};
+
+/// One of the registers `r0` to `r10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Register(u8);
+
+impl Register {
+    /// How many there are.
+    pub const COUNT: usize = 11;
+    /// What functions return.
+    pub const R0: Self = Self(0);
+    /// The first argument: the context, when a program starts.
+    pub const R1: Self = Self(1);
+    /// The second argument.
+    pub const R2: Self = Self(2);
+    /// The third argument.
+    pub const R3: Self = Self(3);
+    /// The fourth argument.
+    pub const R4: Self = Self(4);
+    /// The fifth argument.
+    pub const R5: Self = Self(5);
+    /// The first of those that a call leaves alone.
+    pub const R6: Self = Self(6);
+    /// Left alone by calls.
+    pub const R7: Self = Self(7);
+    /// Left alone by calls.
+    pub const R8: Self = Self(8);
+    /// The last of those that a call leaves alone.
+    pub const R9: Self = Self(9);
+    /// The end of the stack frame; nothing may write it.
+    pub const FRAME: Self = Self(10);
+
+    /// The register with this number, 0 to 10.
+    pub const fn new(number: u8) -> Option<Self> {
+        if (number as usize) < Self::COUNT { Some(Self(number)) } else { None }
+    }
+
+    /// Its number, 0 to 10.
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Itself as a set of registers: bit n is register n.
+    pub const fn bit(self) -> u16 {
+        1 << self.0
+    }
+}
+
+/// How many bits of its operands an instruction works on. What works on 32 sets the upper half of its result to zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// The lower 32.
+    W32,
+    /// All 64.
+    W64,
+}
+
+/// How much memory an instruction touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Size {
+    /// 1 byte.
+    Byte,
+    /// 2 bytes.
+    Half,
+    /// 4 bytes.
+    Word,
+    /// 8 bytes.
+    Double,
+}
+
+impl Size {
+    /// The number of bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Half => 2,
+            Self::Word => 4,
+            Self::Double => 8,
+        }
+    }
+}
+
+/// What an operation takes besides its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A register's value.
+    Register(Register),
+    /// A number, sign-extended to 64 bits.
+    Immediate(i32),
+}
+
+/// Operations of two operands (RFC 9669, section 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// Sum, modulo 2ⁿ.
+    Add,
+    /// Difference, modulo 2ⁿ.
+    Sub,
+    /// Product, modulo 2ⁿ.
+    Mul,
+    /// Unsigned quotient; 0 for a divisor of 0.
+    Div,
+    /// Signed quotient, rounded towards 0; 0 for a divisor of 0.
+    SignedDiv,
+    /// Bits of either.
+    Or,
+    /// Bits of both.
+    And,
+    /// Shift to the left by the source modulo n.
+    ShiftLeft,
+    /// Shift to the right by the source modulo n, zeros come in.
+    ShiftRight,
+    /// Unsigned remainder; the dividend for a divisor of 0.
+    Mod,
+    /// Signed remainder with the dividend's sign; the dividend for a divisor of 0.
+    SignedMod,
+    /// Bits of one of the two.
+    Xor,
+    /// The source itself.
+    Mov,
+    /// Shift to the right by the source modulo n, the sign comes in.
+    ShiftRightSigned,
+}
+
+/// From how many bits a move extends the sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Narrow {
+    /// 8 bits.
+    S8,
+    /// 16 bits.
+    S16,
+    /// 32 bits; into 64 only.
+    S32,
+}
+
+/// What happens to the order of bytes (RFC 9669, section 4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Between the machine's order and little endian. The machine here is little endian, so this only cuts off.
+    Little,
+    /// Between the machine's order and big endian.
+    Big,
+    /// Swapped in any case.
+    Swapped,
+}
+
+/// How many low bits of a register a change of byte order takes; those above become 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SwapWidth {
+    /// 16 bits.
+    B16,
+    /// 32 bits.
+    B32,
+    /// 64 bits.
+    B64,
+}
+
+/// When a branch is taken (RFC 9669, section 4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// Equal.
+    Equal,
+    /// Not equal.
+    NotEqual,
+    /// Have a bit in common.
+    BitsSet,
+    /// Greater, unsigned.
+    Greater,
+    /// Greater or equal, unsigned.
+    GreaterEqual,
+    /// Less, unsigned.
+    Less,
+    /// Less or equal, unsigned.
+    LessEqual,
+    /// Greater, signed.
+    SignedGreater,
+    /// Greater or equal, signed.
+    SignedGreaterEqual,
+    /// Less, signed.
+    SignedLess,
+    /// Less or equal, signed.
+    SignedLessEqual,
+}
+
+/// What is done to memory in one step that nothing else comes between (RFC 9669, section 5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Atomic {
+    /// Adds the source.
+    Add,
+    /// Sets bits of the source.
+    Or,
+    /// Keeps bits of the source.
+    And,
+    /// Flips bits of the source.
+    Xor,
+    /// Adds the source, which becomes what was there before.
+    FetchAdd,
+    /// Sets bits of the source, which becomes what was there before.
+    FetchOr,
+    /// Keeps bits of the source, which becomes what was there before.
+    FetchAnd,
+    /// Flips bits of the source, which becomes what was there before.
+    FetchXor,
+    /// Writes the source, which becomes what was there before.
+    Exchange,
+    /// Writes the source if what is there equals `r0`; `r0` becomes what was there before.
+    CompareExchange,
+}
+
+/// An instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Instruction {
+    /// `dst = dst OPERATION source`.
+    Arithmetic {
+        /// On how many bits.
+        width: Width,
+        /// Which.
+        operation: Arithmetic,
+        /// Left operand and result.
+        dst: Register,
+        /// Right operand.
+        source: Operand,
+    },
+    /// `dst = (sN)src`. From 32 bits only with [`Width::W64`].
+    MoveExtended {
+        /// How many bits of `dst` the sign fills.
+        width: Width,
+        /// From how many bits.
+        from: Narrow,
+        /// Result.
+        dst: Register,
+        /// What is extended.
+        src: Register,
+    },
+    /// `dst = -dst`.
+    Negate {
+        /// On how many bits.
+        width: Width,
+        /// Operand and result.
+        dst: Register,
+    },
+    /// Changes the order of bytes.
+    Swap {
+        /// To which.
+        order: ByteOrder,
+        /// Of how many.
+        width: SwapWidth,
+        /// Operand and result.
+        dst: Register,
+    },
+    /// `dst = value`, in two slots.
+    LoadWide {
+        /// Result.
+        dst: Register,
+        /// All 64 bits.
+        value: u64,
+    },
+    /// `dst` = a map, for helpers that take one; in two slots (RFC 9669's `map_by_idx`).
+    LoadMap {
+        /// Result.
+        dst: Register,
+        /// The map's place in the object.
+        map: u32,
+    },
+    /// `dst` = the address of a byte of an array map's first value, in two slots (`map_val(map_by_idx)`). Variables of
+    /// `.data`, `.rodata` and `.bss` are reached this way.
+    LoadMapValue {
+        /// Result.
+        dst: Register,
+        /// The map's place in the object.
+        map: u32,
+        /// Which byte.
+        offset: u32,
+    },
+    /// `dst = *(base + offset)`, zeros above.
+    Load {
+        /// How much.
+        size: Size,
+        /// Result.
+        dst: Register,
+        /// Address.
+        base: Register,
+        /// Bytes beyond it.
+        offset: i16,
+    },
+    /// `dst = *(base + offset)`, the sign above. Not of 8 bytes.
+    LoadExtended {
+        /// How much.
+        size: Size,
+        /// Result.
+        dst: Register,
+        /// Address.
+        base: Register,
+        /// Bytes beyond it.
+        offset: i16,
+    },
+    /// `*(base + offset) = source`.
+    Store {
+        /// How much.
+        size: Size,
+        /// Address.
+        base: Register,
+        /// Bytes beyond it.
+        offset: i16,
+        /// What is written.
+        source: Operand,
+    },
+    /// An atomic operation on `*(base + offset)`.
+    Atomic {
+        /// On 4 bytes ([`Width::W32`]) or 8. What is fetched of 4 has zeros above.
+        width: Width,
+        /// Which.
+        operation: Atomic,
+        /// Address.
+        base: Register,
+        /// Bytes beyond it.
+        offset: i16,
+        /// Operand, and result of those that fetch, but for [`Atomic::CompareExchange`].
+        src: Register,
+    },
+    /// Goes on elsewhere.
+    Jump {
+        /// Slots beyond the next instruction.
+        offset: i16,
+    },
+    /// Goes on elsewhere, further away.
+    JumpLong {
+        /// Slots beyond the next instruction.
+        offset: i32,
+    },
+    /// Goes on elsewhere if the condition holds.
+    Branch {
+        /// On how many bits.
+        width: Width,
+        /// When.
+        condition: Condition,
+        /// Left operand.
+        dst: Register,
+        /// Right operand.
+        source: Operand,
+        /// Slots beyond the next instruction.
+        offset: i16,
+    },
+    /// Calls a helper by its number.
+    Call {
+        /// The number, see [`Helper`](crate::Helper).
+        helper: u32,
+    },
+    /// Calls a function of the kernel by its BTF id. Decoded so that it can be named; nothing here can run it.
+    CallKernel {
+        /// The id.
+        id: i32,
+    },
+    /// Calls a function of the program.
+    CallLocal {
+        /// Slots beyond the next instruction.
+        offset: i32,
+    },
+    /// Returns `r0`.
+    Exit,
+}
+
+impl Instruction {
+    /// How many slots of 8 bytes it takes: 1 or 2.
+    pub const fn slots(&self) -> usize {
+        match self {
+            Self::LoadWide { .. } | Self::LoadMap { .. } | Self::LoadMapValue { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    /// Where it may go on besides the next instruction, or what it calls: slots beyond the next instruction.
+    pub const fn jump(&self) -> Option<i32> {
+        match *self {
+            Self::Jump { offset } | Self::Branch { offset, .. } => Some(offset as i32),
+            Self::JumpLong { offset } | Self::CallLocal { offset } => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// Whether what follows it in the program can be what runs next (of a call: after its return).
+    pub const fn falls_through(&self) -> bool {
+        !matches!(self, Self::Jump { .. } | Self::JumpLong { .. } | Self::Exit)
+    }
+
+    /// The register that it writes. Calls write `r0`, and leave `r1` to `r5` undefined.
+    pub const fn writes(&self) -> Option<Register> {
+        match *self {
+            Self::Arithmetic { dst, .. }
+            | Self::MoveExtended { dst, .. }
+            | Self::Negate { dst, .. }
+            | Self::Swap { dst, .. }
+            | Self::LoadWide { dst, .. }
+            | Self::LoadMap { dst, .. }
+            | Self::LoadMapValue { dst, .. }
+            | Self::Load { dst, .. }
+            | Self::LoadExtended { dst, .. } => Some(dst),
+            Self::Atomic { operation: Atomic::CompareExchange, .. } => Some(Register::R0),
+            Self::Atomic { operation, src, .. } if operation.fetches() => Some(src),
+            Self::Call { .. } | Self::CallKernel { .. } | Self::CallLocal { .. } => Some(Register::R0),
+            _ => None,
+        }
+    }
+
+    /// The registers that it reads, as a set ([`Register::bit`]). Which arguments a call reads is not in it: that depends
+    /// on what is called.
+    pub const fn reads(&self) -> u16 {
+        match *self {
+            Self::Arithmetic { operation: Arithmetic::Mov, source, .. } => source.bit(),
+            Self::Arithmetic { dst, source, .. } | Self::Branch { dst, source, .. } => {
+                dst.bit() | source.bit()
+            }
+            Self::MoveExtended { src, .. } => src.bit(),
+            Self::Negate { dst, .. } | Self::Swap { dst, .. } => dst.bit(),
+            Self::Load { base, .. } | Self::LoadExtended { base, .. } => base.bit(),
+            Self::Store { base, source, .. } => base.bit() | source.bit(),
+            Self::Atomic { operation: Atomic::CompareExchange, base, src, .. } => {
+                base.bit() | src.bit() | Register::R0.bit()
+            }
+            Self::Atomic { base, src, .. } => base.bit() | src.bit(),
+            Self::Exit => Register::R0.bit(),
+            _ => 0,
+        }
+    }
+}
+
+impl Operand {
+    /// The register that it reads, as a set.
+    const fn bit(self) -> u16 {
+        match self {
+            Self::Register(register) => register.bit(),
+            Self::Immediate(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Running a program instruction by instruction, with every access and every register checked: the oracle that compiled
+//! programs are held against, and what runs programs where there is no compiler.
+
+use crate::memory::{Fault, MAX_FRAMES, frame_pointer};
+use crate::{Code, Instruction, Machine, Operand, Register, Size, Width};
+use thiserror::Error;
+
+/// A program that came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// What is in `r0`.
+    pub returned: u64,
+    /// How many instructions it took.
+    pub instructions: u64,
+}
+
+/// A program that was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("instruction {slot}: {fault}")]
+pub struct Stopped {
+    /// The instruction that could not be carried out, by its number in slots.
+    pub slot: usize,
+    /// Why not.
+    pub fault: Fault,
+}
+
+/// Runs `code` on what is in `machine`, for at most `budget` instructions.
+///
+/// # Errors
+/// If the program does what a verified program can't; the packet and all memory are then as it left them.
+pub fn interpret(code: &Code, machine: &mut Machine<'_>, budget: u64) -> Result<Finished, Stopped> {
+    machine.stack.reset();
+    let mut thread = Thread::new(code);
+    while thread.running {
+        if thread.executed == budget {
+            return Err(thread.stopped(Fault::Budget));
+        }
+        thread.step(machine).map_err(|fault| thread.stopped(fault))?;
+        thread.executed += 1;
+    }
+    Ok(Finished { returned: thread.registers[0], instructions: thread.executed })
+}
+
+/// Where a program is.
+struct Thread<'c> {
+    code: &'c Code,
+    registers: [u64; Register::COUNT],
+    /// The registers that were written, as a set.
+    written: u16,
+    /// The instruction that is being carried out.
+    at: usize,
+    frames: [Frame; MAX_FRAMES],
+    depth: usize,
+    executed: u64,
+    running: bool,
+}
+
+/// What a function that called another finds again: where it goes on, and `r6` to `r9`.
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    resume: usize,
+    saved: [u64; 4],
+    written: u16,
+}
+
+/// `r6` to `r9`.
+const SAVED: u16 = 0b11_1100_0000;
+/// `r1` to `r5`.
+const ARGUMENTS: u16 = 0b11_1110;
+
+impl<'c> Thread<'c> {
+    fn new(code: &'c Code) -> Self {
+        let mut registers = [0; Register::COUNT];
+        registers[1] = Machine::CONTEXT;
+        registers[10] = frame_pointer(0);
+        let written = Register::R1.bit() | Register::FRAME.bit();
+        let frames = [Frame::default(); MAX_FRAMES];
+        Self { code, registers, written, at: 0, frames, depth: 0, executed: 0, running: true }
+    }
+
+    fn stopped(&self, fault: Fault) -> Stopped {
+        Stopped { slot: self.code.slot(self.at), fault }
+    }
+
+    fn step(&mut self, machine: &mut Machine<'_>) -> Result<(), Fault> {
+        let instruction = *self.code.instructions().get(self.at).ok_or(Fault::End)?;
+        let missing = instruction.reads() & !self.written;
+        if missing != 0 {
+            return Err(Fault::Register(missing.trailing_zeros() as u8));
+        }
+        let mut next = self.at + 1;
+        match instruction {
+            Instruction::Jump { .. } | Instruction::JumpLong { .. } => next = self.target()?,
+            Instruction::Branch { width, condition, dst, source, .. } => {
+                if condition.holds(width, self.read(dst), self.operand(source)) {
+                    next = self.target()?;
+                }
+            }
+            Instruction::Call { helper } => self.call(helper, machine)?,
+            Instruction::CallLocal { .. } => next = self.enter(machine)?,
+            Instruction::CallKernel { .. } => return Err(Fault::Kernel),
+            Instruction::Exit => next = self.leave(machine),
+            Instruction::Load { .. }
+            | Instruction::LoadExtended { .. }
+            | Instruction::Store { .. }
+            | Instruction::Atomic { .. } => self.access(instruction, machine)?,
+            plain => self.compute(plain),
+        }
+        self.at = next;
+        Ok(())
+    }
+
+    /// Instructions that touch nothing but registers.
+    fn compute(&mut self, instruction: Instruction) {
+        use crate::memory::Region;
+        match instruction {
+            Instruction::Arithmetic { width, operation, dst, source } => {
+                let result = operation.apply(width, self.read(dst), self.operand(source));
+                self.write(dst, result);
+            }
+            Instruction::MoveExtended { width, from, dst, src } => {
+                self.write(dst, from.extend(width, self.read(src)));
+            }
+            Instruction::Negate { width, dst } => {
+                let value = self.read(dst).wrapping_neg();
+                self.write(dst, if width == Width::W32 { Size::Word.cut(value) } else { value });
+            }
+            Instruction::Swap { order, width, dst } => self.write(dst, order.apply(width, self.read(dst))),
+            Instruction::LoadWide { dst, value } => self.write(dst, value),
+            Instruction::LoadMap { dst, map } => self.write(dst, Region::Handle(map as u16).address(0)),
+            Instruction::LoadMapValue { dst, map, offset } => {
+                self.write(dst, Region::Map(map as u16).address(offset));
+            }
+            _ => {}
+        }
+    }
+
+    fn access(&mut self, instruction: Instruction, machine: &mut Machine<'_>) -> Result<(), Fault> {
+        match instruction {
+            Instruction::Load { size, dst, base, offset } => {
+                let value = machine.load(self.address(base, offset), size)?;
+                self.write(dst, value);
+            }
+            Instruction::LoadExtended { size, dst, base, offset } => {
+                let value = machine.load(self.address(base, offset), size)?;
+                self.write(dst, size.extend(value));
+            }
+            Instruction::Store { size, base, offset, source } => {
+                machine.store(self.address(base, offset), size, self.operand(source))?;
+            }
+            Instruction::Atomic { width, operation, base, offset, src } => {
+                let address = self.address(base, offset);
+                let old = machine.change(address, width, operation, self.read(src), self.registers[0])?;
+                if let Some(dst) = instruction.writes() {
+                    self.write(dst, old);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, helper: u32, machine: &mut Machine<'_>) -> Result<(), Fault> {
+        let wanted =
+            crate::Helper::from_number(helper).ok_or(Fault::Helper(helper))?.signature().arguments.len();
+        let missing = ((1 << wanted) - 1) << 1 & !self.written;
+        if missing != 0 {
+            return Err(Fault::Register(missing.trailing_zeros() as u8));
+        }
+        let [_, a, b, c, d, e, ..] = self.registers;
+        let result = machine.call(helper, [a, b, c, d, e])?;
+        self.written &= !ARGUMENTS;
+        self.write(Register::R0, result);
+        Ok(())
+    }
+
+    /// Goes into a function of the program, which sees its caller's arguments and an empty frame.
+    fn enter(&mut self, machine: &mut Machine<'_>) -> Result<usize, Fault> {
+        if self.depth + 1 == MAX_FRAMES {
+            return Err(Fault::Depth);
+        }
+        let mut saved = [0; 4];
+        saved.copy_from_slice(&self.registers[6..10]);
+        self.frames[self.depth] = Frame { resume: self.at + 1, saved, written: self.written & SAVED };
+        self.depth += 1;
+        self.written &= ARGUMENTS | Register::FRAME.bit();
+        self.registers[10] = frame_pointer(self.depth);
+        machine.stack.set_frames(self.depth + 1);
+        self.target()
+    }
+
+    fn leave(&mut self, machine: &mut Machine<'_>) -> usize {
+        let Some(depth) = self.depth.checked_sub(1) else {
+            self.running = false;
+            return self.at;
+        };
+        self.depth = depth;
+        let frame = self.frames[depth];
+        self.registers[6..10].copy_from_slice(&frame.saved);
+        self.registers[10] = frame_pointer(depth);
+        self.written = Register::R0.bit() | Register::FRAME.bit() | frame.written;
+        machine.stack.set_frames(depth + 1);
+        frame.resume
+    }
+
+    fn read(&self, register: Register) -> u64 {
+        self.registers[register.number()]
+    }
+
+    fn write(&mut self, register: Register, value: u64) {
+        self.registers[register.number()] = value;
+        self.written |= register.bit();
+    }
+
+    fn operand(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Register(register) => self.read(register),
+            Operand::Immediate(value) => i64::from(value) as u64,
+        }
+    }
+
+    fn address(&self, base: Register, offset: i16) -> u64 {
+        self.read(base).wrapping_add_signed(i64::from(offset))
+    }
+
+    fn target(&self) -> Result<usize, Fault> {
+        self.code.target(self.at).ok_or(Fault::End)
+    }
+}

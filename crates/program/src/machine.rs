@@ -1,0 +1,269 @@
+//! All that a program works on for one packet, and every access to it, checked.
+
+use crate::call::{Argument, MAX_SIZE};
+use crate::context::{Context, ContextField};
+use crate::map::{Map, Maps};
+use crate::memory::{Fault, Region};
+use crate::packet::Packet;
+use crate::stack::Stack;
+use crate::state::State;
+use crate::words::Words;
+use crate::{Atomic, Helper, Size, Width};
+use std::ops::Range;
+
+/// What programs get from outside and can't be told beforehand.
+pub trait Environment {
+    /// The next 32 random bits of the program's own stream.
+    fn random(&mut self) -> u32;
+}
+
+/// Where a program sends its packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Redirect {
+    /// Out of the port with this number.
+    Port(u32),
+    /// Into the link with this number.
+    Link(u32),
+}
+
+/// What a program has asked for besides its return code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Where to, if it returns XDP_REDIRECT.
+    pub redirect: Option<Redirect>,
+    /// The output queue.
+    pub queue: Option<u16>,
+    /// The packet's mark.
+    pub mark: Option<u32>,
+    /// The program's own reason for a drop, 0 to 63.
+    pub reason: Option<u8>,
+    /// How often it called `trace_printk`.
+    pub traces: u32,
+}
+
+/// A program's surroundings while it works on one packet. The interpreter reaches everything through it; compiled programs call
+/// their helpers through it, and do the rest as [`Region`] says.
+pub struct Machine<'a> {
+    /// What is known of the packet besides its bytes.
+    pub context: Context,
+    /// The packet.
+    pub packet: Packet<'a>,
+    /// The stack.
+    pub stack: &'a mut Stack,
+    /// The flow's state.
+    pub state: &'a State,
+    /// The object's maps.
+    pub maps: &'a Maps,
+    /// What comes from outside.
+    pub environment: &'a mut dyn Environment,
+    /// What the program has asked for so far.
+    pub effects: Effects,
+}
+
+/// Where checked bytes are.
+enum Place<'a> {
+    Packet(Range<usize>),
+    Stack(Range<usize>),
+    Words(&'a Words, usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl<'a> Machine<'a> {
+    /// The address of a program's first argument.
+    pub const CONTEXT: u64 = Region::Context.address(0);
+
+    /// What a load gives: the bytes at `address` as a number, zeros above. A field of the context is loaded whole, and the first
+    /// three give an address of 64 bits.
+    ///
+    /// # Errors
+    /// If the program may not do this.
+    #[inline]
+    pub fn load(&self, address: u64, size: Size) -> Result<u64, Fault> {
+        if let Some((Region::Context, offset)) = Region::of(address) {
+            return self.load_context(address, offset, size);
+        }
+        match self.resolve_aligned(address, size, Access::Read)? {
+            Place::Packet(range) => Ok(number(&self.packet.bytes()[range])),
+            Place::Stack(range) => self.stack.read(address, range).map(number),
+            Place::Words(words, place) => Ok(words.load(place, size)),
+        }
+    }
+
+    /// Carries out a store of the low bytes of `value`.
+    ///
+    /// # Errors
+    /// If the program may not do this.
+    #[inline]
+    pub fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), Fault> {
+        let bytes = &value.to_le_bytes()[..size.bytes()];
+        match self.resolve_aligned(address, size, Access::Write)? {
+            Place::Packet(range) => self.packet.bytes_mut()[range].copy_from_slice(bytes),
+            Place::Stack(range) => self.stack.write(range).copy_from_slice(bytes),
+            Place::Words(words, place) => words.store(place, size, value),
+        }
+        Ok(())
+    }
+
+    /// Carries out an atomic operation, and gives what was there before. `r0` is what a compare-and-exchange compares with.
+    ///
+    /// # Errors
+    /// If the program may not do this: in a packet or the context, nowhere.
+    pub fn change(
+        &mut self,
+        address: u64,
+        width: Width,
+        operation: Atomic,
+        src: u64,
+        r0: u64,
+    ) -> Result<u64, Fault> {
+        let size = if width == Width::W32 { Size::Word } else { Size::Double };
+        match self.resolve_aligned(address, size, Access::Write)? {
+            Place::Packet(_) => Err(Fault::ReadOnly { address, size: size.bytes() as u32 }),
+            Place::Stack(range) => {
+                let old = number(self.stack.read(address, range.clone())?);
+                let new = operation.apply(width, old, src, r0);
+                self.stack.write(range).copy_from_slice(&new.to_le_bytes()[..size.bytes()]);
+                Ok(old)
+            }
+            Place::Words(words, place) => Ok(words.change(place, width, operation, src, r0)),
+        }
+    }
+
+    /// Carries out a helper's call. Arguments that the helper doesn't take are ignored.
+    ///
+    /// # Errors
+    /// If there is no such helper, or it was given what it does not take. What may go wrong in a correct program is in the result,
+    /// as helpers have it.
+    pub fn call(&mut self, helper: u32, arguments: [u64; 5]) -> Result<u64, Fault> {
+        let helper = Helper::from_number(helper).ok_or(Fault::Helper(helper))?;
+        self.check_arguments(helper.signature().arguments, arguments)?;
+        self.perform(helper, arguments)
+    }
+
+    /// Copies bytes of the program's memory.
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), Fault> {
+        match self.resolve(address, bytes.len() as u32, Access::Read)? {
+            Place::Packet(range) => bytes.copy_from_slice(&self.packet.bytes()[range]),
+            Place::Stack(range) => bytes.copy_from_slice(self.stack.read(address, range)?),
+            Place::Words(words, place) => words.read(place, bytes),
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to the program's memory.
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        match self.resolve(address, bytes.len() as u32, Access::Write)? {
+            Place::Packet(range) => self.packet.bytes_mut()[range].copy_from_slice(bytes),
+            Place::Stack(range) => self.stack.write(range).copy_from_slice(bytes),
+            Place::Words(words, place) => words.write(place, bytes),
+        }
+        Ok(())
+    }
+
+    /// The map that a handle stands for, and its number.
+    pub(crate) fn map(&self, handle: u64) -> Option<(u16, &'a Map)> {
+        match Region::of(handle)? {
+            (Region::Handle(index), 0) => Some((index, self.maps.at(u32::from(index))?)),
+            _ => None,
+        }
+    }
+
+    fn load_context(&self, address: u64, offset: u32, size: Size) -> Result<u64, Fault> {
+        let field = ContextField::at(i64::from(offset)).filter(|_| size == Size::Word);
+        let field = field.ok_or(Fault::OutOfBounds { address, size: size.bytes() as u32 })?;
+        let range = self.packet.range();
+        Ok(match field {
+            ContextField::Data | ContextField::DataMeta => Region::Packet.address(range.start as u32),
+            ContextField::DataEnd => Region::Packet.address(range.end as u32),
+            ContextField::Ingress => u64::from(self.context.ingress),
+            ContextField::Queue => u64::from(self.context.queue),
+            ContextField::Egress => 0,
+        })
+    }
+
+    /// As [`Machine::resolve`], for what has to be aligned anywhere but in the packet.
+    fn resolve_aligned(&self, address: u64, size: Size, access: Access) -> Result<Place<'a>, Fault> {
+        let size = size.bytes() as u32;
+        let place = self.resolve(address, size, access)?;
+        match place {
+            Place::Stack(_) | Place::Words(..) if !address.is_multiple_of(u64::from(size)) => {
+                Err(Fault::Misaligned { address, size })
+            }
+            place => Ok(place),
+        }
+    }
+
+    /// Finds bytes, and checks that the program may touch them in this way. (That a stack's bytes were written is checked when
+    /// they are read.)
+    fn resolve(&self, address: u64, size: u32, access: Access) -> Result<Place<'a>, Fault> {
+        let outside = Fault::OutOfBounds { address, size };
+        let (region, offset) = Region::of(address).ok_or(outside)?;
+        let (start, end) = (offset as usize, offset as usize + size as usize);
+        match region {
+            Region::Packet => {
+                let window = self.packet.range();
+                let within = start >= window.start && end <= window.end;
+                let place = || Place::Packet(start - window.start..end - window.start);
+                within.then(place).ok_or(outside)
+            }
+            Region::Stack => self.stack.range(address, size).map(Place::Stack),
+            Region::State if end <= self.state.size() as usize => Ok(Place::Words(self.state.words(), start)),
+            Region::Map(index) => {
+                let map = self.maps.at(u32::from(index)).ok_or(outside)?;
+                let in_value = start % map.spec().stride() + size as usize <= map.spec().value_size as usize;
+                if !in_value || end > map.values().len() {
+                    return Err(outside);
+                }
+                if access == Access::Write && map.spec().read_only {
+                    return Err(Fault::ReadOnly { address, size });
+                }
+                Ok(Place::Words(map.values(), start))
+            }
+            Region::Context if access == Access::Write => Err(Fault::ReadOnly { address, size }),
+            Region::State | Region::Context | Region::Handle(_) => Err(outside),
+        }
+    }
+
+    /// Checks what can be checked of any helper's arguments: pointers and sizes.
+    fn check_arguments(&self, wanted: &[Argument], given: [u64; 5]) -> Result<(), Fault> {
+        let map = self.map(given[0]).map(|(_, map)| map.spec());
+        for (index, argument) in wanted.iter().enumerate() {
+            let value = given[index];
+            let wrong = Fault::Argument(index as u8 + 1);
+            let memory = |size: Option<u64>, access| {
+                let size = size.and_then(|s| u32::try_from(s).ok()).ok_or(wrong)?;
+                self.resolve(value, size, access).map(|_| ())
+            };
+            let next = given.get(index + 1).copied();
+            let within =
+                |low: u64, high: u64| if (low..=high).contains(&value) { Ok(()) } else { Err(wrong) };
+            match argument {
+                Argument::Number => Ok(()),
+                Argument::StateSize => within(1, u64::from(self.state.size())),
+                Argument::Context => within(Self::CONTEXT, Self::CONTEXT),
+                Argument::Map => map.map(|_| ()).ok_or(wrong),
+                Argument::Key => memory(map.map(|m| u64::from(m.key_size)), Access::Read),
+                Argument::Value => memory(map.map(|m| u64::from(m.value_size)), Access::Read),
+                Argument::Readable => memory(next, Access::Read),
+                Argument::Writable => memory(next, Access::Write),
+                Argument::ReadableOrNull if value == 0 && next == Some(0) => Ok(()),
+                Argument::ReadableOrNull => memory(next, Access::Read),
+                Argument::Size => within(1, u64::from(MAX_SIZE)),
+                Argument::SizeOrZero => within(0, u64::from(MAX_SIZE)),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// Up to eight bytes as a number.
+fn number(bytes: &[u8]) -> u64 {
+    let mut all = [0; 8];
+    all[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(all)
+}

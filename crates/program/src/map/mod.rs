@@ -1,0 +1,357 @@
+//! Maps: memory that packets, workers and the control half share, of a size that is fixed when a program is loaded.
+//!
+//! Values lie in [`Words`] in fixed places, so that an address that a program holds stays good, whatever becomes of the entry: a
+//! removed entry's value stays until the entry is used again, which is as late as can be. Nothing is allocated after
+//! [`Maps::new`].
+//!
+//! Searches take no lock. Helpers that write a value or remove one take turns; a worker waits for its turn a bounded time,
+//! then the helper fails with -EBUSY, as the kernel's may. The control half's [`Map::get`] and [`Map::set`] are whole with respect to
+//! each other and to helpers. What programs write through addresses they write word by word; to
+//! read several words of that as of one moment, ask between two batches, on the worker.
+//!
+//! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken before sees the new
+//! value.
+
+mod spec;
+mod table;
+
+pub use spec::{MapError, MapFault, MapKind, MapSpec};
+
+use crate::words::Words;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use table::Table;
+
+/// Flags of an update (linux/bpf.h).
+pub const NO_EXIST: u64 = 1;
+/// Update only what is there.
+pub const EXIST: u64 = 2;
+
+/// How often a worker looks whether it is its turn.
+const PATIENCE: u32 = 256;
+/// How often a reader tries before it takes a turn itself.
+const TRIES: u32 = 64;
+
+/// Why a map would not do what it was asked. The numbers are those of errno(3), which programs get negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[repr(i32)]
+pub enum Refusal {
+    /// The key is not there (ENOENT).
+    #[error("the key is not in the map")]
+    NotFound = 2,
+    /// The map is full, or has no such number (E2BIG).
+    #[error("the map is full, or has no entry of this number")]
+    TooBig = 7,
+    /// Somebody else is writing (EBUSY).
+    #[error("the map is being written")]
+    Busy = 16,
+    /// The key is there already (EEXIST).
+    #[error("the key is in the map already")]
+    Exists = 17,
+    /// What is asked has no meaning (EINVAL).
+    #[error("the map can't do this, or a length or flag is wrong")]
+    Invalid = 22,
+}
+
+impl Refusal {
+    /// What a helper returns.
+    pub const fn code(self) -> u64 {
+        -(self as i32 as i64) as u64
+    }
+}
+
+/// The maps of an object, made once for all programs that are loaded from it together.
+#[derive(Debug)]
+pub struct Maps {
+    maps: Box<[Map]>,
+}
+
+impl Maps {
+    /// Makes all maps, empty but for what data sections hold. `workers` is how many have values of their own in per-CPU maps;
+    /// `seed` is that of the hashes, which senders of packets should not know.
+    ///
+    /// # Errors
+    /// Names the map and the field that won't do.
+    pub fn new(specs: &[MapSpec], workers: u32, seed: u64) -> Result<Self, MapError> {
+        let maps = specs.iter().zip(seed..).map(|(spec, seed)| Map::new(spec, workers, seed));
+        Ok(Self { maps: maps.collect::<Result<_, _>>()? })
+    }
+
+    /// All maps, in the object's order.
+    pub fn all(&self) -> &[Map] {
+        &self.maps
+    }
+
+    /// The map at this place in the object.
+    pub fn at(&self, index: u32) -> Option<&Map> {
+        self.maps.get(index as usize)
+    }
+
+    /// The map of this name.
+    pub fn named(&self, name: &str) -> Option<&Map> {
+        self.maps.iter().find(|map| *map.spec.name == *name)
+    }
+}
+
+/// A map.
+#[derive(Debug)]
+pub struct Map {
+    spec: MapSpec,
+    copies: u32,
+    stride: usize,
+    values: Words,
+    table: Option<Table>,
+    /// Odd while somebody writes; who makes it odd has the turn.
+    turn: AtomicU64,
+}
+
+impl Map {
+    fn new(spec: &MapSpec, workers: u32, seed: u64) -> Result<Self, MapError> {
+        spec.check()?;
+        let bytes = spec.memory(workers);
+        if bytes > MapSpec::MAX_MEMORY {
+            let fault = MapFault::Memory { bytes, workers };
+            return Err(MapError { name: spec.name.clone(), fault });
+        }
+        let copies = if spec.kind.is_per_worker() { workers.max(1) } else { 1 };
+        let stride = spec.stride();
+        let values = Words::new(stride * copies as usize * spec.max_entries as usize);
+        let table = (!spec.kind.is_array())
+            .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
+        values.write(0, &spec.initial[..spec.initial.len().min(spec.value_size as usize)]);
+        Ok(Self { spec: spec.clone(), copies, stride, values, table, turn: AtomicU64::new(0) })
+    }
+
+    /// What it was made of.
+    pub fn spec(&self) -> &MapSpec {
+        &self.spec
+    }
+
+    /// The memory of its values. Value k of worker w begins at byte (k·copies + w)·stride, where copies is [`Map::copies`] and
+    /// stride is [`MapSpec::stride`].
+    pub fn values(&self) -> &Words {
+        &self.values
+    }
+
+    /// How many values an entry has: one, or one for each worker.
+    pub fn copies(&self) -> u32 {
+        self.copies
+    }
+
+    /// How many keys it has; of an array all.
+    pub fn len(&self) -> u32 {
+        self.table.as_ref().map_or(self.spec.max_entries, Table::len)
+    }
+
+    /// Whether it has no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where this worker's value of a key begins, in bytes. Keys of another length than the map's are not there.
+    pub fn lookup(&self, key: &[u8], worker: u32) -> Option<u32> {
+        let entry = self.entry(key)?;
+        if let Some(table) = &self.table {
+            table.touch(entry);
+        }
+        Some(self.place(entry, worker) as u32)
+    }
+
+    /// Writes a value as a program's helper does: `read` fills each piece of up to 64 bytes from its place in the new value on.
+    ///
+    /// # Errors
+    /// `Busy` if another writer did not finish soon; else as [`Map::set`].
+    pub fn update(
+        &self,
+        key: &[u8],
+        worker: u32,
+        flags: u64,
+        read: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), Refusal> {
+        let _turn = self.take_turn(PATIENCE).ok_or(Refusal::Busy)?;
+        self.write(key, worker, flags, read)
+    }
+
+    /// Takes a key out, as a program's helper does.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for arrays; `Busy` if another writer did not finish soon.
+    pub fn delete(&self, key: &[u8]) -> Result<(), Refusal> {
+        let table = self.table.as_ref().filter(|_| self.is_key(key)).ok_or(Refusal::Invalid)?;
+        let _turn = self.take_turn(PATIENCE).ok_or(Refusal::Busy)?;
+        if table.remove(key) { Ok(()) } else { Err(Refusal::NotFound) }
+    }
+
+    /// For the control half: a worker's value of a key, whole.
+    pub fn get(&self, key: &[u8], worker: u32) -> Option<Vec<u8>> {
+        self.whole(|| self.entry(key).map(|entry| self.value(entry, worker)))
+    }
+
+    /// For the control half: writes a worker's value of a key, whole. Flags are 0, [`NO_EXIST`] or [`EXIST`]. Other workers'
+    /// values of a new key are zero.
+    ///
+    /// # Errors
+    /// `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full.
+    pub fn set(&self, key: &[u8], worker: u32, value: &[u8], flags: u64) -> Result<(), Refusal> {
+        if value.len() != self.spec.value_size as usize {
+            return Err(Refusal::Invalid);
+        }
+        let _turn = self.wait_turn();
+        self.write(key, worker, flags, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()]))
+    }
+
+    /// For the control half: every key with its value of each worker, in the order of the keys' bytes; of arrays by number. Each
+    /// entry is whole. Keys that come or go meanwhile may be there or not.
+    pub fn dump(&self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        let values = |entry| (0..self.copies).map(|worker| self.value(entry, worker)).collect();
+        match &self.table {
+            None => {
+                let entry = |i: u32| (i.to_le_bytes().to_vec(), self.whole(|| values(i)));
+                (0..self.spec.max_entries).map(entry).collect()
+            }
+            Some(table) => {
+                let at = |slot| {
+                    let mut key = vec![0; self.spec.key_size as usize];
+                    table.at(slot, &mut key).map(|entry| (key, values(entry)))
+                };
+                let mut all: Vec<_> = (0..table.slots()).filter_map(|slot| self.whole(|| at(slot))).collect();
+                all.sort();
+                all
+            }
+        }
+    }
+
+    /// For a device map: the port that this key leads to.
+    pub fn port(&self, key: u32) -> Option<u32> {
+        if self.spec.kind == MapKind::DevMap && key >= self.spec.max_entries {
+            return None;
+        }
+        let entry = self.entry(&key.to_le_bytes())?;
+        Some(self.values.load(self.place(entry, 0), crate::Size::Word) as u32)
+    }
+
+    fn is_key(&self, key: &[u8]) -> bool {
+        key.len() == self.spec.key_size as usize
+    }
+
+    fn entry(&self, key: &[u8]) -> Option<u32> {
+        match &self.table {
+            Some(table) if self.is_key(key) => table.find(key),
+            Some(_) => None,
+            None => Some(u32::from_le_bytes(key.try_into().ok()?)).filter(|&i| i < self.spec.max_entries),
+        }
+    }
+
+    /// The first byte of a worker's value. A worker beyond the last shares the last's.
+    fn place(&self, entry: u32, worker: u32) -> usize {
+        let copy = worker.min(self.copies - 1) as usize;
+        (entry as usize * self.copies as usize + copy) * self.stride
+    }
+
+    /// Writes a value. By who has the turn only.
+    fn write(
+        &self,
+        key: &[u8],
+        worker: u32,
+        flags: u64,
+        mut read: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), Refusal> {
+        if flags > EXIST || !self.is_key(key) {
+            return Err(Refusal::Invalid);
+        }
+        match (self.entry(key), &self.table) {
+            (Some(_), _) if flags == NO_EXIST => Err(Refusal::Exists),
+            (Some(entry), table) => {
+                if let Some(table) = table {
+                    table.touch(entry);
+                }
+                self.fill(entry, worker, &mut read);
+                Ok(())
+            }
+            (None, None) => Err(Refusal::TooBig),
+            (None, Some(_)) if flags == EXIST => Err(Refusal::NotFound),
+            (None, Some(_)) if self.is_beyond(key) => Err(Refusal::TooBig),
+            (None, Some(table)) => {
+                let fill = |entry| {
+                    let all = self.stride * self.copies as usize;
+                    self.values.clear(self.place(entry, 0), all);
+                    self.fill(entry, worker, &mut read);
+                };
+                table.insert(key, fill).map(|_| ()).ok_or(Refusal::TooBig)
+            }
+        }
+    }
+
+    /// A device map's keys are numbers below its size.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        let number = key.try_into().map(u32::from_le_bytes);
+        self.spec.kind == MapKind::DevMap && number.is_ok_and(|n| n >= self.spec.max_entries)
+    }
+
+    fn fill(&self, entry: u32, worker: u32, read: &mut impl FnMut(usize, &mut [u8])) {
+        let (base, size) = (self.place(entry, worker), self.spec.value_size as usize);
+        let mut piece = [0; 64];
+        for at in (0..size).step_by(64) {
+            let piece = &mut piece[..(size - at).min(64)];
+            read(at, piece);
+            self.values.write(base + at, piece);
+        }
+    }
+
+    fn value(&self, entry: u32, worker: u32) -> Vec<u8> {
+        let mut value = vec![0; self.spec.value_size as usize];
+        self.values.read(self.place(entry, worker), &mut value);
+        value
+    }
+
+    /// What `read` gives when nobody writes meanwhile.
+    fn whole<T>(&self, read: impl Fn() -> T) -> T {
+        for _ in 0..TRIES {
+            let before = self.turn.load(Ordering::Acquire);
+            let got = read();
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.turn.load(Ordering::Relaxed) == before {
+                return got;
+            }
+            std::hint::spin_loop();
+        }
+        let _turn = self.wait_turn();
+        read()
+    }
+
+    fn take_turn(&self, patience: u32) -> Option<Turn<'_>> {
+        for _ in 0..patience {
+            let seen = self.turn.load(Ordering::Relaxed);
+            let free = seen.is_multiple_of(2);
+            let taken =
+                |to| self.turn.compare_exchange(seen, to, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            if free && taken(seen + 1) {
+                // Readers that see anything written from here on must also see the odd number.
+                fence(Ordering::Release);
+                return Some(Turn(&self.turn));
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    fn wait_turn(&self) -> Turn<'_> {
+        loop {
+            if let Some(turn) = self.take_turn(PATIENCE) {
+                return turn;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The right to write a map, until it is dropped.
+struct Turn<'a>(&'a AtomicU64);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;

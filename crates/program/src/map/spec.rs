@@ -1,0 +1,283 @@
+//! What a map is: its kind, sizes and flags, checked before anything is allocated.
+
+use thiserror::Error;
+
+/// The kinds of maps that programs can use here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MapKind {
+    /// Values found by hash; room for all is set aside at once.
+    Hash,
+    /// Values by number, all there from the beginning, zero.
+    Array,
+    /// As `Hash`, with one value for each worker.
+    PerCpuHash,
+    /// As `Array`, with one value for each worker.
+    PerCpuArray,
+    /// As `Hash`; when it is full, a key that was not looked up for long makes room.
+    LruHash,
+    /// As `LruHash`, with one value for each worker.
+    LruPerCpuHash,
+    /// Ports by number, for redirecting. Programs can't read or write it.
+    DevMap,
+    /// Ports by any 32-bit key, for redirecting. Programs can't read or write it.
+    DevMapHash,
+}
+
+/// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
+const NAMES: &[&str] = &[
+    "unspec",
+    "hash",
+    "array",
+    "prog_array",
+    "perf_event_array",
+    "percpu_hash",
+    "percpu_array",
+    "stack_trace",
+    "cgroup_array",
+    "lru_hash",
+    "lru_percpu_hash",
+    "lpm_trie",
+    "array_of_maps",
+    "hash_of_maps",
+    "devmap",
+    "sockmap",
+    "cpumap",
+    "xskmap",
+    "sockhash",
+    "cgroup_storage",
+    "reuseport_sockarray",
+    "percpu_cgroup_storage",
+    "queue",
+    "stack",
+    "sk_storage",
+    "devmap_hash",
+    "struct_ops",
+    "ringbuf",
+    "inode_storage",
+    "task_storage",
+    "bloom_filter",
+    "user_ringbuf",
+];
+
+impl MapKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::Hash,
+        Self::Array,
+        Self::PerCpuHash,
+        Self::PerCpuArray,
+        Self::LruHash,
+        Self::LruPerCpuHash,
+        Self::DevMap,
+        Self::DevMapHash,
+    ];
+
+    /// Its number in the kernel.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Hash => 1,
+            Self::Array => 2,
+            Self::PerCpuHash => 5,
+            Self::PerCpuArray => 6,
+            Self::LruHash => 9,
+            Self::LruPerCpuHash => 10,
+            Self::DevMap => 14,
+            Self::DevMapHash => 25,
+        }
+    }
+
+    /// The kind with this number in the kernel, if programs can use it here.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.number() == number)
+    }
+
+    /// The kernel's name.
+    pub fn name(self) -> &'static str {
+        NAMES[self.number() as usize]
+    }
+
+    /// Whether each worker has a value of its own.
+    pub const fn is_per_worker(self) -> bool {
+        matches!(self, Self::PerCpuHash | Self::PerCpuArray | Self::LruPerCpuHash)
+    }
+
+    /// Whether all values are there from the beginning and found by their number.
+    pub const fn is_array(self) -> bool {
+        matches!(self, Self::Array | Self::PerCpuArray)
+    }
+
+    /// Whether it makes room by itself.
+    pub const fn is_lru(self) -> bool {
+        matches!(self, Self::LruHash | Self::LruPerCpuHash)
+    }
+
+    /// Whether it is for redirecting only.
+    pub const fn is_devices(self) -> bool {
+        matches!(self, Self::DevMap | Self::DevMapHash)
+    }
+}
+
+/// A map's declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapSpec {
+    /// Its name, for the control half and in messages.
+    pub name: Box<str>,
+    /// Its kind.
+    pub kind: MapKind,
+    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays and device maps.
+    pub key_size: u32,
+    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps.
+    pub value_size: u32,
+    /// Most entries; at least 1.
+    pub max_entries: u32,
+    /// Whether programs can only read it.
+    pub read_only: bool,
+    /// What the first value holds at the beginning, if it is not all zero: a data section's bytes. Arrays only.
+    pub initial: Box<[u8]>,
+}
+
+/// Why there can't be such a map.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("map {name}: {fault}")]
+pub struct MapError {
+    /// The map.
+    pub name: Box<str>,
+    /// What is wrong with it.
+    pub fault: MapFault,
+}
+
+/// What is wrong with a map's declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum MapFault {
+    /// No such kind of map here.
+    #[error("maps of type {name} ({0}) can't be used here; {mend}", name = kind_name(*.0), mend = kind_mend(*.0))]
+    Kind(u32),
+    /// A field is out of its range.
+    #[error("{field} is {value}; it has to be {wanted}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// What it is.
+        value: u32,
+        /// What it may be.
+        wanted: &'static str,
+    },
+    /// Flags that are not known here.
+    #[error(
+        "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and BPF_F_MMAPABLE"
+    )]
+    Flags(u32),
+    /// Too much memory.
+    #[error("it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
+    Memory {
+        /// What it takes.
+        bytes: u64,
+        /// For how many workers.
+        workers: u32,
+    },
+}
+
+fn kind_name(number: u32) -> &'static str {
+    NAMES.get(number as usize).copied().unwrap_or("unknown to Linux")
+}
+
+fn kind_mend(number: u32) -> &'static str {
+    match kind_name(number) {
+        "prog_array" => "there are no tail calls: call a function of the program instead",
+        "perf_event_array" | "ringbuf" | "user_ringbuf" => {
+            "count in an array or hash map, which the control half reads"
+        }
+        "lpm_trie" => "use a hash map for each prefix length, or the router's own prefix table",
+        "cpumap" | "xskmap" => "redirect to ports through a devmap",
+        "array_of_maps" | "hash_of_maps" => "put the inner key into the outer one's",
+        _ => "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, devmap or devmap_hash",
+    }
+}
+
+impl MapSpec {
+    /// Most bytes of a key.
+    pub const MAX_KEY: u32 = 128;
+    /// Most bytes of a value.
+    pub const MAX_VALUE: u32 = 1 << 20;
+    /// Most bytes of all values and keys of a map.
+    pub const MAX_MEMORY: u64 = 1 << 28;
+
+    /// Checks what a program's object declares.
+    ///
+    /// # Errors
+    /// Names the field and what it may be.
+    pub fn check(&self) -> Result<(), MapError> {
+        let fault = |field, value, wanted| {
+            Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
+        };
+        let by_number = self.kind.is_array() || self.kind.is_devices();
+        if by_number && self.key_size != 4 {
+            return fault("key_size", self.key_size, "4 in a map of this type");
+        }
+        if !(1..=Self::MAX_KEY).contains(&self.key_size) {
+            return fault("key_size", self.key_size, "1 to 128");
+        }
+        if self.kind.is_devices() && !matches!(self.value_size, 4 | 8) {
+            return fault("value_size", self.value_size, "4 or 8 in a map of this type");
+        }
+        if !(1..=Self::MAX_VALUE).contains(&self.value_size) {
+            return fault("value_size", self.value_size, "1 to 1048576");
+        }
+        // Places in a map are 32 bits wide, and so is an entry's number.
+        if !(1..=1 << 27).contains(&self.max_entries) {
+            return fault("max_entries", self.max_entries, "1 to 134217728");
+        }
+        Ok(())
+    }
+
+    /// Bytes from one value to the next: their size rounded up to whole words.
+    pub fn stride(&self) -> usize {
+        (self.value_size as usize).next_multiple_of(8)
+    }
+
+    /// Bytes that it takes with so many workers.
+    pub fn memory(&self, workers: u32) -> u64 {
+        let copies = if self.kind.is_per_worker() { u64::from(workers.max(1)) } else { 1 };
+        // A hash map keeps the key, two words of buckets at most, and a place in the list of free entries.
+        let beside = if self.kind.is_array() { 0 } else { u64::from(self.key_size).next_multiple_of(8) + 36 };
+        u64::from(self.max_entries) * (self.stride() as u64 * copies + beside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
+        let (read_only, initial) = (false, Box::default());
+        MapSpec { name: "flows".into(), kind, key_size, value_size, max_entries, read_only, initial }
+    }
+
+    #[test]
+    fn kinds_have_the_kernels_numbers_and_names() {
+        for &kind in MapKind::ALL {
+            assert_eq!(MapKind::from_number(kind.number()), Some(kind));
+        }
+        assert_eq!((MapKind::DevMapHash.name(), MapKind::LruHash.name()), ("devmap_hash", "lru_hash"));
+        assert_eq!(NAMES[27], "ringbuf");
+        assert_eq!(
+            MapFault::Kind(3).to_string(),
+            "maps of type prog_array (3) can't be used here; there are no tail calls: call a function of the program instead"
+        );
+    }
+
+    #[test]
+    fn fields_have_ranges() {
+        assert_eq!(spec(MapKind::Hash, 128, 1, 1).check(), Ok(()));
+        for (bad, field) in [
+            (spec(MapKind::Array, 8, 8, 1), "key_size"),
+            (spec(MapKind::Hash, 0, 8, 1), "key_size"),
+            (spec(MapKind::Hash, 129, 8, 1), "key_size"),
+            (spec(MapKind::Hash, 4, 0, 1), "value_size"),
+            (spec(MapKind::DevMap, 4, 16, 1), "value_size"),
+            (spec(MapKind::Hash, 4, 8, 0), "max_entries"),
+        ] {
+            assert!(bad.check().unwrap_err().to_string().contains(field), "{bad:?}");
+        }
+    }
+}

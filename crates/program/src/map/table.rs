@@ -1,0 +1,303 @@
+//! Finding the entry of a key: two buckets of eight for every key, so that a search ends after sixteen words, whatever the
+//! keys.
+//!
+//! A word of a bucket is empty, or names an entry and 16 bits of its key's hash; beside them a count that makes it another
+//! word each time it is written. Keys lie in an array by entry. A search takes no lock: it reads a word, compares the
+//! key, and looks whether the word is still the same. Writers take turns, which [`Map`](super::Map) sees to.
+//!
+//! There is twice as much room in the buckets as there are entries, and a new key goes into the emptier of its two, so that both are
+//! full hardly ever (with all entries in use 10⁻¹⁵ or so an insertion). Then the map counts as full for this key.
+
+use crate::Size;
+use crate::hash::hash;
+use crate::words::Words;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+const BUCKET: usize = 8;
+/// How many entries are looked at, at most, to find one that makes room.
+const SWEEP: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    slots: Box<[AtomicU64]>,
+    keys: Words,
+    key_size: usize,
+    entries: u32,
+    seed: u64,
+    /// Entries that are free, as a ring: the one freed first is used first, so that who still holds an address of a removed
+    /// value has as long as can be.
+    free: Box<[AtomicU32]>,
+    first_free: AtomicU32,
+    free_count: AtomicU32,
+    /// How often a word was written.
+    count: AtomicU64,
+    /// For maps that make room by themselves: one bit for each entry, set when it is looked up, and where the next sweep begins.
+    recent: Box<[AtomicU64]>,
+    hand: AtomicU32,
+}
+
+/// A key's two buckets, each as its first slot's place, and the 16 bits that words of buckets hold of its hash.
+#[derive(Clone, Copy)]
+struct Place {
+    buckets: [usize; 2],
+    mark: u64,
+}
+
+impl Table {
+    /// A table for so many entries. `lru` says whether [`Table::insert`] makes room.
+    pub(super) fn new(key_size: usize, entries: u32, lru: bool, seed: u64) -> Self {
+        let buckets = (entries as usize).div_ceil(BUCKET / 2).next_power_of_two();
+        let recent = if lru { (entries as usize).div_ceil(64) } else { 0 };
+        Self {
+            slots: (0..buckets * BUCKET).map(|_| AtomicU64::new(0)).collect(),
+            keys: Words::new(key_size.next_multiple_of(8) * entries as usize),
+            key_size,
+            entries,
+            seed,
+            free: (0..entries).map(AtomicU32::new).collect(),
+            first_free: AtomicU32::new(0),
+            free_count: AtomicU32::new(entries),
+            count: AtomicU64::new(0),
+            recent: (0..recent).map(|_| AtomicU64::new(0)).collect(),
+            hand: AtomicU32::new(0),
+        }
+    }
+
+    /// The entry of this key.
+    pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
+        self.slot_of(key, self.place(key)).map(|(_, entry)| entry)
+    }
+
+    /// Notes that an entry was looked up.
+    pub(super) fn touch(&self, entry: u32) {
+        if let Some(word) = self.recent.get(entry as usize / 64) {
+            let bit = 1 << (entry % 64);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Gives a key that has none an entry. `fill` writes its value before anybody can find it. `None` if there is no room.
+    /// By who has the turn only.
+    pub(super) fn insert(&self, key: &[u8], fill: impl FnOnce(u32)) -> Option<u32> {
+        let place = self.place(key);
+        let lru = !self.recent.is_empty();
+        if lru && self.free_count.load(Ordering::Relaxed) == 0 {
+            self.evict_oldest();
+        }
+        let slot = match self.empty_slot(place) {
+            Some(slot) => slot,
+            None if lru => self.evict_from(place),
+            None => return None,
+        };
+        let entry = self.take_free()?;
+        self.keys.write(self.key_place(entry), key);
+        fill(entry);
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let word = count << 48 | place.mark << 32 | u64::from(entry + 1);
+        self.slots[slot].store(word, Ordering::Release);
+        self.touch(entry);
+        Some(entry)
+    }
+
+    /// Takes a key out; whether it was there. Its value stays where it is until the entry is used again. By who has the turn only.
+    pub(super) fn remove(&self, key: &[u8]) -> bool {
+        match self.slot_of(key, self.place(key)) {
+            Some((slot, _)) => {
+                self.free_slot(slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// How many slots there are to look at with [`Table::at`].
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The entry in this slot, whose key is written to `key`.
+    pub(super) fn at(&self, slot: usize, key: &mut [u8]) -> Option<u32> {
+        let entry = entry_of(self.slots[slot].load(Ordering::Acquire))?;
+        self.keys.read(self.key_place(entry), key);
+        Some(entry)
+    }
+
+    /// How many keys it has.
+    pub(super) fn len(&self) -> u32 {
+        self.entries - self.free_count.load(Ordering::Relaxed)
+    }
+
+    fn place(&self, key: &[u8]) -> Place {
+        let hash = hash(self.seed, key);
+        let mask = self.slots.len() / BUCKET - 1;
+        let first = hash as usize & mask;
+        let second = (hash >> 24) as usize & mask;
+        // Two different buckets, if there are two.
+        let second = if second == first { (first ^ 1) & mask } else { second };
+        Place { buckets: [first * BUCKET, second * BUCKET], mark: hash >> 48 }
+    }
+
+    fn key_place(&self, entry: u32) -> usize {
+        entry as usize * self.key_size.next_multiple_of(8)
+    }
+
+    /// The slots of both buckets.
+    fn both(place: Place) -> impl Iterator<Item = usize> {
+        let [first, second] = place.buckets;
+        let again = if first == second { 0 } else { BUCKET };
+        (first..first + BUCKET).chain(second..second + again)
+    }
+
+    fn slot_of(&self, key: &[u8], place: Place) -> Option<(usize, u32)> {
+        Self::both(place).find_map(|slot| {
+            let word = self.slots[slot].load(Ordering::Acquire);
+            let entry = entry_of(word).filter(|_| word >> 32 & 0xffff == place.mark)?;
+            let same = self.has_key(entry, key);
+            // The key was compared before this load, so that it is this word's entry whose key it was.
+            fence(Ordering::Acquire);
+            (same && self.slots[slot].load(Ordering::Relaxed) == word).then_some((slot, entry))
+        })
+    }
+
+    fn has_key(&self, entry: u32, key: &[u8]) -> bool {
+        let base = self.key_place(entry);
+        key.chunks(8).enumerate().all(|(index, chunk)| {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            self.keys.load(base + index * 8, Size::Double) == u64::from_le_bytes(bytes)
+        })
+    }
+
+    /// An empty slot of the emptier bucket.
+    fn empty_slot(&self, place: Place) -> Option<usize> {
+        let empty = |&slot: &usize| self.slots[slot].load(Ordering::Relaxed) == 0;
+        let count = |first: usize| (first..first + BUCKET).filter(empty).count();
+        let [first, second] = place.buckets;
+        let bucket = if count(second) > count(first) { second } else { first };
+        (bucket..bucket + BUCKET).find(empty)
+    }
+
+    fn take_free(&self) -> Option<u32> {
+        let count = self.free_count.load(Ordering::Relaxed).checked_sub(1)?;
+        let first = self.first_free.load(Ordering::Relaxed);
+        self.free_count.store(count, Ordering::Relaxed);
+        self.first_free.store((first + 1) % self.entries, Ordering::Relaxed);
+        Some(self.free[first as usize].load(Ordering::Relaxed))
+    }
+
+    fn free_slot(&self, slot: usize) {
+        let Some(entry) = entry_of(self.slots[slot].swap(0, Ordering::Relaxed)) else { return };
+        // Key and value are written again only after this word was seen to be gone by whoever compares it a second time.
+        fence(Ordering::SeqCst);
+        let count = self.free_count.load(Ordering::Relaxed);
+        let last =
+            (u64::from(self.first_free.load(Ordering::Relaxed)) + u64::from(count)) % u64::from(self.entries);
+        self.free[last as usize].store(entry, Ordering::Relaxed);
+        self.free_count.store(count + 1, Ordering::Relaxed);
+    }
+
+    /// Takes out the first of the next [`SWEEP`] entries that was not looked up since the last sweep came by, or the last.
+    fn evict_oldest(&self) {
+        let mut entry = self.hand.load(Ordering::Relaxed);
+        for _ in 0..SWEEP {
+            entry = (entry + 1) % self.entries;
+            if !self.forget(entry) {
+                break;
+            }
+        }
+        self.hand.store(entry, Ordering::Relaxed);
+        let mut key = [0; crate::MapSpec::MAX_KEY as usize];
+        let key = &mut key[..self.key_size];
+        self.keys.read(self.key_place(entry), key);
+        let holds = |&slot: &usize| entry_of(self.slots[slot].load(Ordering::Relaxed)) == Some(entry);
+        if let Some(slot) = Self::both(self.place(key)).find(holds) {
+            self.free_slot(slot);
+        }
+    }
+
+    /// Makes room in two full buckets: of a slot whose entry was not looked up lately, or of the first.
+    fn evict_from(&self, place: Place) -> usize {
+        let old = |&slot: &usize| {
+            entry_of(self.slots[slot].load(Ordering::Relaxed)).is_some_and(|entry| !self.forget(entry))
+        };
+        let slot = Self::both(place).find(old).unwrap_or(place.buckets[0]);
+        self.free_slot(slot);
+        slot
+    }
+
+    /// Clears the mark of an entry that was looked up; whether it was marked.
+    fn forget(&self, entry: u32) -> bool {
+        let bit = 1 << (entry % 64);
+        let word = self.recent.get(entry as usize / 64);
+        word.is_some_and(|word| word.fetch_and(!bit, Ordering::Relaxed) & bit != 0)
+    }
+}
+
+fn entry_of(word: u64) -> Option<u32> {
+    (word as u32).checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_holds_every_key() {
+        for (entries, seed) in [(1, 1), (5, 2), (8, 3), (16, 4), (1000, 5), (65_536, 6)] {
+            let table = Table::new(4, entries, false, seed);
+            for key in 0..entries {
+                assert!(table.insert(&key.to_le_bytes(), |_| {}).is_some(), "{key} of {entries}");
+            }
+            assert_eq!(table.insert(&entries.to_le_bytes(), |_| {}), None);
+            let mut found: Vec<u32> = (0..entries).map(|k| table.find(&k.to_le_bytes()).unwrap()).collect();
+            found.sort_unstable();
+            assert!(found.into_iter().eq(0..entries));
+            assert_eq!(table.len(), entries);
+        }
+    }
+
+    #[test]
+    fn removed_entries_are_used_again_last() {
+        let table = Table::new(8, 3, false, 1);
+        let insert = |key: u64| table.insert(&key.to_le_bytes(), |_| {});
+        assert_eq!((insert(10), insert(11)), (Some(0), Some(1)));
+        assert!(table.remove(&10u64.to_le_bytes()));
+        assert!(!table.remove(&10u64.to_le_bytes()));
+        assert_eq!((insert(12), insert(13), insert(14)), (Some(2), Some(0), None));
+        assert_eq!(table.find(&11u64.to_le_bytes()), Some(1));
+        assert_eq!(table.find(&10u64.to_le_bytes()), None);
+    }
+
+    #[test]
+    fn keys_of_odd_lengths_are_compared_whole() {
+        let table = Table::new(13, 4, false, 9);
+        let (mut key, mut other) = ([1; 13], [1; 13]);
+        key[12] = 2;
+        other[0] = 3;
+        assert!(table.insert(&key, |_| {}).is_some());
+        assert_eq!((table.find(&key), table.find(&other), table.find(&[1; 13])), (Some(0), None, None));
+        let mut read = [0; 13];
+        let entries: Vec<u32> = (0..table.slots()).filter_map(|slot| table.at(slot, &mut read)).collect();
+        assert_eq!((entries.as_slice(), read), (&[0][..], key));
+    }
+
+    #[test]
+    fn what_was_looked_up_stays() {
+        let table = Table::new(4, 64, true, 1);
+        let key = |k: u32| k.to_le_bytes();
+        for k in 0..64 {
+            table.insert(&key(k), |_| {}).unwrap();
+        }
+        // The first sweep clears the marks of what was inserted.
+        for k in 64..1000 {
+            table.insert(&key(k), |_| {}).unwrap();
+            let kept = table.find(&key(7));
+            kept.into_iter().for_each(|entry| table.touch(entry));
+            assert_eq!(table.len(), 64);
+        }
+        assert!(table.find(&key(7)).is_some());
+        assert_eq!((0..64).filter(|&k| table.find(&key(k)).is_some()).count(), 1);
+    }
+}

@@ -1,0 +1,155 @@
+use super::*;
+use std::sync::atomic::AtomicBool;
+
+fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, workers: u32) -> Map {
+    let (read_only, initial) = (false, Box::default());
+    let spec = MapSpec { name: "m".into(), kind, key_size, value_size, max_entries, read_only, initial };
+    Map::new(&spec, workers, 7).unwrap()
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_le_bytes()
+}
+
+#[test]
+fn arrays_have_all_their_numbers() {
+    let array = map(MapKind::Array, 4, 12, 3, 1);
+    let places: Vec<_> = (0..4).map(|i| array.lookup(&key(i), 0)).collect();
+    assert_eq!(places, [Some(0), Some(16), Some(32), None]);
+    assert_eq!(array.set(&key(2), 0, &[5; 12], 0), Ok(()));
+    assert_eq!(array.get(&key(2), 0).unwrap(), [5; 12]);
+    assert_eq!(array.get(&key(1), 0).unwrap(), [0; 12]);
+    assert_eq!(array.get(&key(3), 0), None);
+    assert_eq!(array.set(&key(3), 0, &[5; 12], 0), Err(Refusal::TooBig));
+    assert_eq!(array.set(&key(0), 0, &[5; 12], NO_EXIST), Err(Refusal::Exists));
+    assert_eq!(array.set(&key(0), 0, &[5; 12], EXIST), Ok(()));
+    assert_eq!(array.set(&key(0), 0, &[5; 11], 0), Err(Refusal::Invalid));
+    assert_eq!(array.delete(&key(0)), Err(Refusal::Invalid));
+    assert_eq!(array.lookup(&[0; 8], 0), None);
+    let dump: Vec<u8> = array.dump().into_iter().map(|(_, values)| values[0][0]).collect();
+    assert_eq!(dump, [5, 0, 5]);
+}
+
+#[test]
+fn hash_maps_do_as_their_flags_say() {
+    let hash = map(MapKind::Hash, 4, 4, 2, 1);
+    let set = |k, v: u8, flags| hash.set(&key(k), 0, &[v; 4], flags);
+    assert_eq!(hash.get(&key(1), 0), None);
+    assert_eq!(set(1, 1, EXIST), Err(Refusal::NotFound));
+    assert_eq!(set(1, 1, NO_EXIST), Ok(()));
+    assert_eq!(set(1, 2, NO_EXIST), Err(Refusal::Exists));
+    assert_eq!(set(1, 3, 0), Ok(()));
+    assert_eq!(set(1, 4, 3), Err(Refusal::Invalid));
+    assert_eq!(set(9, 9, 0), Ok(()));
+    assert_eq!(set(5, 5, 0), Err(Refusal::TooBig));
+    assert_eq!(hash.len(), 2);
+    assert_eq!(hash.dump(), [(key(1).to_vec(), vec![vec![3; 4]]), (key(9).to_vec(), vec![vec![9; 4]])]);
+    assert_eq!(hash.delete(&key(1)), Ok(()));
+    assert_eq!(hash.delete(&key(1)), Err(Refusal::NotFound));
+    assert_eq!(hash.get(&key(1), 0), None);
+    assert_eq!((hash.len(), hash.is_empty()), (1, false));
+}
+
+#[test]
+fn a_removed_value_stays_where_it_was_until_its_place_is_needed() {
+    let hash = map(MapKind::Hash, 4, 8, 2, 1);
+    hash.set(&key(1), 0, &[1; 8], 0).unwrap();
+    let place = hash.lookup(&key(1), 0).unwrap() as usize;
+    hash.delete(&key(1)).unwrap();
+    hash.set(&key(2), 0, &[2; 8], 0).unwrap();
+    assert_eq!(hash.values().load(place, crate::Size::Byte), 1);
+    // A new key's value is whole, whatever its place held before.
+    hash.set(&key(3), 0, &[3; 8], 0).unwrap();
+    assert_eq!(hash.lookup(&key(3), 0).unwrap() as usize, place);
+}
+
+#[test]
+fn workers_have_values_of_their_own() {
+    for kind in [MapKind::PerCpuArray, MapKind::PerCpuHash, MapKind::LruPerCpuHash] {
+        let map = map(kind, 4, 4, 2, 3);
+        map.set(&key(1), 2, &[7; 4], 0).unwrap();
+        let values: Vec<u8> = (0..3).map(|worker| map.get(&key(1), worker).unwrap()[0]).collect();
+        assert_eq!(values, [0, 0, 7], "{}", kind.name());
+        assert_eq!(map.lookup(&key(1), 2).unwrap() - map.lookup(&key(1), 0).unwrap(), 16);
+        // Used again, the other workers' values are zero again.
+        if map.delete(&key(1)).is_ok() {
+            map.set(&key(3), 0, &[1; 4], 0).unwrap();
+            map.set(&key(4), 0, &[1; 4], 0).unwrap();
+            assert!((3..5).all(|k| map.get(&key(k), 2).unwrap() == [0; 4]));
+        }
+    }
+}
+
+#[test]
+fn lru_maps_are_never_full() {
+    let lru = map(MapKind::LruHash, 4, 4, 16, 1);
+    for k in 0..1000 {
+        assert_eq!(lru.set(&key(k), 0, &[1; 4], 0), Ok(()));
+        assert!(lru.len() <= 16);
+        assert!(lru.get(&key(k), 0).is_some());
+    }
+}
+
+#[test]
+fn device_maps_lead_to_ports() {
+    let ports = map(MapKind::DevMap, 4, 4, 4, 1);
+    assert_eq!(ports.port(2), None);
+    ports.set(&key(2), 0, &key(17), 0).unwrap();
+    assert_eq!((ports.port(2), ports.port(3), ports.port(4)), (Some(17), None, None));
+    assert_eq!(ports.set(&key(4), 0, &key(1), 0), Err(Refusal::TooBig));
+    let ports = map(MapKind::DevMapHash, 4, 8, 4, 1);
+    ports.set(&key(0xdead_beef), 0, &[3, 0, 0, 0, 0, 0, 0, 0], 0).unwrap();
+    assert_eq!(ports.port(0xdead_beef), Some(3));
+}
+
+#[test]
+fn data_sections_begin_with_their_bytes() {
+    let mut spec = map(MapKind::Array, 4, 12, 1, 1).spec().clone();
+    spec.initial = (1..=12).collect();
+    let maps = Maps::new(&[spec], 1, 0).unwrap();
+    assert_eq!(maps.named("m").unwrap().get(&key(0), 0).unwrap(), (1..=12).collect::<Vec<u8>>());
+    assert!(maps.named("n").is_none() && maps.at(1).is_none());
+}
+
+#[test]
+fn too_much_memory_is_refused() {
+    let (read_only, initial) = (false, Box::default());
+    let (kind, name) = (MapKind::PerCpuArray, "big".into());
+    let spec = MapSpec { name, kind, key_size: 4, value_size: 1 << 20, max_entries: 200, read_only, initial };
+    assert!(Maps::new(std::slice::from_ref(&spec), 1, 0).is_ok());
+    let error = Maps::new(&[spec], 2, 0).unwrap_err();
+    assert_eq!(error.to_string(), "map big: it takes 419430400 bytes for 2 workers; the limit is 268435456");
+}
+
+/// One writer changes whole values of 64 equal bytes, and replaces keys; what readers get is never a mixture.
+#[test]
+fn values_are_never_torn() {
+    let hash = map(MapKind::Hash, 4, 64, 4, 1);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut read = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        for k in 0..8 {
+                            let Some(value) = hash.get(&key(k), 0) else { continue };
+                            assert!(value.iter().all(|&byte| byte == value[0] && byte % 8 == k as u8));
+                            read += 1;
+                        }
+                    }
+                    read
+                })
+            })
+            .collect();
+        for round in 0..20_000u32 {
+            let k = round % 8;
+            let value = [(k + round / 8 % 31 * 8) as u8; 64];
+            // Either may find a reader at its turn.
+            hash.update(&key(k), 0, 0, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()])).ok();
+            hash.delete(&key((k + 5) % 8)).ok();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(readers.into_iter().map(|r| r.join().unwrap()).sum::<u32>() > 0);
+    });
+}

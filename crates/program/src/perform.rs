@@ -1,0 +1,205 @@
+//! What helpers do. Their arguments have been checked as [`Signature`](crate::Signature) says.
+
+use crate::Helper;
+use crate::call::MAX_SIZE;
+use crate::hash::hash;
+use crate::machine::{Machine, Redirect};
+use crate::map::{Map, MapSpec, Refusal};
+use crate::memory::{Fault, Region};
+use crate::verdict::{ABORTED, DROP, REDIRECT};
+
+/// Errors that helpers return, as errno(3) numbers them.
+const EFAULT: i64 = 14;
+const EINVAL: i64 = 22;
+
+/// Highest number of a program's own reason for a drop.
+const MAX_REASON: u64 = 63;
+
+impl Machine<'_> {
+    /// Carries out a helper whose arguments were checked.
+    pub(crate) fn perform(&mut self, helper: Helper, arguments: [u64; 5]) -> Result<u64, Fault> {
+        let [a, b, c, d, _] = arguments;
+        match helper {
+            Helper::MapLookup => self.lookup(a, b),
+            Helper::MapUpdate => self.update(a, b, c, d),
+            Helper::MapDelete => self.delete(a, b),
+            Helper::Now | Helper::BootTime | Helper::CoarseTime => Ok(self.context.now),
+            Helper::Jiffies => Ok(self.context.now / 1_000_000),
+            Helper::Random => Ok(u64::from(self.environment.random())),
+            Helper::Worker => Ok(u64::from(self.context.worker)),
+            Helper::Node => Ok(0),
+            Helper::Trace => {
+                self.effects.traces = self.effects.traces.saturating_add(1);
+                Ok(b)
+            }
+            Helper::Redirect if b != 0 => Ok(ABORTED),
+            Helper::Redirect => Ok(self.redirect(Redirect::Port(a as u32))),
+            Helper::RedirectLink => Ok(self.redirect(Redirect::Link(a as u32))),
+            Helper::RedirectMap => self.redirect_map(a, b, c),
+            Helper::ChecksumDiff => self.checksum_diff(arguments),
+            Helper::AdjustHead => Ok(code_unless(self.packet.adjust_head(b as i32), EINVAL)),
+            Helper::AdjustTail => Ok(code_unless(self.packet.adjust_tail(b as i32), EINVAL)),
+            Helper::PacketLength => Ok(self.packet.range().len() as u64),
+            Helper::LoadBytes => self.load_bytes(b, c, d),
+            Helper::StoreBytes => self.store_bytes(b, c, d),
+            Helper::FlowState => Ok(Region::State.address(0)),
+            Helper::ChooseQueue => Ok(self.choose_queue(a)),
+            Helper::Mark => {
+                self.effects.mark = Some(a as u32);
+                Ok(0)
+            }
+            Helper::Drop => {
+                self.effects.reason = Some(a.min(MAX_REASON) as u8);
+                Ok(DROP)
+            }
+            Helper::Hash => {
+                let mut buffer = [0; MAX_SIZE as usize];
+                let bytes = &mut buffer[..b as usize];
+                self.read(a, bytes)?;
+                Ok(hash(c, bytes))
+            }
+        }
+    }
+
+    fn lookup(&self, handle: u64, key: u64) -> Result<u64, Fault> {
+        let (index, map) = self.usable_map(handle)?;
+        let place = self.with_key(map, key, |key| map.lookup(key, self.context.worker))?;
+        Ok(place.map_or(0, |place| Region::Map(index).address(place)))
+    }
+
+    fn update(&self, handle: u64, key: u64, value: u64, flags: u64) -> Result<u64, Fault> {
+        let (_, map) = self.usable_map(handle)?;
+        if map.spec().read_only {
+            return Err(Fault::Map);
+        }
+        // All bytes were found to be there; those of the stack may yet not have been written.
+        let mut fault = None;
+        let read = |at: usize, piece: &mut [u8]| {
+            if let Err(error) = self.read(value + at as u64, piece) {
+                fault = Some(error);
+            }
+        };
+        let done = self.with_key(map, key, |key| map.update(key, self.context.worker, flags, read))?;
+        fault.map_or(Ok(code(done)), Err)
+    }
+
+    fn delete(&self, handle: u64, key: u64) -> Result<u64, Fault> {
+        let (_, map) = self.usable_map(handle)?;
+        Ok(code(self.with_key(map, key, |key| map.delete(key))?))
+    }
+
+    fn redirect_map(&mut self, handle: u64, key: u64, flags: u64) -> Result<u64, Fault> {
+        let (_, map) = self.map(handle).ok_or(Fault::Argument(1))?;
+        if !map.spec().kind.is_devices() {
+            return Err(Fault::Map);
+        }
+        // The low two bits are what is returned without a port; broadcasting is not to be had.
+        if flags > 3 {
+            return Ok(ABORTED);
+        }
+        match u32::try_from(key).ok().and_then(|key| map.port(key)) {
+            Some(port) => Ok(self.redirect(Redirect::Port(port))),
+            None => {
+                self.effects.redirect = None;
+                Ok(flags)
+            }
+        }
+    }
+
+    fn redirect(&mut self, to: Redirect) -> u64 {
+        self.effects.redirect = Some(to);
+        REDIRECT
+    }
+
+    fn choose_queue(&mut self, queue: u64) -> u64 {
+        match u16::try_from(queue) {
+            Ok(queue) => {
+                self.effects.queue = Some(queue);
+                0
+            }
+            Err(_) => code_unless(false, EINVAL),
+        }
+    }
+
+    /// The sum that Linux gives since 6.13, folded to 16 bits, which is the same on every machine.
+    fn checksum_diff(&self, [from, from_size, to, to_size, seed]: [u64; 5]) -> Result<u64, Fault> {
+        if !(from_size | to_size).is_multiple_of(4) {
+            return Ok(code_unless(false, EINVAL));
+        }
+        let seed = seed as u32;
+        if from_size | to_size == 0 {
+            return Ok(u64::from(seed));
+        }
+        let removed = !self.sum(from, from_size)?;
+        let added = self.sum(to, to_size)?;
+        let removed = if from_size == 0 { 0 } else { removed };
+        let total = u64::from(seed >> 16) + u64::from(seed & 0xffff) + u64::from(removed) + u64::from(added);
+        Ok(u64::from(folded(total)))
+    }
+
+    /// The ones' complement sum of bytes taken two at a time in the machine's order (RFC 1071).
+    fn sum(&self, address: u64, size: u64) -> Result<u16, Fault> {
+        let mut buffer = [0; MAX_SIZE as usize];
+        let bytes = &mut buffer[..size as usize];
+        if size > 0 {
+            self.read(address, bytes)?;
+        }
+        let pairs = bytes.as_chunks::<2>().0.iter();
+        Ok(folded(pairs.map(|&pair| u64::from(u16::from_le_bytes(pair))).sum()))
+    }
+
+    fn load_bytes(&mut self, offset: u64, to: u64, size: u64) -> Result<u64, Fault> {
+        let mut buffer = [0; MAX_SIZE as usize];
+        let bytes = &mut buffer[..size as usize];
+        let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
+        bytes.copy_from_slice(&self.packet.bytes()[start..start + bytes.len()]);
+        self.write(to, bytes)?;
+        Ok(0)
+    }
+
+    fn store_bytes(&mut self, offset: u64, from: u64, size: u64) -> Result<u64, Fault> {
+        let mut buffer = [0; MAX_SIZE as usize];
+        let bytes = &mut buffer[..size as usize];
+        let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
+        self.read(from, bytes)?;
+        self.packet.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+        Ok(0)
+    }
+
+    /// An offset into the packet behind which there are `length` bytes.
+    fn packet_offset(&self, offset: u64, length: usize) -> Option<usize> {
+        let start = offset as u32 as usize;
+        (start <= 0xffff && start + length <= self.packet.range().len()).then_some(start)
+    }
+
+    fn usable_map(&self, handle: u64) -> Result<(u16, &Map), Fault> {
+        let (index, map) = self.map(handle).ok_or(Fault::Argument(1))?;
+        if map.spec().kind.is_devices() { Err(Fault::Map) } else { Ok((index, map)) }
+    }
+
+    fn with_key<T>(&self, map: &Map, address: u64, then: impl FnOnce(&[u8]) -> T) -> Result<T, Fault> {
+        let mut key = [0; MapSpec::MAX_KEY as usize];
+        let key = &mut key[..map.spec().key_size as usize];
+        self.read(address, key)?;
+        Ok(then(key))
+    }
+}
+
+fn code(done: Result<(), Refusal>) -> u64 {
+    done.map_or_else(Refusal::code, |()| 0)
+}
+
+fn code_unless(done: bool, error: i64) -> u64 {
+    if done { 0 } else { -error as u64 }
+}
+
+fn offset_error(offset: u64) -> u64 {
+    code_unless(false, if offset as u32 > 0xffff { EFAULT } else { EINVAL })
+}
+
+fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}

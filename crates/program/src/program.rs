@@ -1,0 +1,130 @@
+//! A program as it is verified, compiled and run: its code with what messages need to speak of it.
+
+use crate::{Code, MapSpec};
+use std::fmt;
+use std::sync::Arc;
+
+/// A program out of an object, complete: the functions it calls follow its own code, and its maps are known.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its name: of the C function.
+    pub name: Box<str>,
+    /// The section of the object that it is from, such as `xdp`.
+    pub section: Box<str>,
+    /// Its instructions. The first is where it starts.
+    pub code: Code,
+    /// Its functions, in the order of their first instructions. The first is the program itself.
+    pub functions: Box<[Function]>,
+    /// The maps of its object, by the numbers that instructions have for them.
+    pub maps: Arc<[MapSpec]>,
+    /// Where its instructions come from, by increasing instruction; empty if the object doesn't say.
+    pub lines: Box<[Line]>,
+}
+
+/// A function of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its first instruction.
+    pub entry: usize,
+}
+
+/// From this instruction on, and up to the next line's, the code comes from this line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The instruction.
+    pub instruction: usize,
+    /// The source file.
+    pub file: Arc<str>,
+    /// Its line, from 1.
+    pub line: u32,
+}
+
+impl Program {
+    /// A program of nothing but code, with maps that it may name. Functions are called after their first instruction's number.
+    pub fn new(name: &str, code: Code, maps: impl Into<Arc<[MapSpec]>>) -> Self {
+        let function = |entry| Function {
+            name: if entry == 0 { name.into() } else { format!("function_{}", code.slot(entry)).into() },
+            entry,
+        };
+        let functions = code.entries().into_iter().map(function).collect();
+        Self {
+            name: name.into(),
+            section: "xdp".into(),
+            functions,
+            maps: maps.into(),
+            lines: Box::default(),
+            code,
+        }
+    }
+
+    /// The source line of an instruction, where it is known.
+    pub fn line(&self, instruction: usize) -> Option<&Line> {
+        let after = self.lines.partition_point(|line| line.instruction <= instruction);
+        self.lines.get(after.checked_sub(1)?)
+    }
+
+    /// The function that an instruction is in.
+    pub fn function(&self, instruction: usize) -> Option<&Function> {
+        let after = self.functions.partition_point(|function| function.entry <= instruction);
+        self.functions.get(after.checked_sub(1)?)
+    }
+
+    /// An instruction as messages name it: `instruction 12 (r0 = *(u8 *)(r1 + 3)), filter.c:40`.
+    pub fn place(&self, instruction: usize) -> impl fmt::Display + '_ {
+        Place { program: self, instruction }
+    }
+}
+
+struct Place<'a> {
+    program: &'a Program,
+    instruction: usize,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "instruction {}", self.program.code.slot(self.instruction))?;
+        if let Some(instruction) = self.program.code.instructions().get(self.instruction) {
+            write!(f, " ({instruction})")?;
+        }
+        match self.program.line(self.instruction) {
+            Some(line) => write!(f, ", {}:{}", line.file, line.line),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A listing: functions, source lines, and every instruction with its number.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = None;
+        for (index, instruction) in self.code.instructions().iter().enumerate() {
+            if let Some(function) = self.functions.iter().find(|function| function.entry == index) {
+                writeln!(f, "{}:", function.name)?;
+            }
+            let here = self.line(index);
+            if let Some(here) = here.filter(|_| here != line) {
+                writeln!(f, "; {}:{}", here.file, here.line)?;
+            }
+            line = here;
+            write!(f, "{:5}: {instruction}", self.code.slot(index))?;
+            let callee = match instruction {
+                crate::Instruction::Call { helper } => {
+                    crate::Helper::from_number(*helper).map(crate::Helper::name)
+                }
+                crate::Instruction::CallLocal { .. } => self
+                    .code
+                    .target(index)
+                    .and_then(|target| self.function(target))
+                    .map(|callee| &*callee.name),
+                _ => None,
+            };
+            match callee {
+                Some(name) => writeln!(f, " <{name}>")?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
