@@ -1,23 +1,23 @@
 //! No text and no bytes make anything panic, and the laws of logic hold: for random ones, for real expressions with
 //! pieces exchanged, and for the fuzzer's corpus.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 mod exercise;
 mod frames;
 
+use corpus::corpus;
 use frames::{Draws, drawn};
 use longwire_expression::{Expression, Fault};
 use proptest::prelude::*;
-use std::path::Path;
 
 #[test]
 fn replays_the_corpus() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/expression");
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
+    let files = corpus("expression");
     assert!(files.len() >= 10);
-    for path in files {
+    for (path, bytes) in files {
         println!("{}", path.display());
-        exercise::expression::run(&std::fs::read(&path).unwrap());
+        exercise::expression::run(&bytes);
     }
 }
 

@@ -1,23 +1,18 @@
 //! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any order.
 #![forbid(unsafe_code)]
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 #[path = "exercise/rules.rs"]
 mod exercise;
 
+use corpus::texts;
 use proptest::prelude::*;
 use std::path::Path;
 
-fn corpus() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/rules");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn replays_the_corpus() {
-    let files = corpus();
+    let files = texts("rules");
     assert!(files.len() >= 8 && exercise::grammars().len() >= 8);
     files.iter().for_each(|text| exercise::run(text.as_bytes()));
 }
@@ -41,7 +36,7 @@ proptest! {
         two in any::<prop::sample::Index>(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
-        let files = corpus();
+        let files = texts("rules");
         let (one, two) = (one.get(&files), two.get(&files));
         let words: Vec<&str> =
             one.split_inclusive([' ', '\n']).chain(two.split_inclusive([' ', '\n'])).collect();

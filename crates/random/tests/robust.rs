@@ -1,43 +1,26 @@
 //! No bytes as a distribution make anything panic: the fuzzer's corpus, and its characters changed.
 #![forbid(unsafe_code)]
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 #[path = "exercise/distribution.rs"]
 mod exercise;
 
+use corpus::{changed, corpus};
 use proptest::prelude::*;
-use std::path::Path;
-
-fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/distribution");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.map(|path| std::fs::read(path).unwrap()).collect();
-    files.sort();
-    files
-}
 
 #[test]
 fn replays_the_corpus() {
-    let files = corpus();
+    let files = corpus("distribution");
     assert!(files.len() >= 8);
-    files.iter().for_each(|bytes| exercise::run(bytes));
+    files.iter().for_each(|(_, bytes)| exercise::run(bytes));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn is_answered_when_changed(
-        file in any::<prop::sample::Index>(),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), "[0-9,;:.#% \n\ta-eprob-]"), 0..6),
-    ) {
-        let files = corpus();
-        let mut bytes = file.get(&files).clone();
-        for (place, text) in changes {
-            if !bytes.is_empty() {
-                let at = place.index(bytes.len());
-                bytes[at] = text.as_bytes()[0];
-            }
-        }
+    fn is_answered_when_changed(bytes in changed("distribution", "[0-9,;:.#% \n\ta-eprob-]")) {
         exercise::run(&bytes);
     }
 }

@@ -1,23 +1,17 @@
 //! Whatever is imported is refused with a mend, or becomes a scenario that can be read: the fuzz target's corpus, and its
 //! words in any order.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 #[path = "exercise/import.rs"]
 mod exercise;
 
+use corpus::texts;
 use proptest::prelude::*;
-use std::path::Path;
-
-fn corpus() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/import");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    files.sort();
-    files
-}
 
 #[test]
 fn replays_the_corpus() {
-    let files = corpus();
+    let files = texts("import");
     assert!(files.len() >= 15);
     for text in files {
         exercise::run(text.as_bytes());
@@ -34,7 +28,7 @@ proptest! {
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
         prefix in 0usize..8,
     ) {
-        let files = corpus();
+        let files = texts("import");
         let words: Vec<&str> = file.get(&files).split_inclusive([' ', '\n']).collect();
         let drawn = places.iter().map(|place| *place.get(&words));
         let text: String = words.iter().take(1 + prefix).copied().chain(drawn).collect();

@@ -1,19 +1,12 @@
 //! No bytes make anything panic: random ones, real frames with some bytes changed, and the fuzzers' corpora.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 mod exercise;
 
+use corpus::corpus;
 use longwire_packet::Pool;
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
-
-/// The files of a fuzz target's corpus.
-fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
-}
 
 fn pool() -> Pool {
     Pool::new(2 << 20).unwrap()
