@@ -11,10 +11,11 @@ use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
 
-/// FRED with two-packet buffering (Lin & Morris 1997, section 4 with the extension for many flows).
+/// FRED with two-packet buffering (Lin & Morris 1997, with the extension for many flows).
 ///
-/// A flow may have `min` packets in the queue, or two while the average is above `max`; one that asks for more is dropped and has a strike. A flow with
-/// strikes gets no more than the average flow. Only flows with at least `min-q` packets and an average share are dropped at random.
+/// A flow may have `min` packets in the queue, or two while the average is at `max` or above; one that asks for more is dropped and has a strike. A flow
+/// with strikes gets no more than the average flow. Between `min` and `max`, flows with at least `min-q` packets and an average share are dropped at
+/// random. From `max` on every flow is sure of its two: the extension does without the drops of all that are RED's there.
 /// The average is also updated when packets leave. Packets count until they are sent; flows that hash alike count as one.
 #[derive(Debug)]
 pub struct Fred {
@@ -121,15 +122,12 @@ impl Discipline for Fred {
         let crowded = average >= max;
         let flow = &mut self.flows[index];
         let most = if crowded { 2 } else { min >> 32 };
-        if u64::from(flow.waiting) >= most
-            || crowded && share.is_twice_exceeded_by(flow.waiting)
-            || share.is_reached_by(flow.waiting) && flow.strikes > 1
-        {
+        if u64::from(flow.waiting) >= most || share.is_reached_by(flow.waiting) && flow.strikes > 1 {
             flow.strikes = flow.strikes.saturating_add(1);
             return Verdict::Drop(DropReason::Aqm);
         }
         let robust = flow.waiting >= self.min_q && share.is_reached_by(flow.waiting);
-        let outcome = if robust || average < min || crowded {
+        let outcome = if average < min || robust && !crowded {
             self.early.judge(average, CERTAIN)
         } else {
             self.early.spare();
@@ -210,12 +208,6 @@ impl Share {
     fn is_reached_by(self, waiting: u32) -> bool {
         waiting >= 1 && u128::from(length(waiting.into())) * u128::from(self.active) >= self.average.into()
     }
-
-    #[inline]
-    fn is_twice_exceeded_by(self, waiting: u32) -> bool {
-        let twice = u128::from(self.average) * 2;
-        waiting > 2 && u128::from(length(waiting.into())) * u128::from(self.active) > twice
-    }
 }
 
 #[cfg(test)]
@@ -227,8 +219,7 @@ mod tests {
     fn shares_without_a_division() {
         let share = Share { average: length(6), active: 4 };
         assert!(!share.is_reached_by(1) && share.is_reached_by(2));
-        assert!(!share.is_twice_exceeded_by(3) && share.is_twice_exceeded_by(4));
         let small = Share { average: length(1), active: 4 };
-        assert!(!small.is_reached_by(0) && small.is_reached_by(1) && !small.is_twice_exceeded_by(2));
+        assert!(!small.is_reached_by(0) && small.is_reached_by(1));
     }
 }

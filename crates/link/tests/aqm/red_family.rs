@@ -77,6 +77,19 @@ fn fred_protects_the_fragile_and_bounds_the_greedy() {
     assert!(longest <= 19 * 800_000, "{longest}");
 }
 
+/// Thirty flows send three packets each at once, far more than `max`: each gets two, and loses the third.
+#[test]
+fn fred_gives_each_of_many_flows_two_packets() {
+    let given = [("min", "2"), ("max", "4"), ("weight", "1"), ("flows", "65536")];
+    let mut bench = Bench::new("fred", &given, "10 Mbit/s");
+    for _ in 0..3 {
+        for flow in 1..=30 {
+            bench.arrive(MS, flow, NOT_ECT, 1000);
+        }
+    }
+    assert_eq!((bench.stats(MS).queued_packets, bench.dropped(MS, "aqm")), (60, 30));
+}
+
 /// Above a third of its limit SRED drops with 15 % if flows are many, and with far less for a few.
 #[test]
 fn sred_drops_by_the_number_of_flows() {
