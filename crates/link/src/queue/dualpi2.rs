@@ -14,12 +14,12 @@ use longwire_wire::{Ecn, ecn};
 ///
 /// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base probability p' is corrected
 /// by the longer of the two heads' waiting times. Classic packets are dropped, or marked if they are ECN-capable, with p'²; low-latency
-/// packets are marked with coupling·p', and always once they have waited for `step` with others behind them. Above p' = 1/coupling the
-/// link is overloaded, and both are dropped with p'². Likelihoods are summed up, not drawn (RFC 9332, appendix A.1, `recur`), and one of 1
-/// is certain.
+/// packets are marked with coupling·p', and always once they have waited for `step` with others behind them (the step that RFC 9332, appendix A.1,
+/// note c, allows in place of its ramp from 0.8 to 1.2 ms, and that Linux has). From p' = 1/coupling on the link is overloaded, and both are
+/// dropped with p'² (appendix A.2). Likelihoods are summed up, not drawn (appendix A.1, `recur`), and one of 1 is certain.
 ///
 /// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes when both have packets: a weighted
-/// round robin with credit.
+/// round robin with credit, which an idle link forgets (appendix A.1). A tenth is what Linux has; the RFC says no more than that it is to be small.
 #[derive(Debug)]
 pub struct DualPi2 {
     /// Classic and low-latency.
@@ -144,6 +144,7 @@ impl Discipline for DualPi2 {
             }
             hall.drop(handle, DropReason::Aqm);
         }
+        self.credit = 0;
         Next::Empty
     }
 
@@ -161,7 +162,7 @@ impl Discipline for DualPi2 {
 }
 
 impl DualPi2 {
-    /// Corrects p' for every time that is due (appendix A.1, dualpi2_update). Since the last event, the same packets are first.
+    /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same packets are first.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         let heads = self.lanes.each_ref().map(|lane| lane.head);
@@ -220,11 +221,11 @@ impl DualPi2 {
         true
     }
 
-    /// Whether a classic packet is sent, marked or not.
+    /// Whether a classic packet is sent, marked or not. It is overload at p'² = min(1/coupling², 1).
     #[inline]
     fn passes_classic(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
         let [classic, coupled] = self.likelihoods;
-        !self.lanes[CLASSIC].recurs(classic) || coupled < ONE && hall.mark(handle)
+        !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && hall.mark(handle)
     }
 }
 

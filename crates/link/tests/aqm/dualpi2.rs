@@ -1,6 +1,6 @@
 //! DualPI2 (RFC 9332): what overload does to each queue.
 
-use crate::bench::{Bench, ECT_0, ECT_1, NOT_ECT, SECOND, Steady, send};
+use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND, Steady, send};
 
 fn bytes(bench: &Bench, flow: u16, from: u64) -> f64 {
     let of = bench.left.iter().filter(|left| left.flow == flow && left.leave > from);
@@ -21,6 +21,34 @@ fn the_classic_queue_is_protected() {
         let got = classic / (low + classic);
         assert!((got - part).abs() < 0.01, "{protection}: {got}");
     }
+}
+
+/// Three packets at once, the first of which is sent at once: low latency goes before classic. The credit that the classic queue has then is
+/// forgotten while the link is idle, so that the next three fare the same.
+#[test]
+fn an_idle_link_forgets_the_credit() {
+    let mut bench = Bench::new("dualpi2", &[], "10 Mbit/s");
+    for at in [MS, 100 * MS] {
+        for (flow, field) in [(3, NOT_ECT), (2, NOT_ECT), (1, ECT_1)] {
+            bench.arrive(at, flow, field, 1000);
+        }
+    }
+    bench.advance(SECOND);
+    let flows: Vec<_> = bench.left.iter().map(|left| left.flow).collect();
+    assert_eq!(flows, [3, 1, 2, 3, 1, 2]);
+}
+
+/// With a coupling of a half coupled marking never comes beyond 50 %, but with no target and no way down p' comes to 1 in its second
+/// correction and stays there: then no classic packet passes, ECN-capable or not, and every second low-latency one is marked.
+#[test]
+fn overload_without_coupled_overload_drops_classic_packets() {
+    let given = [("coupling", "0.5"), ("target", "0 ms"), ("alpha", "100"), ("beta", "0")];
+    let mut bench = Bench::new("dualpi2", &given, "10 Mbit/s");
+    let mut flows = [Steady::new(1, ECT_1, 1000, 1_000_000, 0), Steady::new(2, ECT_0, 1000, 20_000_000, 0)];
+    send(&mut bench, &mut flows, 10 * SECOND);
+    let late: Vec<_> = bench.left.iter().filter(|left| left.arrival > 100 * MS).collect();
+    assert!(late.len() > 1200 && late.iter().all(|left| left.flow == 1), "{}", late.len());
+    assert!(late.windows(2).all(|two| two[0].marked != two[1].marked));
 }
 
 /// Of a lone low-latency flow that is a little too fast every packet is marked from the step on, and none that waits less.
