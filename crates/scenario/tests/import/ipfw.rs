@@ -1,0 +1,125 @@
+//! Dummynet: rules and pipes of ipfw.
+
+use crate::{from, has, plan, refused, tells};
+use longwire_scenario::import::Format;
+
+#[test]
+fn ipfw_two_hosts() {
+    let script = "ipfw -q -f flush\n\
+        ipfw add 100 pipe 1 ip from any to any out via em0\n\
+        ipfw add 200 pipe 2 tcp from any to any in\n\
+        ipfw add allow ip from any to any\n\
+        ipfw pipe 1 config bw 1Mbit/s delay 20ms queue 30KBytes plr 0.02 mask src-ip 0xffffffff buckets 64\n\
+        $cmd pipe 2 config bw 500KByte/s delay 5 queue 60 burst 64k\n";
+    let imported = from(Format::Ipfw, script);
+    has(
+        &imported,
+        &[
+            "loss = \"2 %\"",
+            "queue = \"30 KiB\"",
+            "rate = \"1 Mbit/s\"",
+            "framing = \"ip\"",
+            "delay = \"20 ms\"",
+            "rate = { kind = \"token-bucket\", rate = \"4 Mbit/s\", burst = \"64 KiB\" }",
+            "queue = \"60 packets\"",
+        ],
+    );
+    tells(
+        &imported,
+        &[
+            "via em0",
+            "line 3: tcp",
+            "line 4: ipfw add allow",
+            "mask src-ip 0xffffffff: each flow",
+            "buckets 64",
+        ],
+    );
+}
+
+#[test]
+fn ipfw_pairs_of_addresses() {
+    let script = "pipe 1 config bw 2Mbit/s\npipe 2 config delay 10 queue 50\n\
+                  add pipe 1 ip from 10.1.0.1 to 10.1.0.2\nadd pipe 2 ip from 10.1.0.2 to 10.1.0.1/32\n\
+                  add pipe 1 ip from 10.1.0.3 to 10.1.0.1\nadd pipe 2 ip from 192.168.0.0/16 to any\n";
+    let imported = from(Format::Ipfw, script);
+    has(
+        &imported,
+        &[
+            "match = [{ source = \"10.1.0.1\", destination = \"10.1.0.2\" }]",
+            "match = [{ source = \"10.1.0.2\", destination = \"10.1.0.1\" }]",
+            "address = \"10.1.0.1/24\"",
+            "name = \"pipe1-2\"",
+        ],
+    );
+    tells(&imported, &["several rules share the pipe", "192.168.0.0/16", "this one is for more"]);
+    let plan = plan(&imported);
+    assert_eq!((plan.hosts.len(), plan.links.len()), (3, 3));
+    let routes: Vec<_> = plan
+        .address_rules
+        .iter()
+        .map(|rule| {
+            let links = plan.routes.links(&rule.route).iter().map(|l| &*plan.links[*l as usize].name);
+            format!("{} {} {}", rule.source, rule.destination, links.collect::<Vec<_>>().join(","))
+        })
+        .collect();
+    for wanted in ["10.1.0.1 10.1.0.2 pipe1", "10.1.0.2 10.1.0.1 pipe2", "10.1.0.3 10.1.0.1 pipe1-2"] {
+        assert!(routes.contains(&wanted.to_owned()), "{routes:?}");
+    }
+}
+
+#[test]
+fn ipfw_queues_that_drop_early() {
+    let one = |config: &str| from(Format::Ipfw, &format!("ipfw pipe 1 config bw 1Mbit/s {config}"));
+    has(
+        &one("queue 100 gred 0.002/10/30/0.1"),
+        &[
+            "queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"512 B\" }",
+        ],
+    );
+    has(
+        &one("queue 100 red 0.002/5/15/0.1 ecn"),
+        &[
+            "queue = { kind = \"red\", limit = \"100 packets\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", ecn = \"yes\" }",
+        ],
+    );
+    tells(&one("ecn"), &["it is carried over behind red"]);
+    has(
+        &one("codel target 5ms interval 100 ecn"),
+        &[
+            "queue = { kind = \"codel\", limit = \"50 packets\", target = \"5 ms\", interval = \"100 ms\", ecn = \"yes\" }",
+        ],
+    );
+    has(
+        &one("pie target 20ms tupdate 15ms alpha 0.125 beta 1.25 max_burst 150ms noecn"),
+        &[
+            "queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }",
+        ],
+    );
+    let fair = "pipe 1 config bw 1Mbit/s\nsched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
+                queue 3 config sched 2 weight 10\nadd queue 3 ip from any to any";
+    let imported = from(Format::Ipfw, fair);
+    has(
+        &imported,
+        &["queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\" }"],
+    );
+    tells(&imported, &["weight 10", "without a queue of their own", "both directions share the pipe"]);
+    let profile = one("delay 30 profile wifi.profile");
+    has(
+        &profile,
+        &[
+            "delay = { kind = \"distribution\", distribution = \"wifi.profile\", order = \"keep\" }",
+            "delay = \"30 ms\"",
+        ],
+    );
+    tells(&profile, &["profile wifi.profile", "no rule leads into a pipe"]);
+}
+
+#[test]
+fn ipfw_mistakes() {
+    refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is no number of a pipe");
+    refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is no bandwidth");
+    refused(Format::Ipfw, "ipfw pipe 1 config delay soon", "delay: \"soon\"");
+    refused(Format::Ipfw, "ipfw pipe 1 config colour red", "no option \"colour\"");
+    refused(Format::Ipfw, "ipfw add pipe 1 ip to any", "no from");
+    refused(Format::Ipfw, "ipfw add allow ip from any to any", "no pipe is configured");
+}

@@ -1,0 +1,29 @@
+//! TheaterQ: its traces, and options of tc.
+
+use crate::{command, file, has, refused, tells};
+use longwire_scenario::import::{Format, import};
+
+#[test]
+fn traces_of_theaterq() {
+    let trace = file("t.csv", "# KEEP\n1000,20000000,1000000,0,50\n2000,10000000,2000000,42949672,60\n");
+    let options =
+        "tc qdisc change dev eth0 root handle 1 theaterq stage RUN cont HOLD seed 3 overhead 4 byteqlen";
+    let imported = import(Format::Theaterq, &[trace.clone(), command(options)]).unwrap();
+    has(
+        &imported,
+        &[
+            "loss = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "delay = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "rate = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "queue = \"60 B\"",
+            "overhead = \"18\"",
+            "seed = 3",
+        ],
+    );
+    tells(&imported, &["t.csv: LIMIT", "stage RUN"]);
+    let extended = file("x.csv", "1000,5,7,100,0,10,3,4,2\n");
+    tells(&import(Format::Theaterq, &[extended]).unwrap(), &["JITTER", "DUP_PROB", "ROUTE_ID", "cont LOOP"]);
+    let error = import(Format::Theaterq, &[file("y.csv", "1,2,3,4,5\n1,2,3\n")]).unwrap_err().to_string();
+    assert!(error.contains("line 2: this is no line of a TheaterQ trace"), "{error}");
+    refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
+}
