@@ -1,15 +1,16 @@
 //! Scenarios with shared media: what their plans say, what is wrong with some, and runs in virtual time.
 #![forbid(unsafe_code)]
 
-use longwire_block::{DropReason, Port};
+mod support;
+
+use longwire_block::DropReason;
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
-use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::{Calibration, Plan, TO_THE_END, build, load, parse, price};
 use longwire_units::{Nanos, Rate};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use support::source_ports;
 
 /// What left: when, by which port, its number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;
@@ -25,28 +26,9 @@ impl Observer for Tracer {
 }
 
 fn run(plan: &Plan, until: Nanos) -> (Trace, Report) {
-    let flow = |(id, source): (usize, &longwire_scenario::Source)| Flow {
-        name: source.name.to_string(),
-        id: id as u16,
-        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
-        source_mac: plan.ports[usize::from(source.in_port)].mac.0,
-        source: SocketAddr::new(source.source, 9),
-        destination: SocketAddr::new(source.destination, 9),
-        model: source.model(),
-        start: source.start,
-        until: source.duration.map_or(Nanos::NEVER, |duration| source.start + duration),
-        count: source.count.unwrap_or(u64::MAX),
-    };
-    let open = |(place, port): (usize, &longwire_scenario::Port)| {
-        let own = plan.sources.iter().enumerate().filter(|(_, s)| usize::from(s.in_port) == place);
-        let flows: Vec<_> = own.map(flow).collect();
-        let port = SourcePort::new(&port.name, &flows, plan.sources.len() as u16, plan.seed).unwrap();
-        Box::new(port) as Box<dyn Port>
-    };
-    let ports = plan.ports.iter().enumerate().map(open).collect();
     let trace = Arc::new(Mutex::new(Vec::new()));
     let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let report = build(plan, ports, observer).unwrap().setup.simulate(until);
+    let report = build(plan, source_ports(plan), observer).unwrap().setup.simulate(until);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.is_conserved(), "{report:?}");
     let mut trace = std::mem::take(&mut *trace.lock().unwrap());

@@ -1,17 +1,16 @@
 //! The profile library: every profile does what its file says, measured in virtual time, and scenarios take them as the book says.
 #![forbid(unsafe_code)]
 
-use longwire_block::Port;
+mod support;
+
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
-use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::library::{SHIPPED, Shipped};
 use longwire_scenario::{Plan, TO_THE_END, build, parse};
-use longwire_units::Nanos;
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use support::source_ports;
 
 /// What a profile's file says of one way.
 struct Said {
@@ -74,28 +73,6 @@ impl Observer for Tracer {
     }
 }
 
-fn ports(plan: &Plan) -> Vec<Box<dyn Port>> {
-    let source = &plan.sources[0];
-    let flow = Flow {
-        name: source.name.to_string(),
-        id: 0,
-        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
-        source_mac: plan.ports[usize::from(source.in_port)].mac.0,
-        source: SocketAddr::new(source.source, 9),
-        destination: SocketAddr::new(source.destination, 9),
-        model: source.model(),
-        start: source.start,
-        until: source.duration.map_or(Nanos::NEVER, |duration| source.start + duration),
-        count: source.count.unwrap_or(u64::MAX),
-    };
-    let open = |(place, port): (usize, &longwire_scenario::Port)| {
-        let flows: &[Flow] =
-            if place == usize::from(source.in_port) { std::slice::from_ref(&flow) } else { &[] };
-        Box::new(SourcePort::new(&port.name, flows, 1, plan.seed).unwrap()) as Box<dyn Port>
-    };
-    plan.ports.iter().enumerate().map(open).collect()
-}
-
 /// What becomes of packets that go one way over a link between a and b that is made of `link`: times and leaving times.
 fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     let (from, to) = if back { ("b", "a") } else { ("a", "b") };
@@ -110,7 +87,7 @@ fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     let plan = parse("profiles.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let trace = Arc::new(Mutex::new(Vec::new()));
     let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let report = build(&plan, ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
+    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
     assert!(report.is_conserved() && report.errors.is_empty(), "{link}: {:?}", report.errors);
     let trace = std::mem::take(&mut *trace.lock().unwrap());
     (trace, report)

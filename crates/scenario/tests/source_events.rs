@@ -2,14 +2,13 @@
 //! workers.
 #![forbid(unsafe_code)]
 
-use longwire_block::Port;
+mod support;
+
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
-use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::{Plan, TO_THE_END, build, parse};
-use longwire_units::Nanos;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use support::source_ports;
 
 /// A frame that left: by which port, when (in ns), and its bytes.
 type Left = (u16, u64, usize);
@@ -41,33 +40,11 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
     parse("sources.toml", &all).map_err(|error| error.to_string())
 }
 
-fn ports(plan: &Plan) -> Vec<Box<dyn Port>> {
-    let flow = |(id, source): (usize, &longwire_scenario::Source)| Flow {
-        name: source.name.to_string(),
-        id: id as u16,
-        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
-        source_mac: plan.ports[usize::from(source.in_port)].mac.0,
-        source: SocketAddr::new(source.source, 9),
-        destination: SocketAddr::new(source.destination, 9),
-        model: source.model(),
-        start: source.start,
-        until: Nanos::NEVER,
-        count: source.count.unwrap_or(u64::MAX),
-    };
-    let open = |(place, port): (usize, &longwire_scenario::Port)| {
-        let own = plan.sources.iter().enumerate().filter(|(_, s)| usize::from(s.in_port) == place);
-        let flows: Vec<_> = own.map(flow).collect();
-        let port = SourcePort::new(&port.name, &flows, plan.sources.len() as u16, plan.seed).unwrap();
-        Box::new(port) as Box<dyn Port>
-    };
-    plan.ports.iter().enumerate().map(open).collect()
-}
-
 fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
-    let report = build(&plan, ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
+    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
     let mut seen = std::mem::take(&mut *seen.lock().unwrap());
     seen.sort_by_key(|&(port, ..)| port);
