@@ -2,9 +2,11 @@
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
+use crate::source_edit::MODEL;
 use crate::written::templated;
 use longwire_block::{Param, ParamKind, Spec};
 use longwire_link::MEDIA;
+use longwire_random::process;
 use longwire_units::{Nanos, Probability, Rate};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -37,15 +39,25 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     root["properties"]["link"]["items"] = link;
     root["properties"]["at"]["items"] = at;
     let medium = &mut root["properties"]["medium"]["items"]["properties"];
-    for row in MEDIA.iter().flat_map(|spec| spec.params) {
-        if medium[row.name].is_null() {
-            medium[row.name] = json!({ "description": row.help, "anyOf": [] });
-        }
-        let kinds = medium[row.name]["anyOf"].as_array_mut().expect("made above");
-        kinds.push(param(row));
-    }
+    MEDIA.iter().flat_map(|spec| spec.params).for_each(|row| add_param(medium, row));
+    let at = &mut root["properties"]["at"]["items"]["properties"];
+    at[MODEL] = templated(json!({ "enum": process::SPECS.iter().map(|spec| spec.kind).collect::<Vec<_>>() }));
+    at[MODEL]["description"] = json!("How a traffic source's frames come from then on. Default: as before.");
+    process::SPECS.iter().flat_map(|spec| spec.params).for_each(|row| add_param(at, row));
     root["title"] = json!("Longwire scenario");
     root
+}
+
+/// Adds a parameter to those that can be meant by its name.
+fn add_param(properties: &mut Value, row: &Param) {
+    if properties[row.name].is_null() {
+        properties[row.name] = json!({ "description": row.help, "anyOf": [] });
+    }
+    let (kinds, schema) = (properties[row.name]["anyOf"].as_array_mut(), param(row));
+    let kinds = kinds.expect("made above, or of a link's key");
+    if !kinds.contains(&schema) {
+        kinds.push(schema);
+    }
 }
 
 /// A schema for each link key.
@@ -120,6 +132,7 @@ fn param(param: &Param) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn has_every_key_of_the_registry() {
@@ -135,6 +148,33 @@ mod tests {
         assert_eq!(link["properties"]["framing"]["anyOf"][0]["enum"][0], "ethernet");
         assert!(link["properties"]["between"].is_object() && link["properties"]["match"].is_object());
         assert_eq!(link["properties"]["mtu"]["anyOf"][0]["anyOf"][0]["maximum"], 65_535);
+    }
+
+    /// The keys that reading knows, as it tells them to whoever writes one that it does not.
+    fn known_to_reading(entry: &str) -> BTreeSet<String> {
+        let error = crate::parse("s.toml", &format!("{entry}\nzzzzzzzz = 1\n")).unwrap_err();
+        let told = error.findings.iter().find(|finding| finding.what.contains("zzzzzzzz")).unwrap();
+        let known = told.mend.strip_prefix("there are ").unwrap_or_else(|| panic!("{told}"));
+        known.split(", ").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn has_the_keys_that_can_be_read_and_no_others() {
+        let schema = schema_with(&longwire_link::registry());
+        for (section, entries) in [
+            ("host", &["[[host]]"][..]),
+            ("port", &["[[port]]"]),
+            ("bridge", &["[[bridge]]"]),
+            ("link", &["[[link]]"]),
+            ("medium", &["[[medium]]"]),
+            ("path", &["[[path]]"]),
+            ("source", &["[[source]]"]),
+            ("at", &["[[at]]\nlink = \"a\"", "[[at]]\nsource = \"a\""]),
+        ] {
+            let read: BTreeSet<_> = entries.iter().flat_map(|entry| known_to_reading(entry)).collect();
+            let properties = schema["properties"][section]["items"]["properties"].as_object().unwrap();
+            assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), read, "{section}");
+        }
     }
 
     #[test]
