@@ -8,9 +8,10 @@ use crate::event::Event;
 use crate::finding::Finding;
 use crate::source_edit::shortest_frame;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
-use longwire_block::{Spec, Value, Values};
+use longwire_block::{Dice, Spec, Value, Values};
 use longwire_engine::Blocks;
 use longwire_link::medium_rate;
+use longwire_link::transmit::Transmit;
 use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::collections::HashMap;
@@ -247,12 +248,15 @@ impl Profile {
         self.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0))
     }
 
-    /// How fast such a link sends.
+    /// How fast such a link sends: at the first, and of a trace in the mean.
     pub fn rate(&self) -> Rate {
-        match self.value("rate") {
-            Some(Value::Rate(rate)) => rate,
-            _ => Rate::UNLIMITED,
-        }
+        self.sender().map_or(Rate::UNLIMITED, |mut sender| sender.rate())
+    }
+
+    /// What it sends with, if the file names something.
+    pub(crate) fn sender(&self) -> Option<Transmit> {
+        let (spec, values) = self.blocks.iter().find(|(spec, _)| spec.key == "rate")?;
+        Transmit::build(spec, values, || Dice::named(0, ""))
     }
 }
 

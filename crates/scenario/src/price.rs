@@ -94,6 +94,22 @@ struct Load {
     endless_queue: bool,
 }
 
+/// How fast a link sends.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// As its queue reckons.
+    rate: Rate,
+    /// The most that can go on for long.
+    highest: Rate,
+}
+
+impl Pace {
+    fn of(profile: &Profile, frame: Bytes) -> Self {
+        let highest = profile.sender().map_or(Rate::UNLIMITED, |mut sender| sender.highest(frame.0));
+        Self { rate: profile.rate(), highest }
+    }
+}
+
 /// What `plan` needs on a machine of that `calibration`.
 pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let load = load(plan, calibration.frame);
@@ -137,7 +153,7 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     }
     let mut load = Load::default();
     for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
-        load.add(profile, profile.rate(), links, frame);
+        load.add(profile, Pace::of(profile, frame), links, frame);
     }
     for medium in &plan.media {
         load.add_shared(plan, medium, frame);
@@ -151,17 +167,20 @@ fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
 }
 
 impl Load {
-    /// So many links with a rate each.
-    fn add(&mut self, profile: &Profile, rate: Rate, links: u128, frame: Bytes) {
-        let delay = profile.min_delay;
+    /// So many links that send at that pace each.
+    fn add(&mut self, profile: &Profile, pace: Pace, links: u128, frame: Bytes) {
+        let (Pace { rate, highest }, delay) = (pace, profile.min_delay);
         self.longest_delay = self.longest_delay.max(delay);
-        if rate == Rate::UNLIMITED {
+        if highest == Rate::UNLIMITED {
             self.unlimited = true;
             self.longest_unlimited = self.longest_unlimited.max(delay);
+        } else {
+            self.packets += links * (u128::from(highest.0) / (u128::from(frame.0.max(1)) * 8));
+            self.delayed += links * sent_in(delay, highest, frame);
+        }
+        if rate == Rate::UNLIMITED {
             return;
         }
-        self.packets += links * (u128::from(rate.0) / (u128::from(frame.0.max(1)) * 8));
-        self.delayed += links * sent_in(delay, rate, frame);
         let waiting = match queue(profile) {
             Value::Packets(u64::MAX) => {
                 self.endless_queue = true;
@@ -181,7 +200,8 @@ impl Load {
         let (mut most_packets, mut most_delayed) = (packets, delayed);
         for &link in &medium.links {
             (self.packets, self.delayed) = (packets, delayed);
-            self.add(plan.profile(link as usize), medium_rate(&medium.values), 1, frame);
+            let rate = medium_rate(&medium.values);
+            self.add(plan.profile(link as usize), Pace { rate, highest: rate }, 1, frame);
             (most_packets, most_delayed) = (most_packets.max(self.packets), most_delayed.max(self.delayed));
         }
         (self.packets, self.delayed) = (most_packets, most_delayed);
@@ -288,6 +308,34 @@ mod tests {
         assert_eq!(pricing.queues, Some(Bytes(10_880)));
         assert_eq!((pricing.demand, pricing.hops, pricing.capacity), (Some(1000), 1.0, 1_250_000));
         assert!(pricing.shortfalls.is_empty(), "{:?}", pricing.shortfalls);
+    }
+
+    /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though its queue reckons with
+    /// the mean.
+    #[test]
+    fn every_kind_of_rate_has_its_highest() {
+        for (rate, demand, delayed, queued) in [
+            ("{ kind = \"trace\", file = \"0 s 8 Mbit/s; 1 s 24 Mbit/s; 2 s end\" }", Some(3000), 300, 200),
+            ("{ kind = \"token-bucket\", rate = \"8 Mbit/s\", burst = \"10 kB\" }", Some(1000), 100, 100),
+            (
+                "{ kind = \"slotted\", rate = \"8 Mbit/s\", min = \"10 ms\", packets = 10 }",
+                Some(500),
+                50,
+                100,
+            ),
+            ("\"unlimited\"", None, 125_000, 0),
+        ] {
+            let pricing = priced(&format!(
+                "[[link]]\nfrom = \"a\"\nto = \"b\"\ndelay = \"100 ms\"\nqueue = \"100 ms\"\nrate = {rate}"
+            ));
+            assert_eq!(pricing.demand, demand, "{rate}");
+            let packets = |count: u64| Bytes(count * 1088);
+            assert_eq!(
+                (pricing.delay_lines, pricing.queues),
+                (packets(delayed), Some(packets(queued))),
+                "{rate}"
+            );
+        }
     }
 
     #[test]

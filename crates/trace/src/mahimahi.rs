@@ -87,6 +87,13 @@ impl Opportunities {
         let bits = self.times.len() as u128 * u128::from(BYTES) * 8 * 1_000_000_000;
         Rate((bits / u128::from(self.length().0)) as u64)
     }
+
+    /// The rate of the millisecond with the most opportunities; where rounds meet, the first and the last are one.
+    pub fn highest(&self) -> Rate {
+        let most = self.times.chunk_by(|one, other| one == other).map(<[u32]>::len).max().unwrap_or(0);
+        let first = self.times.iter().take_while(|&&time| time == 0).count();
+        Rate(most.max(first + self.last) as u64 * BYTES * 8 * 1000)
+    }
 }
 
 /// A place among [`Opportunities`]: the next one that has not been used or lost.
@@ -187,6 +194,8 @@ mod tests {
         assert_eq!((trace.length(), trace.times().len()), (Nanos::from_millis(10), 6));
         // 6 · 1504 bytes in 10 ms.
         assert_eq!(trace.mean(), Rate(7_219_200));
+        // Two at 10 ms, and the one at 0 that begins the next round: 3 · 12 032 bits in a millisecond.
+        assert_eq!(trace.highest(), Rate(36_096_000));
         for (end, times) in [
             (End::Loop, vec![0, 3, 3, 7, 10, 10, 10, 13, 13, 17, 20]),
             (End::Hold, vec![0, 3, 3, 7, 10, 10, 11, 11, 12, 12, 13]),

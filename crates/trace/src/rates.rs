@@ -20,6 +20,14 @@ impl Rates {
             Self::Opportunities(opportunities) => opportunities.mean(),
         }
     }
+
+    /// The highest rate at any time of the trace; of opportunities, in any millisecond.
+    pub fn highest(&self) -> Rate {
+        match self {
+            Self::Steps(steps) => steps.highest(),
+            Self::Opportunities(opportunities) => opportunities.highest(),
+        }
+    }
 }
 
 /// Rates that hold from one time to the next, with what is needed to send by them exactly.
@@ -122,6 +130,10 @@ impl Steps {
         }
         Rate((self.round / u128::from(self.series.length().0)) as u64)
     }
+
+    fn highest(&self) -> Rate {
+        self.series.steps().iter().map(|step| step.1).max().unwrap_or(Rate::STALLED)
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +153,7 @@ mod tests {
     fn follows_steps_outages_and_rounds() {
         let second = 1_000_000_000;
         let trace = steps(&[(0, 1000), (second, 0), (2 * second, 2000)], 3 * second);
-        assert_eq!(trace.mean(), Rate(1000));
+        assert_eq!((trace.mean(), trace.highest()), (Rate(1000), Rate(2000)));
         // (end, start in ms, bits, finish in ms)
         for (end, start, bits, finish) in [
             (End::Loop, 0, 500, Some(500)),

@@ -36,6 +36,11 @@ pub trait Sender: Block {
     /// The rate, as limits in time and disciplines reckon with it: the current one, or the mean of a trace.
     fn rate(&mut self) -> Rate;
 
+    /// The highest rate that can go on for long, in packets of `bytes` counted bytes: what has to be reckoned with beforehand.
+    fn highest(&mut self, _bytes: u64) -> Rate {
+        self.rate()
+    }
+
     /// The work left of the packet being sent, after [`Sender::settle`]: another transmitter is to go on with it.
     fn work_left(&mut self) -> u64;
 
@@ -74,6 +79,7 @@ crate::registry::stage! {
     fn finish(&mut self) -> Nanos;
     fn settle(&mut self, now: Nanos);
     fn rate(&mut self) -> Rate;
+    fn highest(&mut self, bytes: u64) -> Rate;
     fn work_left(&mut self) -> u64;
     fn take_over(&mut self, now: Nanos, work: u64);
     fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;

@@ -166,6 +166,18 @@ impl Sender for Slotted {
         Rate(self.rate).min(Rate::MAX)
     }
 
+    /// A slot's packets in the time that they and the least distance to the next slot take.
+    fn highest(&mut self, bytes: u64) -> Rate {
+        let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
+        if self.rate == 0 || self.min == Nanos::ZERO || endless {
+            return Rate(self.rate);
+        }
+        let packets = self.packets.min(self.bytes.div_ceil(bytes.max(1)));
+        let work = u128::from(packets) * u128::from(bytes) * u128::from(BYTE);
+        let sending = if self.rate == u64::MAX { 0 } else { work / u128::from(self.rate) };
+        Rate(u64::try_from(work / (sending + u128::from(self.min.0))).unwrap_or(u64::MAX))
+    }
+
     fn work_left(&mut self) -> u64 {
         self.work
     }
@@ -233,6 +245,25 @@ mod tests {
             link.finish().0 / 1_000_000
         };
         packets.iter().enumerate().map(send).collect()
+    }
+
+    /// Packets of 1000 bytes, slots 10 ms apart: so many bits in a slot, over the time it takes and the distance.
+    #[test]
+    fn tells_its_highest_rate_beforehand() {
+        for (rate, min, packets, bytes, highest) in [
+            ("unlimited", "10 ms", "5", "0", Rate(4_000_000)),
+            ("unlimited", "10 ms", "0", "3001", Rate(3_200_000)),
+            ("unlimited", "10 ms", "5", "1000", Rate(800_000)),
+            // 5 ms of sending and 10 ms of waiting for 40 000 bits.
+            ("8 Mbit/s", "10 ms", "5", "0", Rate(2_666_666)),
+            ("8 Mbit/s", "0 ms", "5", "0", Rate(8_000_000)),
+            ("8 Mbit/s", "10 ms", "0", "0", Rate(8_000_000)),
+            ("unlimited", "10 ms", "0", "0", Rate::UNLIMITED),
+            ("0", "10 ms", "5", "0", Rate(0)),
+        ] {
+            let given = [("rate", rate), ("min", min), ("packets", packets), ("bytes", bytes)];
+            assert_eq!(slotted(&given).highest(1000), highest, "{given:?}");
+        }
     }
 
     /// Slots 10 ms apart; 1000 bytes take 1 ms at 8 Mbit/s.

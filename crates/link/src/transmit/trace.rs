@@ -210,6 +210,14 @@ impl Sender for Trace {
         self.mean
     }
 
+    /// The highest of the trace; unlimited if it ends and nothing holds from then on.
+    fn highest(&mut self, _: u64) -> Rate {
+        match self.rates.as_deref() {
+            Some(rates) if self.end != End::Clear => rates.highest(),
+            _ => Rate::UNLIMITED,
+        }
+    }
+
     fn work_left(&mut self) -> u64 {
         self.work
     }
@@ -289,6 +297,19 @@ mod tests {
             ("10,0,1000000,0,0\n", "wire", 1538),
         ] {
             assert_eq!(trace(file, "loop", framing).counted(1514, 14), counted, "{file} {framing}");
+        }
+    }
+
+    #[test]
+    fn tells_its_highest_rate_beforehand() {
+        for (file, end, highest) in [
+            ("0 s 1 Mbit/s; 10 ms 0; 30 ms 2 Mbit/s; 40 ms end", "loop", Rate(2_000_000)),
+            ("0 s 1 Mbit/s; 10 ms unlimited; 30 ms 0", "hold", Rate::UNLIMITED),
+            ("0 s 1 Mbit/s; 10 ms end", "clear", Rate::UNLIMITED),
+            // Two opportunities of 1504 bytes in a millisecond.
+            ("1;3;3;7", "loop", Rate(24_064_000)),
+        ] {
+            assert_eq!(trace(file, end, "auto").highest(1500), highest, "{file} {end}");
         }
     }
 
