@@ -103,10 +103,12 @@ impl Links {
         self.links.len() as u32 - 1
     }
 
-    /// Tells every link when the run begins on the engine's clock: before anything else, and not at all if that is zero.
+    /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not at all if that
+    /// is zero.
     pub fn start(&mut self, begin: Nanos) {
         self.begin = begin;
         self.links.iter_mut().for_each(|link| link.start(begin));
+        self.media.iter_mut().for_each(|medium| medium.start(begin));
     }
 
     /// Whether a link has background traffic.

@@ -340,6 +340,33 @@ fn looks_and_portions_change_nothing() {
     }
 }
 
+/// Blocks know the time since the run began, and nothing else of the clock: a run that is recorded can be replayed.
+#[test]
+fn when_a_run_begins_changes_nothing() {
+    let mut pool = Pool::new(POOL).unwrap();
+    for (number, (name, config)) in cases().into_iter().enumerate() {
+        let seed = number as u64;
+        let count = if config.block("background").is_some() { 12 } else { 80 };
+        let arrivals = traffic(seed, count, true);
+        let last = arrivals.last().unwrap().at;
+        let [wanted, got] = [0, 1_234_567_890_123_457].map(|begin| {
+            let mut bench = Bench::new(&config, seed, &mut pool);
+            bench.links.start(Nanos(begin));
+            for (index, &arrival) in arrivals.iter().enumerate() {
+                let at = begin + arrival.at;
+                bench.advance(at);
+                bench.arrive(index as u64, Arrival { at, ..arrival });
+            }
+            bench.advance(begin + last);
+            let mut trace = bench.finish(begin + last);
+            trace.left.iter_mut().for_each(|(leave, ..)| *leave -= begin);
+            trace
+        });
+        let differs = got.left.iter().zip(&wanted.left).position(|(a, b)| a != b);
+        assert!(got == wanted, "{name}: first difference {differs:?}\n{:?}\n{:?}", got.stats, wanted.stats);
+    }
+}
+
 /// A train is the same to a link as its segments, arriving together.
 #[test]
 fn a_train_meets_the_fate_of_its_segments() {

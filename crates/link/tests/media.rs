@@ -155,6 +155,33 @@ fn every_packet_is_accounted_for() {
     }
 }
 
+/// Media know the time since the run began, and nothing else of the clock. The shift is no multiple of a slot.
+#[test]
+fn when_a_run_begins_changes_nothing() {
+    for (kind, given) in [
+        ("half-duplex", &[("rate", "7 Mbit/s")][..]),
+        ("csma-cd", &[]),
+        ("dcf", &[]),
+        ("dcf", &[("slot", "9 us"), ("rts", "288 us"), ("cts", "240 us"), ("attempts", "2")]),
+    ] {
+        let run = |begin: u64| {
+            let keys: [&[(&str, &str)]; 4] = [&[], &[("background", "50 kbit/s")], &[("delay", "5 ms")], &[]];
+            let mut net = Net::new(kind, given, &keys);
+            net.links.start(Nanos(begin));
+            let (mut dice, mut now) = (Dice::named(5, kind), begin);
+            for seq in 0..500u64 {
+                now += dice.below(15 * MS);
+                net.arrive(now, dice.below(4) as u32, 60 + dice.below(1400) as usize, seq);
+            }
+            net.advance(begin + 60_000 * MS);
+            net.left.iter().map(|&(leave, link, seq)| (leave - begin, link, seq)).collect::<Vec<_>>()
+        };
+        let wanted = run(0);
+        assert!(wanted.len() > 400, "{kind}: {}", wanted.len());
+        assert_eq!(run(1_234_567_890_123_457), wanted, "{kind}");
+    }
+}
+
 /// Asking what links have done so far changes nothing.
 #[test]
 fn looking_changes_nothing() {

@@ -279,8 +279,8 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     });
     let (setup, seen) = built(&plan, ports, false);
     let run = setup.start();
-    // Events count from the start of the run.
-    let started = if plan.events.is_empty() { 0 } else { run.started().0 };
+    // The replay begins at zero: events, slots and background traffic count from the start of the run.
+    let started = run.started().0;
     drive(&plan, &mut wires, &run.remote());
     let recorded = run.stop();
     assert!(recorded.is_conserved() && recorded.errors.is_empty(), "{recorded:?}");

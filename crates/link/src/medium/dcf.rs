@@ -315,6 +315,10 @@ impl Air {
 }
 
 impl Access for Dcf {
+    fn start(&mut self, begin: Nanos) {
+        self.origin = begin;
+    }
+
     fn request(&mut self, number: u32, now: Nanos, frame: Frame) {
         let busy = now < self.origin || !matches!(self.phase, Phase::Counting);
         let slot = now.since(self.origin).0.div_ceil(self.air.slot.0);

@@ -49,6 +49,9 @@ pub(crate) enum Step {
 
 /// How stations share a medium: a state machine that is told what they want, and takes one step after the other.
 pub(crate) trait Access {
+    /// Told before anything else: when the run begins on the engine's clock. Slots count from there.
+    fn start(&mut self, _begin: Nanos) {}
+
     /// A station that had none has a frame to send, from `now` on. All steps before `now` have been taken.
     fn request(&mut self, station: u32, now: Nanos, frame: Frame);
 
@@ -78,6 +81,11 @@ pub(crate) struct Medium {
 }
 
 impl Medium {
+    /// Tells when the run begins.
+    pub(crate) fn start(&mut self, begin: Nanos) {
+        self.access.start(begin);
+    }
+
     /// The run ends.
     pub(crate) fn end(&mut self) {
         self.ended = true;
