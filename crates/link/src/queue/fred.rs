@@ -15,7 +15,8 @@ use longwire_packet::{Handle, Pool};
 ///
 /// A flow may have `min` packets in the queue, or two while the average is at `max` or above; one that asks for more is dropped and has a strike. A flow
 /// with strikes gets no more than the average flow. Between `min` and `max`, flows with at least `min-q` packets and an average share are dropped at
-/// random. From `max` on every flow is sure of its two: the extension does without the drops of all that are RED's there.
+/// random. From `max` on nothing is: a flow without strikes is sure of its two. This variant is known by guaranteeing each flow some packets
+/// (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it is FRED-2); the other drops everything there, as RED does.
 /// The average is also updated when packets leave. Packets count until they are sent; flows that hash alike count as one.
 #[derive(Debug)]
 pub struct Fred {
