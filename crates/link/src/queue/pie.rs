@@ -53,7 +53,7 @@ pub(super) fn gains(values: &Values, at: usize, skipped: usize) -> Gains {
     }
 }
 
-/// Whether a packet chosen at this probability may be marked instead of dropped: up to 10 % (RFC 8033, section 5.1).
+/// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033, section 5.1).
 #[inline]
 pub(super) fn may_mark(law: &Law) -> bool {
     law.probability() < ONE / 10
@@ -121,6 +121,7 @@ impl Discipline for Pie {
         let backlog = self.backlog;
         self.law.catch_up(&self.settings, packet.now, || waiting(backlog, packet.rate));
         let verdict = if !self.limit.has_room(packet) {
+            self.law.overflowed();
             Verdict::Drop(DropReason::QueueFull)
         } else if self.law.chooses(&self.settings, packet.bytes_waiting, &mut self.dice) {
             signal(self.marks && may_mark(&self.law), packet)

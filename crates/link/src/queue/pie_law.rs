@@ -10,7 +10,7 @@ pub(super) const ONE: u64 = 1 << 62;
 const LONGEST: u64 = 1 << 35;
 /// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the rest.
 const MOST: u64 = 1 << 16;
-/// Of a queue with two packets of this many bytes nothing is dropped (MEAN_PKTSIZE of RFC 8034).
+/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8033, section 4.1; RFC 8034, appendix A.1, gives the number).
 const MEAN_PACKET: u64 = 1024;
 
 /// The parameters of a controller of probabilities.
@@ -51,7 +51,7 @@ pub(super) struct Pie {
     gathered: u64,
 }
 
-/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.2: queue length by departure rate, which is known here).
+/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.3: queue length by departure rate, which is known here).
 pub(super) fn waiting(bytes: u64, rate: Rate) -> u64 {
     if bytes == 0 || rate == Rate::UNLIMITED {
         return 0;
@@ -107,7 +107,7 @@ impl Pie {
         self.ticks = ticks;
     }
 
-    /// One correction (section 4.2; burst allowance, section 4.4). Whether the next, if packets wait as long, would change nothing.
+    /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if packets wait as long, would change nothing.
     fn correct(&mut self, settings: &Settings, waits: u64) -> bool {
         let before = (self.probability, self.allowance, self.waited);
         let correction = settings.gains.correction(waits, self.waited) / self.caution();
@@ -134,7 +134,7 @@ impl Pie {
         scale.map_or(1, |(_, scale)| *scale)
     }
 
-    /// Whether a packet is to be dropped early, where `backlog` bytes wait (sections 4.1 and 5.4).
+    /// Whether a packet is to be dropped early, where `backlog` bytes wait (sections 4.1, 4.4 and 5.4).
     #[inline]
     pub(super) fn chooses(&mut self, settings: &Settings, backlog: u64, dice: &mut Dice) -> bool {
         if self.allowance.unwrap_or(settings.burst) > Nanos::ZERO {
@@ -160,6 +160,12 @@ impl Pie {
             self.gathered = 0;
         }
         chosen
+    }
+
+    /// A packet found the queue full: the distance to the next early drop counts from that one (appendix B).
+    #[inline]
+    pub(super) fn overflowed(&mut self) {
+        self.gathered = 0;
     }
 
     /// The drop probability, in steps of 2⁻⁶².
@@ -267,6 +273,18 @@ mod tests {
         }
         assert_eq!(least, 9);
         assert!((60..=86).contains(&most), "{most}");
+    }
+
+    /// At p = 0.1 eight packets gather 0.8, less than it takes; after an overflow, eight more do again.
+    #[test]
+    fn an_overflow_counts_as_a_drop() {
+        let mut dice = Dice::named(4, "pie");
+        let mut pie = Pie { probability: ONE / 10, ..Pie::default() };
+        for _ in 0..2 {
+            assert!((0..8).all(|_| !pie.draw(&mut dice)));
+            assert_eq!(pie.gathered, 8 * (ONE / 160));
+            pie.overflowed();
+        }
     }
 
     /// An hour without events is as good as an hour of corrections, and costs few of them.
