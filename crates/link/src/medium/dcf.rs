@@ -8,9 +8,11 @@ use super::{Access, Frame, Step};
 use longwire_block::{Dice, Param, ParamKind, Spec, Values};
 use longwire_units::Nanos;
 
-/// Values of physical layers (IEEE 802.11, clauses 16, 17 and 18). Acknowledgements go at the highest basic rate: 2 Mbit/s
-/// with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the lowest rate
-/// (EIFS = SIFS + ACK + DIFS). Headers: 28 bytes of MAC header and FCS, 8 of LLC and SNAP.
+/// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a; clause 18, ERP, 802.11g). Acknowledgements
+/// go at the highest basic rate: 2 Mbit/s with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the
+/// lowest rate, 1 Mbit/s or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with 6 µs of signal
+/// extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS, 8 of LLC and SNAP. Attempts are those of
+/// `dot11ShortRetryLimit`.
 pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
     ("fhss", &[]),
     (
@@ -301,7 +303,7 @@ impl Air {
 
     /// How long a frame takes that carries an IP packet of so many bytes.
     fn frame(&self, bytes: u64) -> Nanos {
-        /// Before and behind the frame in its symbols (IEEE 802.11, 17.3.5.2 and 17.3.5.3).
+        /// Before and behind the frame in its symbols (IEEE 802.11-2016, 17.3.5).
         const SERVICE_AND_TAIL: u128 = 16 + 6;
         const SECOND: u128 = 1_000_000_000;
         let bits = u128::from(self.header + 8 * bytes);

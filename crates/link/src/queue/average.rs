@@ -1,6 +1,6 @@
 //! The average queue length of the RED family: an exponentially weighted moving average of the length that arrivals find, which
 //! falls while the queue is idle as if small packets had found it empty (Floyd & Jacobson, "Random early detection gateways for
-//! congestion avoidance", 1993, section 4).
+//! congestion avoidance", 1993, its detailed algorithm; for the small packets, section 11).
 
 use longwire_units::{Nanos, Rate};
 

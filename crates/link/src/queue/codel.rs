@@ -27,7 +27,7 @@ pub(super) const INTERVAL: Param = Param {
 /// A first-in-first-out queue under CoDel.
 ///
 /// A packet has waited from its arrival until the transmitter takes it. A queue in which no more waits than the longest packet so far
-/// is left alone (the RFC's `maxpacket`).
+/// is left alone. The RFC (section 5.3) would have the interface's MTU there, which a link has not.
 #[derive(Debug)]
 pub struct Codel {
     law: Law,

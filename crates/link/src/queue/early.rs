@@ -1,5 +1,5 @@
 //! The early drops of the RED family: with a probability that grows with the average, evenly spaced
-//! (Floyd & Jacobson, "Random early detection gateways for congestion avoidance", 1993, section 5, method 2).
+//! (Floyd & Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two methods).
 
 use super::average::UNIT;
 use longwire_block::Dice;

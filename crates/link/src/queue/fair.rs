@@ -123,7 +123,8 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets (section 4.1).
+    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets. Section 4.1 has half of the packets; bytes
+    /// are what Linux goes by.
     pub(super) fn drop_from_longest(&mut self, hall: &mut Hall<'_>) {
         let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
         let half = flow.backlog / 2;

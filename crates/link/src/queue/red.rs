@@ -16,8 +16,8 @@ use longwire_packet::{Handle, Pool};
 /// packet's probability goes with its length. ECN-capable packets are marked, if asked, below the average from which all are
 /// dropped: no sender is to fill the queue by being capable (RFC 7567, section 4.2.1).
 ///
-/// `osaka` is the one of "An implementation of network emulator using network processor", section II-A.2: 16.16 fixed point, with the weight, max-p and
-/// the distance of the thresholds rounded to powers of two, and 1 − count·p_b rounded down to one, so that shifts do. It has that
+/// `osaka` is the one of "Realizing a Network Emulator System with Intel IXP1200 Network Processor", section II-A.2: 16.16 fixed point, with the weight,
+/// max-p and the distance of the thresholds rounded to powers of two, and 1 − count·p_b rounded down to one, so that shifts do. It has that
 /// paper's defect: only an accepted packet updates the average, so that once above `max` it never falls again and
 /// everything is dropped until the queue is changed. It counts packets, and is not gentle.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Block for Red {
         kind: "red",
         summary: "Random early detection: drops or marks early, by the average queue length.",
         source: "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; \
-                 An implementation of network emulator using network processor, section II-A.2",
+                 Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2",
         params: &[
             limit("1000 packets"),
             threshold("min", "5", "average in packets from which packets are dropped early"),

@@ -21,7 +21,7 @@ impl Block for TailDrop {
         key: "queue",
         kind: "tail-drop",
         summary: "First in, first out; drops arrivals that find the queue full.",
-        source: "RFC 7567, section 2.1",
+        source: "RFC 7567, section 2",
         params: &[limit("1000 packets")],
     };
 
