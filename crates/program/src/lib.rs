@@ -2,7 +2,7 @@
 //!
 //! From an object to a packet:
 //!
-//! 1. An object reads what `clang -target bpf` wrote, and gives a [`Program`]: [`Code`] that is decoded, with jumps, calls and maps
+//! 1. [`Object`] reads what `clang -target bpf` wrote, and gives a [`Program`]: [`Code`] that is decoded, with jumps, calls and maps
 //!    resolved. Every [`Instruction`] is well formed; nothing is known of what it does.
 //! 2. The verifier follows the code once, forward, and knows from then on what every register holds and which [`Region`] every
 //!    access is in; backward once, and knows the worst cost. It reads [`Helper::signature`] for calls.
@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod asm;
+mod btf;
 mod call;
 mod code;
 mod context;
@@ -29,6 +30,7 @@ mod interpreter;
 mod machine;
 pub mod map;
 pub mod memory;
+mod object;
 mod packet;
 mod perform;
 mod program;
@@ -38,6 +40,7 @@ mod verdict;
 mod words;
 
 pub use asm::{AssemblyError, assemble};
+pub use btf::BtfError;
 pub use call::{Argument, Cost, Helper, MAX_SIZE, OWN_BASE, Returns, Signature, kernel_name};
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
@@ -50,6 +53,7 @@ pub use interpreter::{Finished, Stopped, interpret};
 pub use machine::{Effects, Environment, Machine, Redirect};
 pub use map::{Map, MapKind, MapSpec, Maps};
 pub use memory::{Fault, Region};
+pub use object::{LinkFault, Object, ObjectError};
 pub use packet::{MIN_PACKET, Packet};
 pub use program::{Function, Line, Program};
 pub use stack::Stack;

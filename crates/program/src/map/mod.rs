@@ -72,8 +72,18 @@ impl Maps {
     /// # Errors
     /// Names the map and the field that won't do.
     pub fn new(specs: &[MapSpec], workers: u32, seed: u64) -> Result<Self, MapError> {
-        let maps = specs.iter().zip(seed..).map(|(spec, seed)| Map::new(spec, workers, seed));
-        Ok(Self { maps: maps.collect::<Result<_, _>>()? })
+        let mut maps = Vec::with_capacity(specs.len());
+        let mut bytes = 0;
+        for spec in specs {
+            spec.check()?;
+            bytes += spec.memory(workers);
+            if bytes > MapSpec::MAX_MEMORY {
+                let fault = MapFault::Memory { bytes, workers };
+                return Err(MapError { name: spec.name.clone(), fault });
+            }
+            maps.push(Map::new(spec, workers, seed.wrapping_add(maps.len() as u64)));
+        }
+        Ok(Self { maps: maps.into() })
     }
 
     /// All maps, in the object's order.
@@ -105,20 +115,14 @@ pub struct Map {
 }
 
 impl Map {
-    fn new(spec: &MapSpec, workers: u32, seed: u64) -> Result<Self, MapError> {
-        spec.check()?;
-        let bytes = spec.memory(workers);
-        if bytes > MapSpec::MAX_MEMORY {
-            let fault = MapFault::Memory { bytes, workers };
-            return Err(MapError { name: spec.name.clone(), fault });
-        }
+    fn new(spec: &MapSpec, workers: u32, seed: u64) -> Self {
         let copies = if spec.kind.is_per_worker() { workers.max(1) } else { 1 };
         let stride = spec.stride();
         let values = Words::new(stride * copies as usize * spec.max_entries as usize);
         let table = (!spec.kind.is_array())
             .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
         values.write(0, &spec.initial[..spec.initial.len().min(spec.value_size as usize)]);
-        Ok(Self { spec: spec.clone(), copies, stride, values, table, turn: AtomicU64::new(0) })
+        Self { spec: spec.clone(), copies, stride, values, table, turn: AtomicU64::new(0) }
     }
 
     /// What it was made of.

@@ -168,7 +168,7 @@ pub enum MapFault {
     )]
     Flags(u32),
     /// Too much memory.
-    #[error("it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
+    #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
     Memory {
         /// What it takes.
         bytes: u64,
@@ -199,7 +199,7 @@ impl MapSpec {
     pub const MAX_KEY: u32 = 128;
     /// Most bytes of a value.
     pub const MAX_VALUE: u32 = 1 << 20;
-    /// Most bytes of all values and keys of a map.
+    /// Most bytes of all values and keys of an object's maps together.
     pub const MAX_MEMORY: u64 = 1 << 28;
 
     /// Checks what a program's object declares.

@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicBool;
 fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, workers: u32) -> Map {
     let (read_only, initial) = (false, Box::default());
     let spec = MapSpec { name: "m".into(), kind, key_size, value_size, max_entries, read_only, initial };
-    Map::new(&spec, workers, 7).unwrap()
+    spec.check().unwrap();
+    Map::new(&spec, workers, 7)
 }
 
 fn key(number: u32) -> [u8; 4] {
@@ -118,7 +119,10 @@ fn too_much_memory_is_refused() {
     let spec = MapSpec { name, kind, key_size: 4, value_size: 1 << 20, max_entries: 200, read_only, initial };
     assert!(Maps::new(std::slice::from_ref(&spec), 1, 0).is_ok());
     let error = Maps::new(&[spec], 2, 0).unwrap_err();
-    assert_eq!(error.to_string(), "map big: it takes 419430400 bytes for 2 workers; the limit is 268435456");
+    assert_eq!(
+        error.to_string(),
+        "map big: with the maps before it, it takes 419430400 bytes for 2 workers; the limit is 268435456"
+    );
 }
 
 /// One writer changes whole values of 64 equal bytes, and replaces keys; what readers get is never a mixture.

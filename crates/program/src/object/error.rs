@@ -1,0 +1,136 @@
+//! What can be wrong with an object, and with a program in it.
+
+use crate::btf::BtfError;
+use crate::map::MapError;
+use crate::{CodeError, DecodeFault};
+use thiserror::Error;
+
+/// An object that can't be loaded, or a program of one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// It is no object file, or a damaged one.
+    #[error("this is no object file that can be read: {0}; make one with clang -O2 -g -target bpf -c")]
+    File(String),
+    /// It is for another machine, or not what a compiler leaves behind.
+    #[error(
+        "this is a file of type {kind} for machine {machine}, not an object for BPF; make one with clang -O2 -g -target bpf -c"
+    )]
+    Machine {
+        /// e_machine of its header; BPF is 247.
+        machine: u16,
+        /// e_type of its header; an object is 1.
+        kind: u16,
+    },
+    /// The types are damaged.
+    #[error("section {section}: {fault}")]
+    Types {
+        /// The section.
+        section: &'static str,
+        /// What is wrong with it.
+        fault: BtfError,
+    },
+    /// There are maps in `.maps`, and no types to say what they are.
+    #[error("section .maps needs the types of section .BTF, which is missing; compile with -g")]
+    MapsWithoutTypes,
+    /// A map's variable can't be found.
+    #[error("map {0} is declared, but not in section .maps; declare it with SEC(\".maps\")")]
+    MapWithoutSymbol(Box<str>),
+    /// More places that refer to others than an object of bearable size has.
+    #[error("it has too many relocations; the limit is {0}")]
+    TooManyRelocations(usize),
+    /// More maps than programs can name.
+    #[error("it has {0} maps; the limit is {limit}", limit = crate::memory::MAX_MAPS)]
+    TooManyMaps(usize),
+    /// No program has this name.
+    #[error("there is no program {name}; there {}", match programs.as_str() { "" => "is none, only functions of .text".into(), all => format!("are {all}") })]
+    NoProgram {
+        /// What was asked for.
+        name: Box<str>,
+        /// The programs that there are.
+        programs: String,
+    },
+    /// A program can't be put together.
+    #[error("program {program}, {place}: {fault}")]
+    Program {
+        /// Its name.
+        program: Box<str>,
+        /// Which instruction of which function and line.
+        place: String,
+        /// Why not.
+        fault: LinkFault,
+    },
+    /// A program's instructions don't fit together.
+    #[error("program {program}: {fault}")]
+    Code {
+        /// Its name.
+        program: Box<str>,
+        /// Why not.
+        fault: CodeError,
+    },
+}
+
+/// Why an instruction of a program can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LinkFault {
+    /// It is malformed.
+    #[error(transparent)]
+    Decode(#[from] DecodeFault),
+    /// The function it is in does not lie in its section, at whole instructions.
+    #[error("function {0} does not lie within its section, or is too long")]
+    Extent(Box<str>),
+    /// It jumps out of its function.
+    #[error("it jumps out of its function")]
+    Leaves,
+    /// It depends on the layout of a kernel's type.
+    #[error(
+        "it needs a CO-RE relocation of {0}; declare the type without preserve_access_index, as linux/ headers do"
+    )]
+    CoRe(Box<str>),
+    /// It calls a function of the kernel.
+    #[error("it calls {0}, a function of the kernel (kfunc); only helpers with numbers can be called")]
+    KernelFunction(Box<str>),
+    /// It uses a symbol that is not in the object.
+    #[error(
+        "it uses {0}, which is not defined in this object; link the objects with bpftool gen object first"
+    )]
+    Undefined(Box<str>),
+    /// It uses a map as objects had them before BTF.
+    #[error(
+        "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with __uint and __type"
+    )]
+    LegacyMap(Box<str>),
+    /// It takes the address of a function.
+    #[error("it takes the address of {0}, which is code; there are no helpers that call back")]
+    FunctionAddress(Box<str>),
+    /// It takes an address in a section that is neither maps nor data.
+    #[error("it takes an address in section {0}, which holds neither maps nor data")]
+    Section(Box<str>),
+    /// It uses a section of data that holds addresses itself.
+    #[error("it uses section {0}, which holds addresses; initialise pointers in the program")]
+    Addresses(Box<str>),
+    /// No map begins where it says.
+    #[error("no map begins at byte {0} of section .maps")]
+    NoMap(u64),
+    /// The address is beyond the section's end.
+    #[error("byte {offset} lies beyond section {section}")]
+    Beyond {
+        /// The section.
+        section: Box<str>,
+        /// Where.
+        offset: u64,
+    },
+    /// The map can't be made.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// Nothing that can be called begins there.
+    #[error("no function begins where it calls")]
+    NoFunction,
+    /// A kind of relocation that means nothing here.
+    #[error("relocations of type {0} are not known; compile with clang")]
+    Relocation(u32),
+    /// A relocation on an instruction that it can't apply to.
+    #[error("a relocation does not fit this instruction")]
+    Misplaced,
+}

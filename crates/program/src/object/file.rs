@@ -1,0 +1,151 @@
+//! The parts of an object file that matter: sections, symbols, and what refers to what.
+
+use super::ObjectError;
+use object::elf::{EM_BPF, ET_REL, R_BPF_64_32, R_BPF_64_64, SHF_EXECINSTR, STT_FUNC, STT_SECTION};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
+use object::{RelocationFlags, RelocationTarget, SectionFlags, SymbolFlags};
+use std::collections::BTreeMap;
+
+/// Most relocations of an object: hostile files have many sections that share one table of them.
+const MAX_REFERENCES: usize = 1 << 20;
+
+/// A section.
+#[derive(Debug)]
+pub(super) struct Section<'d> {
+    pub name: &'d str,
+    pub data: &'d [u8],
+    /// Its length; that of `.bss` has no data.
+    pub size: u64,
+    pub executable: bool,
+    /// What to put where, by offset.
+    pub references: BTreeMap<u64, Reference>,
+}
+
+/// A place in a section that refers to a symbol.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference {
+    pub symbol: usize,
+    pub kind: ReferenceKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReferenceKind {
+    /// R_BPF_64_64: an address in a load of 64 bits.
+    Address,
+    /// R_BPF_64_32: what a call calls.
+    Call,
+    /// Any other, by number.
+    Other(u32),
+}
+
+/// A symbol.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Symbol<'d> {
+    pub name: &'d str,
+    /// Its section; none if it is not defined here.
+    pub section: Option<usize>,
+    pub value: u64,
+    pub size: u64,
+    pub kind: SymbolKind,
+    pub global: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SymbolKind {
+    Function,
+    Section,
+    Other,
+}
+
+/// An object file's contents.
+#[derive(Debug)]
+pub(super) struct File<'d> {
+    /// By number, from 0.
+    pub sections: Vec<Section<'d>>,
+    /// By number, from 0.
+    pub symbols: Vec<Symbol<'d>>,
+}
+
+impl<'d> File<'d> {
+    pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, ObjectError> {
+        let malformed = |error: object::Error| ObjectError::File(error.to_string());
+        let elf = ElfFile64::<LittleEndian>::parse(bytes).map_err(malformed)?;
+        let header = elf.elf_header();
+        let (machine, kind) = (header.e_machine(LittleEndian), header.e_type(LittleEndian));
+        if machine != EM_BPF || kind != ET_REL {
+            return Err(ObjectError::Machine { machine, kind });
+        }
+        let empty =
+            || Section { name: "", data: &[], size: 0, executable: false, references: BTreeMap::new() };
+        let (mut sections, mut room) = (Vec::new(), MAX_REFERENCES);
+        for section in elf.sections() {
+            let index = section.index().0;
+            sections.resize_with(sections.len().max(index), empty);
+            let SectionFlags::Elf { sh_flags } = section.flags() else { continue };
+            sections.push(Section {
+                name: section.name().map_err(malformed)?,
+                data: section.data().map_err(malformed)?,
+                size: section.size(),
+                executable: sh_flags & u64::from(SHF_EXECINSTR) != 0,
+                references: references(section.relocations(), &mut room)?,
+            });
+        }
+        let mut symbols = Vec::new();
+        let undefined =
+            Symbol { name: "", section: None, value: 0, size: 0, kind: SymbolKind::Other, global: false };
+        for symbol in elf.symbols() {
+            let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
+            symbols.resize(symbols.len().max(symbol.index().0), undefined);
+            symbols.push(Symbol {
+                name: symbol.name().map_err(malformed)?,
+                section: symbol.section_index().map(|index| index.0).filter(|&index| index < sections.len()),
+                value: symbol.address(),
+                size: symbol.size(),
+                kind: match st_info & 0xf {
+                    STT_FUNC => SymbolKind::Function,
+                    STT_SECTION => SymbolKind::Section,
+                    _ => SymbolKind::Other,
+                },
+                global: symbol.is_global(),
+            });
+        }
+        Ok(Self { sections, symbols })
+    }
+
+    /// The section of this name.
+    pub(super) fn section(&self, name: &str) -> Option<(usize, &Section<'d>)> {
+        self.sections.iter().enumerate().find(|(_, section)| section.name == name)
+    }
+
+    /// What a symbol is called in messages: sections have no names as symbols.
+    pub(super) fn symbol_name(&self, symbol: &Symbol<'d>) -> &'d str {
+        match (symbol.name, symbol.section) {
+            ("", Some(section)) => self.sections[section].name,
+            (name, _) => name,
+        }
+    }
+}
+
+/// What a section's relocations say; takes their number off `room`.
+fn references(
+    relocations: impl Iterator<Item = (u64, object::Relocation)>,
+    room: &mut usize,
+) -> Result<BTreeMap<u64, Reference>, ObjectError> {
+    let mut references = BTreeMap::new();
+    for (offset, relocation) in relocations {
+        *room = room.checked_sub(1).ok_or(ObjectError::TooManyRelocations(MAX_REFERENCES))?;
+        let (RelocationTarget::Symbol(symbol), RelocationFlags::Elf { r_type }) =
+            (relocation.target(), relocation.flags())
+        else {
+            continue;
+        };
+        let kind = match r_type {
+            R_BPF_64_64 => ReferenceKind::Address,
+            R_BPF_64_32 => ReferenceKind::Call,
+            other => ReferenceKind::Other(other),
+        };
+        references.insert(offset, Reference { symbol: symbol.0, kind });
+    }
+    Ok(references)
+}

@@ -1,0 +1,221 @@
+//! Putting a program together: its own function, those that it calls, and what their instructions refer to.
+
+use super::error::LinkFault;
+use super::file::{File, Reference, ReferenceKind, SymbolKind};
+use super::maps::{Declared, LEGACY, MAPS};
+use crate::btf::Ext;
+use crate::{Code, CodeError, Instruction, Register};
+use std::collections::{BTreeMap, HashMap};
+
+/// A function of an object, as it lies in its section.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    pub name: Box<str>,
+    pub section: usize,
+    /// In slots from the section's beginning.
+    pub start: usize,
+    pub slots: usize,
+}
+
+/// A program's functions, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Linked {
+    pub instructions: Vec<Instruction>,
+    /// For each function: its number in the object, and its first instruction.
+    pub functions: Vec<(usize, usize)>,
+    /// For each instruction, the slot in its section.
+    pub slots: Vec<usize>,
+}
+
+/// What went wrong, in which function and at which slot of its section.
+#[derive(Debug)]
+pub(super) struct LinkError {
+    pub body: usize,
+    pub slot: usize,
+    pub fault: LinkFault,
+}
+
+/// What links the programs of a file.
+pub(super) struct Linker<'a, 'd> {
+    pub file: &'a File<'d>,
+    pub declared: &'a Declared,
+    pub ext: &'a Ext,
+    pub bodies: &'a [Body],
+    /// Functions by section and first slot.
+    pub starts: &'a BTreeMap<(usize, usize), usize>,
+}
+
+/// A call that is not known to lead anywhere yet: the instruction, the slot behind it in the program, and the function.
+struct Call {
+    instruction: usize,
+    next: usize,
+    body: usize,
+}
+
+impl Linker<'_, '_> {
+    /// Puts together the program that begins with this function.
+    pub(super) fn link(&self, body: usize) -> Result<Linked, LinkError> {
+        let (mut linked, mut calls) = (Linked::default(), Vec::new());
+        // Where each function of the program will begin; functions that wait are not there yet.
+        let (mut waiting, mut placed) = (vec![body], HashMap::from([(body, 0)]));
+        let mut slot = 0;
+        // Each function is added once, in the order in which it is first called.
+        let mut done = 0;
+        while done < waiting.len() {
+            let body = waiting[done];
+            done += 1;
+            placed.insert(body, slot);
+            linked.functions.push((body, linked.instructions.len()));
+            let first_call = calls.len();
+            slot += self.add(body, slot, &mut linked, &mut calls)?;
+            for call in &calls[first_call..] {
+                placed.entry(call.body).or_insert_with(|| {
+                    waiting.push(call.body);
+                    0
+                });
+            }
+            if slot > Code::MAX_SLOTS {
+                break;
+            }
+        }
+        for call in calls {
+            let Some(&target) = placed.get(&call.body) else { continue };
+            let offset = target as i64 - call.next as i64;
+            linked.instructions[call.instruction] = Instruction::CallLocal { offset: offset as i32 };
+        }
+        Ok(linked)
+    }
+
+    /// Adds a function whose first slot in the program is `base`; how many slots it has.
+    fn add(
+        &self,
+        index: usize,
+        base: usize,
+        linked: &mut Linked,
+        calls: &mut Vec<Call>,
+    ) -> Result<usize, LinkError> {
+        let body = &self.bodies[index];
+        let fail = |slot, fault| LinkError { body: index, slot, fault };
+        let end = body.start + body.slots;
+        let section = &self.file.sections[body.section];
+        let code = section.data.get(body.start * 8..end * 8).filter(|_| body.slots <= Code::MAX_SLOTS);
+        let code = code.ok_or_else(|| fail(body.start, LinkFault::Extent(body.name.clone())))?;
+        let relocations = self.ext.relocations.get(section.name).map_or(&[][..], |all| all);
+        let mut slot = body.start;
+        while slot < end {
+            let fail = |fault| fail(slot, fault);
+            let offset = slot as u64 * 8;
+            if let Ok(found) = relocations.binary_search_by_key(&offset, |one| u64::from(one.offset)) {
+                return Err(fail(LinkFault::CoRe(relocations[found].name.clone())));
+            }
+            let read = Instruction::decode(&code[(slot - body.start) * 8..], slot);
+            let read = read.map_err(|error| fail(error.fault.into()))?;
+            let instruction = match section.references.get(&offset) {
+                Some(&reference) => self.refer(read, reference).map_err(fail)?,
+                None => Referred::Plain(read),
+            };
+            let next = slot + read.slots();
+            let instruction = match instruction {
+                Referred::Plain(Instruction::CallLocal { offset }) => {
+                    let body =
+                        self.function_at(body.section, next as i64 + i64::from(offset)).map_err(fail)?;
+                    Referred::Call(body)
+                }
+                other => other,
+            };
+            match instruction {
+                Referred::Plain(plain) => {
+                    let target = plain.jump().map(|offset| next as i64 + i64::from(offset));
+                    if target.is_some_and(|to| to < body.start as i64 || to >= end as i64) {
+                        return Err(fail(LinkFault::Leaves));
+                    }
+                    if let Instruction::CallKernel { id } = plain {
+                        return Err(fail(LinkFault::KernelFunction(id.to_string().into())));
+                    }
+                    linked.instructions.push(plain);
+                }
+                Referred::Call(called) => {
+                    let next = base + next - body.start;
+                    calls.push(Call { instruction: linked.instructions.len(), next, body: called });
+                    linked.instructions.push(Instruction::CallLocal { offset: 0 });
+                }
+            }
+            linked.slots.push(slot);
+            slot = next;
+        }
+        Ok(body.slots)
+    }
+
+    /// Puts into an instruction what its relocation says.
+    fn refer(&self, instruction: Instruction, reference: Reference) -> Result<Referred, LinkFault> {
+        let symbol = self.file.symbols.get(reference.symbol).ok_or(LinkFault::Misplaced)?;
+        let name = || Box::from(self.file.symbol_name(symbol));
+        match (reference.kind, instruction) {
+            (ReferenceKind::Call, Instruction::CallLocal { offset }) => {
+                let section = symbol.section.ok_or_else(|| LinkFault::KernelFunction(name()))?;
+                // A call holds -1, or within a section its target's slot less 1.
+                let target = i64::try_from(symbol.value / 8).map_err(|_| LinkFault::NoFunction)?;
+                let target = target.checked_add(i64::from(offset) + 1).ok_or(LinkFault::NoFunction)?;
+                self.function_at(section, target).map(Referred::Call)
+            }
+            (ReferenceKind::Address, Instruction::LoadWide { dst, value }) => {
+                let section = symbol.section.ok_or_else(|| LinkFault::Undefined(name()))?;
+                let offset = symbol.value.checked_add(u64::from(value as u32)).ok_or(LinkFault::Misplaced)?;
+                if symbol.kind == SymbolKind::Function {
+                    return Err(LinkFault::FunctionAddress(name()));
+                }
+                self.address(dst, section, offset, &name).map(Referred::Plain)
+            }
+            (ReferenceKind::Other(kind), _) => Err(LinkFault::Relocation(kind)),
+            _ => Err(LinkFault::Misplaced),
+        }
+    }
+
+    /// The load of an address in a section.
+    fn address(
+        &self,
+        dst: Register,
+        index: usize,
+        offset: u64,
+        name: &dyn Fn() -> Box<str>,
+    ) -> Result<Instruction, LinkFault> {
+        let section = &self.file.sections[index];
+        match section.name {
+            MAPS => {
+                let map = self.declared.by_offset.get(&offset).ok_or(LinkFault::NoMap(offset))?;
+                Ok(Instruction::LoadMap { dst, map: map.clone()? })
+            }
+            LEGACY => Err(LinkFault::LegacyMap(name())),
+            other if section.executable => Err(LinkFault::FunctionAddress(other.into())),
+            other => {
+                let map = self.declared.by_section.get(&index);
+                let map = map.ok_or_else(|| LinkFault::Section(other.into()))?.clone()?;
+                if !section.references.is_empty() {
+                    return Err(LinkFault::Addresses(other.into()));
+                }
+                let beyond = || LinkFault::Beyond { section: other.into(), offset };
+                let offset = u32::try_from(offset).ok().filter(|&o| u64::from(o) <= section.size);
+                Ok(Instruction::LoadMapValue { dst, map, offset: offset.ok_or_else(beyond)? })
+            }
+        }
+    }
+
+    fn function_at(&self, section: usize, slot: i64) -> Result<usize, LinkFault> {
+        let slot = usize::try_from(slot).map_err(|_| LinkFault::NoFunction)?;
+        self.starts.get(&(section, slot)).copied().ok_or(LinkFault::NoFunction)
+    }
+}
+
+/// An instruction with what it refers to.
+enum Referred {
+    Plain(Instruction),
+    /// A call of the object's function with this number.
+    Call(usize),
+}
+
+impl Linked {
+    /// The instructions as code.
+    pub(super) fn code(&mut self) -> Result<Code, CodeError> {
+        Code::new(std::mem::take(&mut self.instructions))
+    }
+}

@@ -1,0 +1,135 @@
+//! Maps that an object declares: those of `.maps`, and one for each section of data.
+
+use super::ObjectError;
+use super::file::{File, Section};
+use crate::btf::Btf;
+use crate::map::{MapError, MapFault};
+use crate::memory::MAX_MAPS;
+use crate::{MapKind, MapSpec};
+use std::collections::BTreeMap;
+
+pub(super) const MAPS: &str = ".maps";
+/// Where maps were declared before BTF.
+pub(super) const LEGACY: &str = "maps";
+
+/// BPF_F_NO_PREALLOC, BPF_F_NO_COMMON_LRU and BPF_F_MMAPABLE, which make no difference here.
+const IGNORED_FLAGS: u32 = 1 | 1 << 1 | 1 << 10;
+/// BPF_F_RDONLY_PROG.
+const READ_ONLY: u32 = 1 << 7;
+
+/// The maps of an object, and how instructions find them.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// Those that can be made.
+    pub specs: Vec<MapSpec>,
+    /// By their offset in `.maps`: a place in `specs`, or why there is none.
+    pub by_offset: BTreeMap<u64, Result<u32, MapError>>,
+    /// By the number of a section of data.
+    pub by_section: BTreeMap<usize, Result<u32, MapError>>,
+}
+
+/// Finds all maps.
+pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declared, ObjectError> {
+    let mut declared = Declared::default();
+    if let Some((index, section)) = file.section(MAPS) {
+        let btf = btf.ok_or(ObjectError::MapsWithoutTypes)?;
+        let here = file.symbols.iter().filter(|s| s.section == Some(index) && s.value < section.size);
+        let offsets: BTreeMap<&str, u64> = here.map(|symbol| (symbol.name, symbol.value)).collect();
+        let variables = btf.variables(MAPS);
+        if variables.len() > MAX_MAPS {
+            return Err(ObjectError::TooManyMaps(variables.len()));
+        }
+        for variable in variables {
+            let offset = offsets.get(variable.name).copied();
+            let offset = offset.ok_or_else(|| ObjectError::MapWithoutSymbol(variable.name.into()))?;
+            let spec = definition(btf, variable.name, variable.type_id);
+            let place = spec.and_then(|spec| declared.add(spec));
+            declared.by_offset.insert(offset, place);
+        }
+    }
+    for (index, section) in file.sections.iter().enumerate() {
+        if is_data(section.name) && section.size > 0 {
+            let place = data(section).and_then(|spec| declared.add(spec));
+            declared.by_section.insert(index, place);
+        }
+        if declared.specs.len() > MAX_MAPS {
+            return Err(ObjectError::TooManyMaps(declared.specs.len()));
+        }
+    }
+    Ok(declared)
+}
+
+impl Declared {
+    fn add(&mut self, spec: MapSpec) -> Result<u32, MapError> {
+        spec.check()?;
+        self.specs.push(spec);
+        Ok(self.specs.len() as u32 - 1)
+    }
+}
+
+/// Whether a section of this name holds a program's variables.
+fn is_data(name: &str) -> bool {
+    [".data", ".rodata", ".bss"]
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// A section of data is an array of one value.
+fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
+    let name: Box<str> = section.name.into();
+    let too_long = |size: u64| {
+        let wanted = "at most 1048576 bytes";
+        let fault = MapFault::Field {
+            field: "the section's size",
+            value: size.min(u64::from(u32::MAX)) as u32,
+            wanted,
+        };
+        MapError { name: name.clone(), fault }
+    };
+    let value_size = u32::try_from(section.size).ok().filter(|&size| size <= MapSpec::MAX_VALUE);
+    Ok(MapSpec {
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: value_size.ok_or_else(|| too_long(section.size))?,
+        max_entries: 1,
+        read_only: section.name.starts_with(".rodata"),
+        initial: section.data.into(),
+        name,
+    })
+}
+
+/// Reads a map from the type of its variable: numbers are lengths of arrays that members point to (`__uint`), types are
+/// what members point to (`__type`).
+fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapError> {
+    let fail = |fault| MapError { name: name.into(), fault };
+    let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);
+    for member in btf.members(type_id) {
+        let pointee = btf.pointee(member.type_id);
+        let number = || pointee.and_then(|id| btf.elements(id)).unwrap_or(0);
+        let size = || pointee.and_then(|id| btf.size(id)).unwrap_or(0);
+        match member.name {
+            "type" => kind = number(),
+            "key_size" => key_size = number(),
+            "value_size" => value_size = number(),
+            "max_entries" => entries = number(),
+            "map_flags" => flags = number(),
+            "key" => key_size = size(),
+            "value" => value_size = size(),
+            // Where the kernel would pin it, on which node it would lie: nothing here.
+            _ => {}
+        }
+    }
+    let found = MapKind::from_number(kind).ok_or_else(|| fail(MapFault::Kind(kind)))?;
+    if flags & !(IGNORED_FLAGS | READ_ONLY) != 0 {
+        return Err(fail(MapFault::Flags(flags)));
+    }
+    Ok(MapSpec {
+        name: name.into(),
+        kind: found,
+        key_size,
+        value_size,
+        max_entries: entries,
+        read_only: flags & READ_ONLY != 0,
+        initial: Box::default(),
+    })
+}

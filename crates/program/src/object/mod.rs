@@ -1,0 +1,165 @@
+//! Objects: what `clang -O2 -g -target bpf -c` makes of C, read and put together into programs.
+//!
+//! The file may be anything: whatever it says of itself is checked. It is read with the `object` crate; what is known of BPF
+//! objects beyond ELF is here: programs are functions in sections of their own, maps are types in `.BTF`, variables are
+//! maps of one value, and instructions get their maps, variables and functions by relocations (LLVM's "BPF Relocations" and libbpf's
+//! conventions).
+//!
+//! What can't be used is refused when a program asks for it, so that an object may hold what only the kernel can load.
+
+mod error;
+mod file;
+mod link;
+mod maps;
+
+pub use error::{LinkFault, ObjectError};
+
+use crate::btf::{Btf, Ext};
+use crate::map::MapError;
+use crate::{Function, Line, MapSpec, Program};
+use file::{File, SymbolKind};
+use link::{Body, LinkError, Linked, Linker};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+const TEXT: &str = ".text";
+
+/// An object: programs and the maps that they share.
+#[derive(Debug)]
+pub struct Object<'d> {
+    file: File<'d>,
+    declared: maps::Declared,
+    specs: Arc<[MapSpec]>,
+    ext: Ext,
+    /// All functions.
+    bodies: Vec<Body>,
+    starts: BTreeMap<(usize, usize), usize>,
+    /// Which of them are programs.
+    programs: Vec<usize>,
+}
+
+impl<'d> Object<'d> {
+    /// Reads an object file's bytes.
+    ///
+    /// # Errors
+    /// If it is no ELF object for BPF, its types are damaged, or maps are declared without types.
+    pub fn parse(bytes: &'d [u8]) -> Result<Self, ObjectError> {
+        let file = File::parse(bytes)?;
+        let data = |name| file.section(name).map(|(_, section)| section.data);
+        let types = |section| move |fault| ObjectError::Types { section, fault };
+        let btf = data(".BTF").map(Btf::parse).transpose().map_err(types(".BTF"))?;
+        let ext = match (data(".BTF.ext"), &btf) {
+            (Some(data), Some(btf)) => Ext::parse(data, btf).map_err(types(".BTF.ext"))?,
+            _ => Ext::default(),
+        };
+        let mut declared = maps::declared(&file, btf.as_ref())?;
+        let specs = std::mem::take(&mut declared.specs).into();
+        let (mut bodies, mut starts, mut programs) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for symbol in &file.symbols {
+            let Some(section) = symbol.section.filter(|&s| file.sections[s].executable) else { continue };
+            if symbol.kind != SymbolKind::Function || symbol.value % 8 != 0 || symbol.size == 0 {
+                continue;
+            }
+            let (start, slots) = (symbol.value / 8, symbol.size.div_ceil(8));
+            let within = start.checked_add(slots).is_some_and(|end| end <= file.sections[section].size / 8);
+            let (start, slots) = if within { (start as usize, slots as usize) } else { continue };
+            if symbol.global && file.sections[section].name != TEXT {
+                programs.push(bodies.len());
+            }
+            starts.entry((section, start)).or_insert(bodies.len());
+            bodies.push(Body { name: symbol.name.into(), section, start, slots });
+        }
+        Ok(Self { file, declared, specs, ext, bodies, starts, programs })
+    }
+
+    /// The programs' names, and the sections that they are in.
+    pub fn programs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.programs
+            .iter()
+            .map(|&p| (&*self.bodies[p].name, self.file.sections[self.bodies[p].section].name))
+    }
+
+    /// The maps that can be made, by the numbers that programs have for them.
+    pub fn maps(&self) -> &Arc<[MapSpec]> {
+        &self.specs
+    }
+
+    /// The maps that can't be made, and why. Programs that don't use them are none the worse.
+    pub fn refused_maps(&self) -> impl Iterator<Item = &MapError> {
+        self.declared
+            .by_offset
+            .values()
+            .chain(self.declared.by_section.values())
+            .filter_map(|map| map.as_ref().err())
+    }
+
+    /// Puts the program of this name together.
+    ///
+    /// # Errors
+    /// If there is none, or it has something in it that can't be loaded: names the instruction, its line where the object says it,
+    /// and the mend.
+    pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
+        let program = self.programs.iter().find(|&&p| *self.bodies[p].name == *name);
+        let &first = program.ok_or_else(|| self.no_program(name))?;
+        let Self { file, declared, ext, bodies, starts, .. } = self;
+        let linker = Linker { file, declared, ext, bodies, starts };
+        let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
+        let code = linked.code().map_err(|fault| ObjectError::Code { program: name.into(), fault })?;
+        let function =
+            |&(body, entry): &(usize, usize)| Function { name: self.bodies[body].name.clone(), entry };
+        Ok(Program {
+            name: name.into(),
+            section: self.file.sections[self.bodies[first].section].name.into(),
+            functions: linked.functions.iter().map(function).collect(),
+            maps: self.specs.clone(),
+            lines: self.lines(&linked),
+            code,
+        })
+    }
+
+    fn no_program(&self, name: &str) -> ObjectError {
+        let names: Vec<&str> = self.programs().map(|(name, _)| name).collect();
+        ObjectError::NoProgram { name: name.into(), programs: names.join(", ") }
+    }
+
+    fn link_error(&self, program: &str, error: LinkError) -> ObjectError {
+        let body = &self.bodies[error.body];
+        // As the program's own functions are counted, from the function's beginning.
+        let mut place = format!("instruction {}", error.slot - body.start);
+        if *body.name != *program {
+            write!(place, " of function {}", body.name).ok();
+        }
+        if let Some((file, line)) = self.line_at(body.section, error.slot) {
+            write!(place, ", {file}:{line}").ok();
+        }
+        ObjectError::Program { program: program.into(), place, fault: error.fault }
+    }
+
+    /// The line that a slot of a section comes from.
+    fn line_at(&self, section: usize, slot: usize) -> Option<(&Arc<str>, u32)> {
+        let lines = self.ext.lines.get(self.file.sections[section].name)?;
+        let after = lines.partition_point(|line| u64::from(line.offset) <= slot as u64 * 8);
+        let line = lines.get(after.checked_sub(1)?)?;
+        Some((&line.file, line.line))
+    }
+
+    /// Where each instruction begins another line.
+    fn lines(&self, linked: &Linked) -> Box<[Line]> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut functions = linked.functions.iter().peekable();
+        let mut section = 0;
+        for (instruction, &slot) in linked.slots.iter().enumerate() {
+            let begins = functions.next_if(|&&(_, entry)| entry == instruction);
+            if let Some(&(body, _)) = begins {
+                section = self.bodies[body].section;
+            }
+            let Some((file, line)) = self.line_at(section, slot) else { continue };
+            let last = lines.last().is_some_and(|last| last.line == line && last.file == *file);
+            if !last || begins.is_some() {
+                lines.push(Line { instruction, file: file.clone(), line });
+            }
+        }
+        lines.into()
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs programs on a packet with everything checked.
+
+use longwire_program::{
+    Code, Context, Effects, Environment, Fault, Machine, Maps, Packet, Stack, State, Stopped, Verdict,
+    assemble, interpret,
+};
+
+/// Room before and behind the packet.
+pub const ROOM: usize = 32;
+
+/// Everything that a program works on.
+pub struct Bench {
+    pub buffer: Vec<u8>,
+    pub maps: Maps,
+    pub state: State,
+    pub context: Context,
+    pub stack: Stack,
+    pub budget: u64,
+}
+
+/// What a run leaves behind.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub returned: u64,
+    pub instructions: u64,
+    pub effects: Effects,
+    pub packet: Vec<u8>,
+    pub verdict: Verdict,
+}
+
+/// Counts up, so that every draw is another number.
+struct Counting(u32);
+
+impl Environment for Counting {
+    fn random(&mut self) -> u32 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+impl Bench {
+    /// With this packet and these maps.
+    pub fn new(packet: &[u8], maps: Maps) -> Self {
+        let mut buffer = vec![0xee; ROOM];
+        buffer.extend(packet);
+        buffer.extend([0xee; ROOM]);
+        let context = Context { ingress: 3, queue: 0x85, now: 5_000_000_123, worker: 1 };
+        Self { buffer, maps, state: State::new(64), context, stack: Stack::checked(), budget: 1000 }
+    }
+
+    /// With a packet of 64 bytes, 0, 1, 2, …, and no maps.
+    pub fn plain() -> Self {
+        let packet: Vec<u8> = (0..64).collect();
+        Self::new(&packet, Maps::new(&[], 1, 0).unwrap())
+    }
+
+    pub fn run(&mut self, code: &Code) -> Result<Ran, Stopped> {
+        let data = ROOM..self.buffer.len() - ROOM;
+        let mut environment = Counting(0);
+        let mut machine = Machine {
+            context: self.context,
+            packet: Packet::new(&mut self.buffer, data),
+            stack: &mut self.stack,
+            state: &self.state,
+            maps: &self.maps,
+            environment: &mut environment,
+            effects: Effects::default(),
+        };
+        let finished = interpret(code, &mut machine, self.budget)?;
+        Ok(Ran {
+            returned: finished.returned,
+            instructions: finished.instructions,
+            effects: machine.effects,
+            packet: machine.packet.bytes().to_vec(),
+            verdict: Verdict::new(finished.returned, &machine.effects),
+        })
+    }
+
+    pub fn assembled(&mut self, text: &str) -> Result<Ran, Stopped> {
+        self.run(&assemble(text).unwrap())
+    }
+}
+
+/// What a program returns.
+#[allow(dead_code, reason = "not every test that has this module asks")]
+pub fn returned(text: &str) -> u64 {
+    Bench::plain().assembled(text).unwrap().returned
+}
+
+/// Why a program was stopped, and where.
+#[allow(dead_code, reason = "not every test that has this module asks")]
+pub fn stopped(text: &str) -> (usize, Fault) {
+    let Stopped { slot, fault } = Bench::plain().assembled(text).unwrap_err();
+    (slot, fault)
+}

@@ -1,0 +1,170 @@
+//! Objects that clang made, loaded and run. `objects/build.sh` makes them from the sources beside them.
+
+mod harness;
+
+use harness::Bench;
+use longwire_program::{Maps, Object, ObjectError, Program, Verdict};
+
+const COUNTER: &[u8] = include_bytes!("objects/counter.o");
+const GLOBALS: &[u8] = include_bytes!("objects/globals.o");
+const LEGACY: &[u8] = include_bytes!("objects/legacy.o");
+const MODERN: &[u8] = include_bytes!("objects/modern.o");
+const REFUSED: &[u8] = include_bytes!("objects/refused.o");
+
+fn bench(program: &Program, packet: &[u8]) -> Bench {
+    Bench::new(packet, Maps::new(&program.maps, 2, 1).unwrap())
+}
+
+fn number(bytes: &[u8], place: usize) -> u64 {
+    u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap())
+}
+
+/// An IPv4 header in an Ethernet frame of 60 bytes.
+fn frame(protocol: u8, source: u8) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[23] = protocol;
+    frame[26..30].copy_from_slice(&[10, 0, 0, source]);
+    frame
+}
+
+#[test]
+fn maps_are_found_and_counted_in() {
+    let object = Object::parse(COUNTER).unwrap();
+    assert_eq!(object.programs().collect::<Vec<_>>(), [("count", "xdp")]);
+    let names: Vec<_> = object
+        .maps()
+        .iter()
+        .map(|m| (&*m.name, m.kind.name(), m.key_size, m.value_size, m.max_entries))
+        .collect();
+    assert_eq!(names[..2], [("protocols", "array", 4, 8, 256), ("sources", "hash", 4, 16, 1024)]);
+
+    let program = object.program("count").unwrap();
+    let mut bench = bench(&program, &[]);
+    for (protocol, source) in [(6, 1), (17, 1), (6, 2), (6, 1)] {
+        let mut frame = frame(protocol, source);
+        frame.resize(60 + usize::from(source), 0);
+        let mut next = self::bench(&program, &frame);
+        std::mem::swap(&mut next.maps, &mut bench.maps);
+        assert_eq!(next.run(&program.code).unwrap().verdict, Verdict::Pass);
+        std::mem::swap(&mut next.maps, &mut bench.maps);
+    }
+    let short = self::bench(&program, &[0; 33]).run(&program.code).unwrap();
+    assert_eq!(short.verdict, Verdict::Drop(None));
+
+    let protocols = bench.maps.named("protocols").unwrap();
+    let counts: Vec<u64> =
+        [6u32, 17, 1].iter().map(|p| number(&protocols.get(&p.to_le_bytes(), 0).unwrap(), 0)).collect();
+    assert_eq!(counts, [3, 1, 0]);
+    let sources: Vec<_> = bench.maps.named("sources").unwrap().dump();
+    let sums: Vec<_> = sources.iter().map(|(key, v)| (key[3], number(&v[0], 0), number(&v[0], 8))).collect();
+    assert_eq!(sums, [(1, 3, 183), (2, 1, 62)]);
+}
+
+#[test]
+fn variables_and_functions_are_found() {
+    let object = Object::parse(GLOBALS).unwrap();
+    let programs: Vec<_> = object.programs().collect();
+    assert_eq!(programs, [("first", "xdp/first"), ("second", "xdp/second"), ("third", "xdp/second")]);
+    let maps: Vec<_> = object.maps().iter().map(|m| (&*m.name, m.value_size, m.read_only)).collect();
+    assert_eq!(maps, [(".rodata", 4, true), (".data", 20, false), (".bss", 32, false)]);
+
+    let first = object.program("first").unwrap();
+    let functions: Vec<_> = first.functions.iter().map(|f| &*f.name).collect();
+    assert_eq!(functions, ["first", "classify", "length"]);
+    // classify: 2 of more than 100 bytes, 1 of 100, else 0; verdicts are DROP, PASS, TX.
+    for (length, verdict) in [(101, Verdict::Transmit), (100, Verdict::Pass), (99, Verdict::Drop(None))] {
+        let mut bench = bench(&first, &vec![0; length]);
+        assert_eq!(bench.run(&first.code).unwrap().verdict, verdict, "{length}");
+        let data = bench.maps.named(".data").unwrap().get(&[0; 4], 0).unwrap();
+        let bss = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
+        assert_eq!((number(&data, 0), number(&bss, 8)), (6, length as u64));
+    }
+
+    // `third` calls `second`, which is a program itself, and that calls `length` by the section it is in.
+    let second = object.program("second").unwrap();
+    assert_eq!(bench(&second, &[0; 60]).run(&second.code).unwrap().verdict, Verdict::Pass);
+    let third = object.program("third").unwrap();
+    let functions: Vec<_> = third.functions.iter().map(|f| &*f.name).collect();
+    assert!(functions.contains(&"length") && functions[0] == "third", "{functions:?}");
+    let mut bench = bench(&third, &[0; 61]);
+    assert_eq!(bench.run(&third.code).unwrap().returned, 1);
+    let bss = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
+    assert_eq!(number(&bss, 16), 5);
+}
+
+#[test]
+fn lines_are_known() {
+    let program = Object::parse(COUNTER).unwrap().program("count").unwrap();
+    let source = include_str!("objects/counter.c");
+    let line_of = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() as u32 + 1;
+    assert_eq!(
+        program.place(0).to_string().rsplit(", ").next().unwrap().split(':').next(),
+        Some("counter.c")
+    );
+    let add = program.code.instructions().iter().position(|i| i.to_string().starts_with("lock")).unwrap();
+    let line = program.line(add).unwrap();
+    assert_eq!((&*line.file, line.line), ("counter.c", line_of("__sync_fetch_and_add")));
+    let listing = program.to_string();
+    assert!(listing.starts_with("count:\n; counter.c:"), "{listing}");
+    assert!(listing.contains("call 1 <map_lookup_elem>"), "{listing}");
+}
+
+#[test]
+fn what_compilers_add_today_runs() {
+    let program = Object::parse(MODERN).unwrap().program("modern").unwrap();
+    let text = program.to_string();
+    for piece in ["s/=", "s%=", "(s8)", "bswap64", "*(s16 *)", "atomic_fetch_add", "cmpxchg_64", "xchg_32"] {
+        assert!(text.contains(piece), "{piece} is not in\n{text}");
+    }
+    let mut bench = bench(&program, &[0; 60]);
+    assert_eq!(bench.run(&program.code).unwrap().verdict, Verdict::Pass);
+    let bss = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
+    let results: Vec<i64> = (0..8).map(|i| number(&bss, i * 8) as i64).collect();
+    // The receive queue is 0x85.
+    assert_eq!(results, [-4, -1, -2, 0x0807_0605_0403_0201, -123, 5, 0x0102_0304_0506_0708, 7]);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_named() {
+    let object = Object::parse(REFUSED).unwrap();
+    assert!(object.program("works").is_ok());
+    let refused: Vec<_> = object.refused_maps().map(|map| map.name.to_string()).collect();
+    assert_eq!(refused, ["events", "jumps"]);
+    for (name, wanted) in [
+        (
+            "ring",
+            "program ring, instruction 0, refused.c:33: map events: maps of type ringbuf (27) can't be used here",
+        ),
+        (
+            "tail",
+            "program tail, instruction 0, refused.c:43: map jumps: maps of type prog_array (3) can't be used here",
+        ),
+        ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
+        ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
+        ("symbol", "refused.c:68: it uses HZ, which is not defined in this object"),
+        ("none", "there is no program none; there are works, ring, tail, relocated, kernel, symbol"),
+    ] {
+        let message = object.program(name).unwrap_err().to_string();
+        assert!(message.contains(wanted), "{message}");
+    }
+}
+
+#[test]
+fn maps_before_btf_are_refused() {
+    let object = Object::parse(LEGACY).unwrap();
+    let message = object.program("count").unwrap_err().to_string();
+    assert!(
+        message.contains("it uses map counters of section maps, which objects had before BTF"),
+        "{message}"
+    );
+}
+
+#[test]
+fn other_files_are_no_objects() {
+    let message = Object::parse(b"\x7fELF").unwrap_err().to_string();
+    assert!(message.starts_with("this is no object file"), "{message}");
+    let mut other = COUNTER.to_vec();
+    other[18] = 62;
+    assert_eq!(Object::parse(&other).unwrap_err(), ObjectError::Machine { machine: 62, kind: 1 });
+}

@@ -1,0 +1,69 @@
+// One program for each thing that can't be loaded, and one that can.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 4);
+	__type(key, __u32);
+	__type(value, __u32);
+} jumps SEC(".maps");
+
+struct flow {
+	int a, b;
+} __attribute__((preserve_access_index));
+
+extern int bpf_xdp_metadata_rx_hash(const struct xdp_md *ctx, __u32 *hash) __ksym;
+extern __u32 HZ __ksym;
+
+SEC("xdp")
+int works(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int ring(struct xdp_md *ctx)
+{
+	void *record = bpf_ringbuf_reserve(&events, 8, 0);
+
+	if (record)
+		bpf_ringbuf_discard(record, 0);
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int tail(struct xdp_md *ctx)
+{
+	bpf_tail_call(ctx, &jumps, 1);
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int relocated(struct xdp_md *ctx)
+{
+	struct flow *flow = (void *)(long)ctx->data;
+
+	if ((void *)(flow + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	return flow->b;
+}
+
+SEC("xdp")
+int kernel(struct xdp_md *ctx)
+{
+	__u32 hash = 0;
+
+	return bpf_xdp_metadata_rx_hash(ctx, &hash) + hash;
+}
+
+SEC("xdp")
+int symbol(struct xdp_md *ctx)
+{
+	return HZ;
+}
