@@ -3,7 +3,6 @@
 
 use crate::events::{Blocks, Edit, Event, Ramp, Schedule, Turn, Way, set_block};
 use crate::intake::PORT_PLACES;
-use crate::wheel::Entry;
 use crate::worker::{Order, Worker};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -55,7 +54,8 @@ impl Worker {
         loop {
             let next = self.next_arrival();
             let change = if next == Nanos::NEVER {
-                self.source_schedule.next_hope()
+                let first = self.source_schedule.next();
+                self.source_schedule.hope(first, true).time()
             } else {
                 self.source_schedule.stir();
                 self.source_schedule.next()
@@ -186,12 +186,10 @@ impl Worker {
     }
 
     fn set_link(&mut self, link: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
+        let was_noisy = self.links.has_background(link);
         let done = self.links.change(&mut self.pool, link, now, changes);
-        let armed = *self.links.armed(link);
-        if armed != Nanos::NEVER && self.links.deadline(link) == Nanos::NEVER {
-            // It sends no more: a simulated run would take the old deadline for something that is left to happen.
-            self.wheel.remove(Entry { time: armed, link });
-            *self.links.armed(link) = Nanos::NEVER;
+        if !was_noisy && self.links.has_background(link) {
+            self.noisy.push(link);
         }
         self.arm(link);
         done.map_err(|error| error.to_string())

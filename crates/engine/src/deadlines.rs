@@ -8,13 +8,15 @@ impl Worker {
     /// Keeps the wheel's entry for a link at its deadline.
     #[inline]
     pub(crate) fn arm(&mut self, link: u32) {
-        let lead = self.windows.as_ref().map_or(Nanos::ZERO, |windows| windows.lead_of(link));
-        let deadline = match self.links.deadline(link) {
-            Nanos::NEVER => return,
-            deadline => deadline.since(lead),
+        let deadline = match self.windows.as_ref().and_then(|windows| windows.lead_of(link)) {
+            None => self.links.deadline(link),
+            Some(lead) => self.links.deadline_ahead(link, lead),
         };
         let armed = self.links.armed(link);
         if deadline >= *armed {
+            if deadline == Nanos::NEVER && self.simulated {
+                self.disarm(link);
+            }
             return;
         }
         if *armed != Nanos::NEVER {
@@ -24,13 +26,20 @@ impl Worker {
         self.wheel.insert(Entry { time: deadline, link });
     }
 
+    /// Takes a link out of the wheel that has nothing to wait for any more: a simulated run would take the old deadline for
+    /// something that is left to happen.
+    fn disarm(&mut self, link: u32) {
+        let time = std::mem::replace(self.links.armed(link), Nanos::NEVER);
+        if time != Nanos::NEVER {
+            self.wheel.remove(Entry { time, link });
+        }
+    }
+
     /// Lets links be looked at from the beginning that have background traffic: no packet may come for long that would
     /// wake them.
     pub(crate) fn arm_background(&mut self) {
-        for link in 0..self.links.len() as u32 {
-            if self.links.has_background(link) {
-                self.arm(link);
-            }
+        for at in 0..self.noisy.len() {
+            self.arm(self.noisy[at]);
         }
     }
 

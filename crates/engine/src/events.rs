@@ -4,6 +4,7 @@
 //! link is made of now is kept here for every link that was changed, and so are sources, so that whoever names some
 //! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
 
+use crate::windows::LONGEST;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::cmp::Reverse;
@@ -209,6 +210,40 @@ struct Running {
     endless: bool,
 }
 
+/// What a simulated run can hope for in which nothing but changes is left to happen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hope {
+    /// Whether anything is held that a change may set going.
+    holds: bool,
+    /// The next change.
+    next: Nanos,
+    /// Turns to come that do not repeat for ever.
+    finite: u64,
+    /// Since when those that do have come in vain, and how long they are given.
+    since: Nanos,
+    patience: Nanos,
+}
+
+impl Hope {
+    /// What two workers can hope for together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            holds: self.holds || other.holds,
+            next: self.next.min(other.next),
+            finite: self.finite + other.finite,
+            since: self.since.max(other.since),
+            patience: self.patience.max(other.patience),
+        }
+    }
+
+    /// When the next change comes that is waited for: never if nothing is held, or if only events are left that come for ever, and all of
+    /// them have come twice without setting a packet going.
+    pub(crate) fn time(self) -> Nanos {
+        let given_up = self.finite == 0 && self.next > self.since + self.patience;
+        if !self.holds || given_up { Nanos::NEVER } else { self.next }
+    }
+}
+
 /// A worker's changes to come of its links or of its sources, and what those that changed are made of.
 pub(crate) struct Schedule {
     start: Nanos,
@@ -221,7 +256,9 @@ pub(crate) struct Schedule {
     finite: u64,
     /// The longest time between two comings of an event that comes for ever.
     longest: Nanos,
-    /// The first turn after which nothing moved, in virtual time.
+    /// When all those have come for the first time, and the last turn of another was taken.
+    settled: Nanos,
+    /// Since when nothing but changes has happened, in virtual time.
     quiet_since: Option<Nanos>,
     /// Changes that could not be carried out.
     pub refused: Vec<String>,
@@ -239,14 +276,17 @@ impl Schedule {
             numbers: 0,
             finite: 0,
             longest: Nanos::ZERO,
+            settled: Nanos::ZERO,
             quiet_since: None,
             refused: Vec::new(),
         };
         for event in 0..schedule.events.len() {
+            let time = start + schedule.events[event].time;
             if let Some(Repeat { every, times: None }) = schedule.events[event].repeat {
                 schedule.longest = schedule.longest.max(every);
+                schedule.settled = schedule.settled.max(time);
             }
-            schedule.put(event, 1, start + schedule.events[event].time);
+            schedule.put(event, 1, time);
         }
         schedule
     }
@@ -257,12 +297,12 @@ impl Schedule {
         self.queue.peek().map_or(Nanos::NEVER, |Reverse((time, _))| *time)
     }
 
-    /// The same for a simulated run in which packets are held, and nothing else is left to happen: never if only
-    /// events are left that come for ever, and all of them have come twice without setting a packet going.
-    pub(crate) fn next_hope(&self) -> Nanos {
-        let patience = Nanos(self.longest.0.saturating_mul(2));
-        let given_up = |since| self.finite == 0 && self.next() > since + patience;
-        if self.quiet_since.is_some_and(given_up) { Nanos::NEVER } else { self.next() }
+    /// What can be hoped for in a simulated run in which nothing has happened after `last`, and nothing is left to happen but changes.
+    /// `holds`: whether they can set something going.
+    pub(crate) fn hope(&mut self, last: Nanos, holds: bool) -> Hope {
+        let since = *self.quiet_since.get_or_insert(last);
+        let patience = Nanos(self.longest.0.saturating_mul(2)).max(LONGEST);
+        Hope { holds, next: self.next(), finite: self.finite, since: since.max(self.settled), patience }
     }
 
     /// Notes, in virtual time, that something else than changes is left to happen.
@@ -294,12 +334,14 @@ impl Schedule {
             return None;
         }
         let Reverse((time, turn)) = self.queue.pop()?;
-        self.quiet_since.get_or_insert(time);
         let endless = match turn {
             Turn::Begin { event, .. } => self.is_endless(event),
             Turn::Step { place, number } => self.ramp(place, number).is_some_and(|ramp| ramp.endless),
         };
-        self.finite -= u64::from(!endless);
+        if !endless {
+            self.finite -= 1;
+            self.settled = self.settled.max(time);
+        }
         Some((time, turn))
     }
 

@@ -27,6 +27,6 @@ pub use events::{Agenda, Blocks, Changes, Edit, Event, Ramp, Repeat, SourceSeat,
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
 pub use remote::{Remote, RemoteError, SourceRef, Target};
-pub use setup::{Run, Seat, Setup, Wait, WorkerSetup};
+pub use setup::{Run, Seat, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 pub use worker::{Home, Map};

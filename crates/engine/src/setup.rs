@@ -90,6 +90,9 @@ pub(crate) struct Parts {
     pub start: Nanos,
 }
 
+/// The simulated time that never comes: a run that goes on until nothing is left to happen.
+pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);
+
 /// Memory of a ring between two workers.
 const RING_BYTES: usize = 4 << 20;
 
@@ -133,7 +136,8 @@ impl Setup {
         Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
     }
 
-    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`.
+    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`. What is counted is what
+    /// happened by `until`, or, if that is [`TO_THE_END`], by the last event.
     pub fn simulate(self, until: Nanos) -> Report {
         let tolerance = self.tolerance;
         let workers = self.workers.len();
@@ -141,10 +145,9 @@ impl Setup {
         for (parts, _) in self.into_parts(true, Nanos::ZERO) {
             threads.push(std::thread::spawn(move || {
                 let mut worker = Worker::new(parts);
-                if workers == 1 {
-                    worker.run_simulated(until);
-                } else {
-                    worker.run_windows(until);
+                let end = if workers == 1 { worker.run_simulated(until) } else { worker.run_windows(until) };
+                if let Some(end) = end {
+                    worker.conclude(end);
                 }
                 let errors = worker.finish();
                 Ended { worker, errors }

@@ -6,27 +6,30 @@
 //! at least that long, so all that decides about those packets has happened, and they reach the other worker before
 //! the window in which they arrive.
 
+use crate::TO_THE_END;
 use crate::carry_out::EVENT_PLACE;
+use crate::events::Hope;
 use crate::intake::order_key;
 use crate::ring::Taken;
 use crate::worker::Worker;
 use longwire_block::{DropReason, PortError};
+use longwire_link::Lead;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest window, so that not too much input is taken in at once.
-const LONGEST: Nanos = Nanos::from_millis(10);
+pub(crate) const LONGEST: Nanos = Nanos::from_millis(10);
 
 /// A packet that waits for its turn: time, place, sequence, handle.
 type Held = Reverse<(u64, u32, u64, u32)>;
 
 /// What a worker needs for simulated runs with others.
 pub(crate) struct Windows {
-    lead: Nanos,
+    lead: Lead,
     /// By a link's place among the worker's: whether packets go on from it to another worker's link.
     crossing: Vec<bool>,
     meeting: Arc<Meeting>,
@@ -39,16 +42,13 @@ pub(crate) struct Windows {
 impl Windows {
     pub(crate) fn new(lead: Nanos, crossing: Vec<bool>, meeting: Arc<Meeting>) -> Self {
         let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
+        let lead = Lead { by: lead, until: TO_THE_END };
         Self { lead, crossing, meeting, staged, outgoing }
     }
 
-    /// How far ahead of its time a link is served.
-    pub(crate) fn lead_of(&self, link: u32) -> Nanos {
-        if self.crossing.get(link as usize).is_some_and(|&crossing| crossing) {
-            self.lead
-        } else {
-            Nanos::ZERO
-        }
+    /// How far ahead of its time a link is served, if it is.
+    pub(crate) fn lead_of(&self, link: u32) -> Option<Lead> {
+        self.crossing.get(link as usize).is_some_and(|&crossing| crossing).then_some(self.lead)
     }
 }
 
@@ -57,8 +57,11 @@ pub(crate) struct Meeting {
     workers: usize,
     present: AtomicUsize,
     round: AtomicUsize,
-    /// Each worker's next event.
+    /// Each worker's next event, and the next change of its links if it holds packets.
     next: Vec<AtomicU64>,
+    change: Vec<AtomicU64>,
+    /// What each hopes for when nothing else is left.
+    hopes: Vec<Mutex<Hope>>,
     /// Set when one of them can't go on.
     failed: AtomicUsize,
 }
@@ -70,36 +73,55 @@ impl Meeting {
             present: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             next: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            change: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            hopes: (0..workers).map(|_| Mutex::default()).collect(),
             failed: AtomicUsize::new(0),
         }
     }
 
-    fn earliest(&self) -> Nanos {
-        let times = self.next.iter().map(|time| time.load(Ordering::SeqCst));
-        Nanos(times.min().unwrap_or(u64::MAX))
+    fn hope(&self) -> Hope {
+        let each = self.hopes.iter().map(|hope| *hope.lock().unwrap_or_else(PoisonError::into_inner));
+        each.reduce(Hope::with).unwrap_or_default()
     }
 }
 
+fn earliest(times: &[AtomicU64]) -> Nanos {
+    Nanos(times.iter().map(|time| time.load(Ordering::SeqCst)).min().unwrap_or(u64::MAX))
+}
+
 impl Worker {
-    /// Runs in windows until nothing is left to happen, or `until` is reached.
-    pub(crate) fn run_windows(&mut self, until: Nanos) {
+    /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if a pool was full.
+    pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
+        let windows = self.windows.as_mut()?;
+        windows.lead.until = until;
+        let meeting = Arc::clone(&windows.meeting);
+        let longest = windows.lead.by.min(LONGEST);
         loop {
-            let Some(windows) = &self.windows else { return };
-            let meeting = Arc::clone(&windows.meeting);
-            let lead = windows.lead.min(LONGEST);
-            meeting.next[self.index as usize].store(self.next_event(until).0, Ordering::SeqCst);
+            let own = self.index as usize;
+            let change = if self.pool.live() > 0 { self.schedule.next() } else { Nanos::NEVER };
+            meeting.change[own].store(change.0, Ordering::SeqCst);
+            meeting.next[own].store(self.next_event(until).0, Ordering::SeqCst);
             self.meet(&meeting);
-            let start = meeting.earliest();
+            let (next, change) = (earliest(&meeting.next), earliest(&meeting.change));
             let failed = meeting.failed.load(Ordering::SeqCst) > 0;
             self.meet(&meeting);
-            if start > until || start == Nanos::NEVER || failed {
-                return;
+            if failed {
+                return None;
             }
-            let end = (start + lead).min(until + Nanos(1));
+            let hoping = next > until;
+            let start = if hoping { self.hope_together(&meeting) } else { next.min(change) };
+            if start > until {
+                return Some(self.end_together(&meeting, until));
+            }
+            if !hoping {
+                self.schedule.stir();
+            }
+            // What is hoped for is tried one by one: the next may be given up.
+            let end = (start + if hoping { Nanos(1) } else { longest }).min(until + Nanos(1));
             self.take_in(end);
             self.meet(&meeting);
             self.stage_from_rings();
-            self.serve_window(end);
+            self.serve_window(start, end);
             self.meet(&meeting);
             self.stage_from_rings();
             self.put_out_before(end);
@@ -107,6 +129,23 @@ impl Worker {
                 meeting.failed.store(1, Ordering::SeqCst);
             }
         }
+    }
+
+    /// The next change that is waited for if nothing but changes is left to happen anywhere.
+    fn hope_together(&mut self, meeting: &Meeting) -> Nanos {
+        let own = self.hope();
+        *meeting.hopes[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+        self.meet(meeting);
+        let all = meeting.hope();
+        self.meet(meeting);
+        all.time()
+    }
+
+    /// When the run ends for all workers: when it was to, or at the last event.
+    fn end_together(&mut self, meeting: &Meeting, until: Nanos) -> Nanos {
+        meeting.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
+        self.meet(meeting);
+        Nanos(meeting.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
     }
 
     /// Waits until all workers are here, emptying the rings meanwhile so that nobody waits for room in one.
@@ -127,8 +166,7 @@ impl Worker {
     fn next_event(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        let next = self.next_frame(until).min(self.wheel.bound()).min(Nanos(held));
-        self.or_release(next)
+        self.next_frame(until).min(self.wheel.bound()).min(Nanos(held))
     }
 
     /// When the next frame comes in by a port here.
@@ -144,6 +182,7 @@ impl Worker {
             if next >= end {
                 return;
             }
+            self.note(next);
             self.ingest(next, Nanos::ZERO);
             let mut ready = std::mem::take(&mut self.ready);
             ready.drain(..).for_each(|handle| self.route(handle));
@@ -189,8 +228,15 @@ impl Worker {
         }
     }
 
-    /// Everything before `end`: arrivals, links that are due and changes, in the order of (time, place).
-    fn serve_window(&mut self, end: Nanos) {
+    /// Whether links here hold packets that are more than background traffic, or will: what has left them waits for its port.
+    fn links_hold_packets(&self) -> bool {
+        let outgoing = self.windows.as_ref().map_or(0, |windows| windows.outgoing.len());
+        self.real_packets() > outgoing as u64
+    }
+
+    /// Everything from `start` on and before `end`: arrivals, links that are due and changes, in the order of (time, place). A change
+    /// that nothing follows, and that no packet waits for, waits itself: it may come after the end of the run.
+    fn serve_window(&mut self, start: Nanos, end: Nanos) {
         let last = Nanos(end.0 - 1);
         loop {
             let staged = self.windows.as_ref().and_then(|windows| windows.staged.peek());
@@ -200,6 +246,10 @@ impl Worker {
             let change = (self.schedule.next().0, EVENT_PLACE);
             let first = [staged, turn].into_iter().flatten().fold(change, Ord::min);
             if first.0 > last.0 {
+                return;
+            }
+            let followed = turn.is_some() || staged.is_some_and(|(time, _)| time <= last.0);
+            if first == change && !followed && first.0 > start.0 && !self.links_hold_packets() {
                 return;
             }
             match due {
@@ -215,20 +265,23 @@ impl Worker {
 
     fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
-        if let Some(Reverse((.., handle))) = first {
+        if let Some(Reverse((time, .., handle))) = first {
+            self.note(Nanos(time));
             self.enter(Handle(handle));
         }
     }
 
     /// Serves a link that is due; one that leads to another worker's link, ahead of its time.
     fn turn_ahead(&mut self, link: u32, time: Nanos) {
-        let lead = self.windows.as_ref().map_or(Nanos::ZERO, |windows| windows.lead_of(link));
-        if lead == Nanos::ZERO {
+        let Some(lead) = self.windows.as_ref().and_then(|windows| windows.lead_of(link)) else {
+            self.note(time);
             return self.turn(link, time);
-        }
+        };
         *self.links.armed(link) = Nanos::NEVER;
+        let deadline = self.links.deadline(link);
+        self.note(deadline.min(time + lead.by));
         let mut out = longwire_link::Fifo::EMPTY;
-        self.links.expire(&mut self.pool, link, time + lead, &mut out);
+        self.links.expire_ahead(&mut self.pool, link, time, lead, &mut out);
         self.arm(link);
         self.arm_stirred();
         let place = self.links.place(link);
@@ -251,6 +304,7 @@ impl Worker {
             && time < end.0
         {
             windows.outgoing.pop();
+            self.note(Nanos(time));
             let home = self.map.homes[usize::from(self.pool.meta(Handle(handle)).out_port)];
             self.put_out(home.slot as usize, Handle(handle));
         }

@@ -107,6 +107,10 @@ pub struct Worker {
     pub(crate) begin: u64,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
+    /// In a simulated run, the time of the last event that was no change.
+    pub(crate) seen: Nanos,
+    /// Links with background traffic.
+    pub(crate) noisy: Vec<u32>,
 }
 
 impl Worker {
@@ -124,6 +128,7 @@ impl Worker {
             start,
         } = parts;
         setup.links.start(start);
+        let noisy = (0..setup.links.len() as u32).filter(|&link| setup.links.has_background(link)).collect();
         let ports = setup.ports.len();
         let slots = setup.ports.into_iter().map(|seat| PortSlot {
             place: seat.place,
@@ -167,6 +172,8 @@ impl Worker {
             seq: 0,
             begin: 0,
             done: (0, 0),
+            seen: Nanos::ZERO,
+            noisy,
         }
     }
 
@@ -295,12 +302,13 @@ impl Worker {
             let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
             let change = self.schedule.next();
             if let Some(entry) = self.wheel.pop(until.min(change)) {
-                self.done = self.done.max((entry.time.0, 0));
+                self.note(entry.time);
                 self.turn(entry.link, entry.time);
             } else if change <= until {
                 self.carry_out(change);
             } else if let Some(handle) = ready.next() {
                 let meta = self.pool.meta(handle);
+                self.seen = self.seen.max(Nanos(meta.arrival));
                 self.done = self.done.max((meta.arrival, meta.place));
                 self.enter(handle);
             } else {

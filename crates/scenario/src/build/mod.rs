@@ -7,6 +7,7 @@ use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
 use crate::words::Wait;
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
+pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
     Agenda, Blocks, Changes, Event, Home, Map, Observer, Seat, Setup, SourceRef, SourceSeat, Steered,
     Tolerance, WorkerSetup,
@@ -15,7 +16,6 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
-use longwire_units::Nanos;
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -266,6 +266,3 @@ fn steered(plan: &Plan, links: &[LinkRef], known: &HashMap<Route, u32>, paths: &
     }
     steered
 }
-
-/// The simulated time that never comes: a run that goes on until nothing is left to happen.
-pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);

@@ -1,6 +1,6 @@
 //! Which worker owns which link.
 
-use crate::plan::{Plan, Route};
+use crate::plan::{Plan, Route, Steer};
 use longwire_units::Nanos;
 
 /// A link with less delay than this stays with the links its packets go on to: simulated runs advance in windows
@@ -47,6 +47,13 @@ fn steps(plan: &Plan) -> Vec<(u32, u32)> {
     routes.retain(|route| route.exists() && plan.routes.links(route).len() > 1);
     let pairs = routes.iter().flat_map(|route| plan.routes.links(route).windows(2).map(|w| (w[0], w[1])));
     let mut steps: Vec<_> = pairs.collect();
+    // What is steered to another link goes on from there as it would have.
+    let goes_on = |steer: &Steer| {
+        let (from, instead) = (steer.link, steer.target);
+        steps.iter().filter(move |step| step.0 == from).map(move |step| (instead, step.1)).collect::<Vec<_>>()
+    };
+    let steered: Vec<_> = plan.steers.iter().flat_map(goes_on).collect();
+    steps.extend(steered);
     steps.sort_unstable();
     steps.dedup();
     steps

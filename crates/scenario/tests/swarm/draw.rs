@@ -1,0 +1,284 @@
+//! Random scenarios.
+
+use longwire_block::{Dice, ParamKind, Spec, Values};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Adds what a link is made of, and answers its blocks, so that they can be changed. The number says which of the scenario's links it
+/// is.
+pub type Make<'a> = &'a dyn Fn(&mut Dice, usize, &mut String) -> Vec<&'static Spec>;
+
+/// A link of a scenario, and what can be changed of it.
+struct Made {
+    name: String,
+    blocks: Vec<&'static Spec>,
+}
+
+/// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of which steer packets to
+/// another one beside them; changes of links, and traffic. `way` tells scenarios of one seed apart.
+pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
+    let mut dice = Dice::named(seed, &format!("swarm/{way}"));
+    let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
+    let bridges = 1 + dice.below(4);
+    let ports = 2 + dice.below(4);
+    for bridge in 0..bridges {
+        writeln!(text, "[[bridge]]\nname = \"b{bridge}\"").unwrap();
+    }
+    for port in 0..ports {
+        let bridge = dice.below(bridges);
+        writeln!(
+            text,
+            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\naddresses = [\"10.0.0.{}/32\"]",
+            port + 1
+        )
+        .unwrap();
+    }
+    let mut ends = vec![("p0".to_string(), "p1".to_string())];
+    if bridges > 1 {
+        let edges = bridges - 1 + dice.below(2);
+        let edge = |edge: u64| (format!("b{}", edge % bridges), format!("b{}", (edge + 1) % bridges));
+        ends = (0..edges).map(edge).collect();
+    }
+    let mut links = Vec::new();
+    for (from, to) in &ends {
+        link(&mut dice, &mut text, (from, to), &mut links, make);
+    }
+    changes(&mut dice, &links, &mut text);
+    for source in 0..1 + dice.below(5) {
+        let from = dice.below(ports);
+        let to = (from + 1 + dice.below(ports - 1)) % ports;
+        let interval = 1 + dice.below(2_000_000);
+        let (packets, size) = (1 + dice.below(400), 62 + dice.below(1440));
+        let (start, poisson) = (dice.below(3) * 1000, dice.below(2) == 0);
+        writeln!(
+            text,
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+             packets = {packets}\nsize = \"{size} B\"\nstart = \"{start} ns\"\npoisson = {poisson}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// A link; of three without a filter, one steers some packets to a link beside it.
+fn link(dice: &mut Dice, text: &mut String, (from, to): (&str, &str), links: &mut Vec<Made>, make: Make<'_>) {
+    let mut add = |text: &mut String, dice: &mut Dice, name: String| {
+        writeln!(text, "[[link]]\nname = \"{name}\"\nbetween = [\"{from}\", \"{to}\"]").unwrap();
+        let blocks = make(dice, links.len(), text);
+        let filtered = blocks.iter().any(|spec| spec.key == "filter");
+        links.push(Made { name, blocks });
+        filtered
+    };
+    let name = format!("{from}{to}");
+    if !add(text, dice, name.clone()) && dice.below(3) == 0 {
+        let conditions = ["less 700", "greater 1000", "udp", "src host 10.0.0.1", "not dst host 10.0.0.2"];
+        let condition = conditions[dice.below(5) as usize];
+        writeln!(text, "filter = \"steer {name}-aside if {condition}\"").unwrap();
+        add(text, dice, format!("{name}-aside"));
+    }
+}
+
+/// Rate, delay, loss and queue.
+pub fn plain(dice: &mut Dice, _: usize, text: &mut String) -> Vec<&'static Spec> {
+    if dice.below(3) > 0 {
+        let decades = dice.below(6) as u32;
+        writeln!(text, "rate = \"{} bit/s\"", 300_000 + dice.below(10u64.pow(decades + 4))).unwrap();
+    }
+    match dice.below(3) {
+        0 => {}
+        1 => writeln!(text, "delay = \"{} us\"", dice.below(200)).unwrap(),
+        _ => writeln!(text, "delay = \"{} ms\"", dice.below(30)).unwrap(),
+    }
+    if dice.below(2) == 0 {
+        writeln!(text, "loss = \"{} %\"", dice.below(30)).unwrap();
+    }
+    if dice.below(2) == 0 {
+        writeln!(text, "queue = \"{} packets\"", 1 + dice.below(30)).unwrap();
+    }
+    Vec::new()
+}
+
+/// Random changes of the links: steps, ramps, outages, repetitions.
+fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
+    // A parameter has one ramp, or other changes: what cuts a ramp short is refused.
+    let mut known = HashMap::new();
+    for _ in 0..dice.below(7) {
+        let link = &links[dice.below(links.len() as u64) as usize];
+        let (key, value, can_ramp) = if link.blocks.is_empty() || dice.below(3) == 0 {
+            plain_change(dice)
+        } else {
+            let block = dice.below(link.blocks.len() as u64) as usize;
+            change(dice, link.blocks[block])
+        };
+        let ramp = can_ramp && dice.below(2) == 0;
+        if known.insert((&link.name, key), ramp).is_some_and(|before| before || ramp) {
+            known.insert((&link.name, key), true);
+            continue;
+        }
+        let way = ["", ".forward", ".backward"][dice.below(3) as usize];
+        // Changes at the very moment of an arrival are among them.
+        let time = dice.below(20) * dice.below(3_000);
+        let name = &link.name;
+        writeln!(text, "[[at]]\ntime = \"{time} us\"\nlink = \"{name}{way}\"\n{key} = {value}").unwrap();
+        match dice.below(4) {
+            0 | 3 if ramp => writeln!(text, "ramp = \"{} us\"", 1 + dice.below(9000)).unwrap(),
+            1 if !ramp => writeln!(text, "every = \"{} us\"", 1000 + dice.below(9000)).unwrap(),
+            2 if !ramp => writeln!(text, "every = \"{} us\"\ntimes = 3", 1 + dice.below(9000)).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+/// A key, its new value, and whether there may be a ramp to it.
+fn plain_change(dice: &mut Dice) -> (&'static str, String, bool) {
+    let most = 10u64.pow(dice.below(6) as u32 + 4);
+    let (key, value) = match dice.below(5) {
+        0 => ("rate", format!("{} bit/s", 300_000 + dice.below(most))),
+        1 => ("rate", if dice.below(2) == 0 { "0".into() } else { "unlimited".into() }),
+        2 => ("delay", format!("{} us", dice.below(20_000))),
+        3 => ("loss", format!("{} %", dice.below(40))),
+        _ => ("queue", format!("{} packets", 1 + dice.below(30))),
+    };
+    (key, format!("\"{value}\""), key == "delay" || key == "loss")
+}
+
+/// The same for one parameter of a block that the link has.
+fn change(dice: &mut Dice, spec: &'static Spec) -> (&'static str, String, bool) {
+    let param = &spec.params[dice.below(spec.params.len() as u64) as usize];
+    let value = value(dice, spec, param.kind);
+    let words = matches!(param.kind, ParamKind::Limit | ParamKind::Choice(_) | ParamKind::Parsed(_));
+    (spec.key, format!("{{ kind = \"{}\", {} = {value:?} }}", spec.kind, param.name), !words)
+}
+
+/// The rows of all kinds of blocks that a link can have by itself.
+pub fn kinds() -> Vec<&'static Spec> {
+    longwire_link::registry().into_iter().filter(|spec| spec.kind != "shared").collect()
+}
+
+/// The kind that the first link of a seed's scenario has in any case: each of them once, in some order, before the first comes again.
+pub fn kind_of(seed: u64) -> &'static Spec {
+    let mut deck = kinds();
+    let mut dice = Dice::named(seed / deck.len() as u64, "deck");
+    for left in (1..deck.len()).rev() {
+        deck.swap(left, dice.below(left as u64 + 1) as usize);
+    }
+    deck[seed as usize % deck.len()]
+}
+
+/// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a block of the kind `first`.
+pub fn of_any_kind(
+    dice: &mut Dice,
+    number: usize,
+    text: &mut String,
+    first: &'static Spec,
+) -> Vec<&'static Spec> {
+    let kinds = kinds();
+    let mut keys: Vec<&str> = kinds.iter().map(|spec| spec.key).collect();
+    keys.dedup();
+    let mut blocks = Vec::new();
+    for turn in 0..1 + dice.below(4) {
+        let spec = if number == 0 && turn == 0 {
+            first
+        } else {
+            let key = keys[dice.below(keys.len() as u64) as usize];
+            let own: Vec<_> = kinds.iter().filter(|spec| spec.key == key).collect();
+            own[dice.below(own.len() as u64) as usize]
+        };
+        keys.retain(|key| *key != spec.key);
+        // Some values exclude each other: others, then.
+        let params = (0..20).map(|_| params(dice, spec)).find(|params| {
+            let pairs: Vec<_> = params.iter().map(|(name, text)| (*name, text.as_str())).collect();
+            Values::read(spec, &pairs).is_ok()
+        });
+        let Some(params) = params else { continue };
+        let params: String = params.iter().map(|(name, text)| format!(", {name} = {text:?}")).collect();
+        writeln!(text, "{} = {{ kind = \"{}\"{params} }}", spec.key, spec.kind).unwrap();
+        blocks.push(spec);
+    }
+    blocks
+}
+
+/// Random values for what a block needs, and for half of the rest.
+fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
+    let mut params = Vec::new();
+    for param in spec.params {
+        if param.default.is_none() || dice.below(2) == 0 {
+            params.push((param.name, value(dice, spec, param.kind)));
+        }
+    }
+    params
+}
+
+fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
+    match kind {
+        // Background traffic never ends: a slow one lets others come through.
+        ParamKind::Rate if spec.key == "background" => format!("{} bit/s", 10_000 + dice.below(400_000)),
+        ParamKind::Rate => {
+            let most = 10u64.pow(4 + dice.below(6) as u32);
+            format!("{} bit/s", 300_000 + dice.below(most))
+        }
+        ParamKind::Time { max } => format!("{} ns", 1 + dice.below(max.0.min(20_000_000))),
+        ParamKind::Probability => format!("{} %", dice.below(30)),
+        ParamKind::Integer { min, max } => (min + dice.below((max - min).min(20) + 1)).to_string(),
+        ParamKind::Limit => format!("{} packets", 1 + dice.below(40)),
+        ParamKind::Size { min, max } => format!("{} B", min.0 + dice.below((max.0 - min.0).min(3000) + 1)),
+        ParamKind::Decimal { min, max } => {
+            let millionths = min + dice.below((max - min).min(3_000_000) + 1);
+            format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
+        }
+        ParamKind::Choice(words) => words[dice.below(words.len() as u64) as usize].into(),
+        ParamKind::Parsed(grammar) => {
+            let examples = grammar.examples;
+            examples[dice.below(examples.len() as u64) as usize].into()
+        }
+    }
+}
+
+/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of them.
+pub fn chain(seed: u64, way: u64) -> String {
+    let mut dice = Dice::named(seed, &format!("chain/{way}"));
+    let mut text = format!("seed = {seed}\n");
+    for place in 0..4 {
+        writeln!(
+            text,
+            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\nbridge = \"b{place}\"\n\
+             addresses = \"10.0.0.{}/32\"",
+            place + 1
+        )
+        .unwrap();
+    }
+    let links: Vec<Made> =
+        (0..3).map(|place| Made { name: format!("l{place}"), blocks: Vec::new() }).collect();
+    for (place, link) in links.iter().enumerate() {
+        let (rate, delay) = (2 + dice.below(30), 500 + dice.below(9_000));
+        let (loss, queue) = (dice.below(9), 3 + dice.below(20));
+        // Of what happens when packets are sent, and not before.
+        let on_wire = ["", ", where = \"wire\""][dice.below(2) as usize];
+        let name = &link.name;
+        writeln!(
+            text,
+            "[[link]]\nname = \"{name}\"\nbetween = [\"b{place}\", \"b{}\"]\nrate = \"{rate} Mbit/s\"\n\
+             delay = \"{delay} us\"\nloss = {{ probability = \"{loss} %\"{on_wire} }}\nqueue = \"{queue} packets\"",
+            place + 1
+        )
+        .unwrap();
+        if dice.below(2) == 0 {
+            let rate = 1 + dice.below(rate);
+            writeln!(text, "background = {{ kind = \"poisson\", rate = \"{rate} Mbit/s\" }}").unwrap();
+        }
+    }
+    for _ in 0..3 {
+        changes(&mut dice, &links, &mut text);
+    }
+    for (from, to) in [(0, 3), (3, 0), (1, 3), (2, 0), (0, 2)] {
+        let (interval, size) = (20_000 + dice.below(500_000), 62 + dice.below(1440));
+        writeln!(
+            text,
+            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\nsize = \"{size} B\"\n\
+             poisson = true\npackets = {}",
+            60_000_000 / interval
+        )
+        .unwrap();
+    }
+    text
+}
