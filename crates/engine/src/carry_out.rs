@@ -28,6 +28,10 @@ impl Worker {
     /// Carries out every change of links up to `until`.
     pub(crate) fn carry_out(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedule.pop(until) {
+            if self.wheel.bound() != Nanos::NEVER {
+                // Packets were on their way: it does not come in vain.
+                self.seen = self.seen.max(time);
+            }
             self.done = self.done.max((time.0, EVENT_PLACE));
             self.take_turn(Of::Links, turn, time);
         }

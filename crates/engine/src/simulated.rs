@@ -45,7 +45,7 @@ impl Worker {
         self.pool.live() - self.noisy.iter().map(phantoms).sum::<u64>()
     }
 
-    /// Notes that something has happened that is no change: a frame came in, or a packet arrived at a link, was lost or left.
+    /// Notes that something has happened: a frame came in, or a packet arrived at a link, was lost or left.
     pub(crate) fn note(&mut self, time: Nanos) {
         self.seen = self.seen.max(time);
         self.done = self.done.max((time.0, 0));

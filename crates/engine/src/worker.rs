@@ -107,7 +107,7 @@ pub struct Worker {
     pub(crate) begin: u64,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
-    /// In a simulated run, the time of the last event that was no change.
+    /// In a simulated run, the time of the last event, and of the last change while packets were on their way.
     pub(crate) seen: Nanos,
     /// Links with background traffic.
     pub(crate) noisy: Vec<u32>,
