@@ -2,6 +2,7 @@
 
 use crate::replay_port::Watch;
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
+use longwire_link::LinkStats;
 use longwire_port::driver::source::Received;
 use longwire_report::{Report, Row};
 use longwire_scenario::{Plan, Source};
@@ -54,7 +55,9 @@ impl Ran<'_> {
             .with("workers", counted.workers.iter().map(worker_json).collect::<Vec<_>>())
             .with("pool", json!({ "peak_bytes": counted.pool_peak, "bytes": counted.pool_capacity }))
             .with("links", self.plan.links.len())
-            .with("held", self.held())
+            .with("made_by_links", self.over_links(|stats| stats.made_packets))
+            .with("consumed_by_links", self.over_links(|stats| stats.consumed_packets))
+            .with("held", self.over_links(|stats| stats.queued_packets + stats.travelling_packets))
             .with("dropped", by_reason(&self.dropped()));
         report.extend(self.delivered().map(|delivered| source_row(&delivered)));
         report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
@@ -125,9 +128,8 @@ impl Ran<'_> {
         capture_notes(watch).into_iter().fold(row, Row::note)
     }
 
-    fn held(&self) -> u64 {
-        let links = self.counted.links.iter().map(|link| &link.stats);
-        links.map(|stats| stats.queued_packets + stats.travelling_packets).sum()
+    fn over_links(&self, count: fn(&LinkStats) -> u64) -> u64 {
+        self.counted.links.iter().map(|link| count(&link.stats)).sum()
     }
 
     fn dropped(&self) -> Vec<(&'static str, u64)> {
@@ -142,11 +144,9 @@ impl Ran<'_> {
     }
 
     fn conservation_row(&self) -> Row {
-        let flow = &self.counted.flow;
-        let dropped: u64 = self.dropped().iter().map(|(_, packets)| packets).sum();
         Row::new("packets accounted for", "packets")
-            .expected(flow.taken + flow.made + flow.received)
-            .measured(flow.sent + flow.handed_over + dropped + self.held())
+            .expected(self.counted.packets_come())
+            .measured(self.counted.packets_gone())
             .judged(self.counted.is_conserved())
     }
 }

@@ -118,15 +118,21 @@ fn print_sums(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let value = report.extra.get("flow").and_then(|flow| flow.get(name)).and_then(Value::as_u64);
         shown::count(value.unwrap_or(0))
     };
-    let held = report.extra.get("held").and_then(Value::as_u64).unwrap_or(0);
+    let sum = |name: &str| report.extra.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let if_any = |name: &str, what: &str| match sum(name) {
+        0 => String::new(),
+        packets => format!(", {} {what} by links", shown::count(packets)),
+    };
     let conserved = report.row("packets accounted for").and_then(|row| row.pass) == Some(true);
     writeln!(
         out,
-        "packets: {} in, {} copied; {} out, {} held, dropped: {}; {}",
+        "packets: {} in, {} copied{}; {} out{}, {} held, dropped: {}; {}",
         flow("taken"),
         flow("made"),
+        if_any("made_by_links", "made"),
         flow("sent"),
-        shown::count(held),
+        if_any("consumed_by_links", "consumed"),
+        shown::count(sum("held")),
         drops(report.extra.get("dropped")),
         if conserved { "all accounted for" } else { "NOT all accounted for" },
     )

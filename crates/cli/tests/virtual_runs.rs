@@ -300,3 +300,38 @@ fn a_source_changes_at_its_time() {
         assert_eq!(row(&report, "source s")["measured"], 3000);
     }
 }
+
+#[test]
+fn what_links_make_and_consume_is_accounted_for() {
+    let folder = Folder::new("accounted");
+    let source = |name: &str, how: &str| {
+        format!("[[source]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\nfor = \"100 ms\"\n{how}\n")
+    };
+    let ports = "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
+        [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n";
+    let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
+        filter = [\"steer sky if greater 500\"]\nduplicate = \"100 %\"\n\
+        background = { kind = \"cbr\", rate = \"800 kbit/s\", size = \"1000 B\" }\n\
+        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\n";
+    let small = source("small", "rate = \"160 kbit/s\"\nsize = \"200 B\"");
+    let large = source("large", "rate = \"400 kbit/s\"\nsize = \"1000 B\"");
+    let scenario = folder.write("s.toml", format!("{ports}{links}{small}{large}"));
+    let args = ["run", &scenario, "--virtual", "--for", "999ms"];
+    let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
+    // 10 small packets and as many copies; 5 large ones, steered past the copying. One of the background every 10 ms, until
+    // nobody sees any more how many there are.
+    let up = row(&report, "link up");
+    assert_eq!((&up["steered_packets"], &up["out_packets"]), (&5.into(), &20.into()));
+    let count = |name: &str| up[name].as_u64().unwrap();
+    let (made, consumed, held) = (count("made_packets"), count("consumed_packets"), count("queued_packets"));
+    assert!((9..=100).contains(&consumed) && made == 10 + consumed + held, "{up}");
+    let accounted = row(&report, "packets accounted for");
+    assert_eq!((&accounted["expected"], &accounted["pass"]), (&(15 + made).into(), &true.into()));
+    assert_eq!(accounted["measured"], accounted["expected"]);
+    let text = stdout(&longwire(&args));
+    let line = format!(
+        "packets: 15 in, 0 copied, {made} made by links; 25 out, {consumed} consumed by links, {held} held, dropped: -; \
+         all accounted for"
+    );
+    assert!(text.contains(&line), "{text}");
+}
