@@ -4,7 +4,8 @@ mod support;
 
 use longwire_lab::abilities;
 use serde_json::Value;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A lab that is taken down when dropped.
@@ -16,6 +17,11 @@ struct Up {
 impl Up {
     /// Skips the test, and says so, where there can be none.
     fn new(test: &str, scenario: &str) -> Option<Self> {
+        Self::with_input(test, scenario, "")
+    }
+
+    /// The same, with a text on standard input.
+    fn with_input(test: &str, scenario: &str, input: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -24,11 +30,11 @@ impl Up {
             }
         }
         let name = format!("t{}-{test}", std::process::id());
-        let report = json(&longwire(&["lab", "up", scenario, "--name", &name, "--json"]), 0);
+        let report = json(&fed(&["lab", "up", scenario, "--name", &name, "--json"], input), 0);
         Some(Self { name, report })
     }
 
-    fn sh(&self, host: &str, script: &str) -> std::process::Output {
+    fn sh(&self, host: &str, script: &str) -> Output {
         longwire(&["lab", "exec", &self.name, host, "--", "sh", "-c", script])
     }
 
@@ -47,6 +53,15 @@ impl Drop for Up {
         // Most tests have taken it down.
         longwire(&["lab", "down", &self.name]);
     }
+}
+
+/// Longwire with a text on its standard input.
+fn fed(args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 fn two_hosts() -> String {
@@ -75,6 +90,19 @@ fn up_exec_list_down() {
     assert!(down.status.success(), "{}", stderr(&down));
     assert_eq!(lab.traces(), [""; 0]);
     assert!(stderr(&longwire(&["lab", "down", &lab.name])).contains("no lab"));
+}
+
+#[test]
+fn a_scenario_comes_from_standard_input() {
+    let text = std::fs::read_to_string(two_hosts()).unwrap();
+    let unnamed = fed(&["lab", "up", "-"], &text);
+    assert_eq!(unnamed.status.code(), Some(2));
+    assert!(stderr(&unnamed).contains("lab up - --name NAME"), "{}", stderr(&unnamed));
+    let Some(lab) = Up::with_input("piped", "-", &text) else { return };
+    let ping = lab.sh("a", "ping -4 -q -c 1 -W 2 b");
+    assert!(ping.status.success(), "{}{}", stdout(&ping), stderr(&ping));
+    let down = longwire(&["lab", "down", &lab.name]);
+    assert!(down.status.success(), "{}", stderr(&down));
 }
 
 #[test]

@@ -64,6 +64,15 @@ pub enum LoadError {
 /// # Errors
 /// If the file can't be read, or for everything that is wrong with it.
 pub fn load(path: &Path) -> Result<Plan, LoadError> {
+    let text = read_text(path)?;
+    Ok(parse(&path.display().to_string(), &text)?)
+}
+
+/// The text of the file `path`, or of standard input if that is `-`, for [`parse`].
+///
+/// # Errors
+/// If it can't be read.
+pub fn read_text(path: &Path) -> Result<String, LoadError> {
     let file = path.display().to_string();
     let mut text = String::new();
     // One byte more than is taken, so that a file without end is refused like one that is too long.
@@ -73,10 +82,7 @@ pub fn load(path: &Path) -> Result<Plan, LoadError> {
     } else {
         File::open(path).and_then(|opened| opened.take(most).read_to_string(&mut text))
     };
-    match read {
-        Ok(_) => Ok(parse(&file, &text)?),
-        Err(source) => Err(LoadError::Unreadable { file, source }),
-    }
+    read.map(|_| text).map_err(|source| LoadError::Unreadable { file, source })
 }
 
 /// Reads a scenario. `file` is how errors name it; relative names of captures count from its folder.

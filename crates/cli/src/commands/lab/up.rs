@@ -9,7 +9,7 @@ use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_report::{Report, Row};
 use longwire_scenario::Plan;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -18,12 +18,13 @@ use std::process::{Command, Stdio};
 #[command(after_long_help = "\
 Examples:
   longwire lab up scenarios/two-hosts.toml
-  longwire lab up scenarios/dumbbell.toml --name experiment-1")]
+  longwire lab up scenarios/dumbbell.toml --name experiment-1
+  longwire import netem 'delay 100ms loss 1%' | longwire lab up - --name slow")]
 pub struct Args {
-    /// The scenario file.
+    /// The scenario file, or - for standard input.
     scenario: PathBuf,
 
-    /// What to call the lab. Default: as the file.
+    /// What to call the lab. Default: as the file; from standard input, it needs one.
     #[arg(long)]
     name: Option<String>,
 
@@ -34,8 +35,13 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let plan = longwire_scenario::load(&self.scenario)?;
+        let text = longwire_scenario::read_text(&self.scenario)?;
+        let plan = longwire_scenario::parse(&self.scenario.display().to_string(), &text)?;
         outcome::print_notes(&plan);
+        ensure!(
+            self.name.is_some() || !self.is_piped(),
+            "a scenario from standard input has no name; give the lab one: longwire lab up - --name NAME"
+        );
         ensure!(
             !plan.hosts.is_empty(),
             "{} has no hosts, so there is no lab to make; `longwire run` runs it",
@@ -46,7 +52,7 @@ impl Args {
             bail!("lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name");
         }
         let progress = Progress::start(format!("making lab {name}"), None);
-        let pid = self.start(&name)?;
+        let pid = self.start(&name, &text)?;
         drop(progress);
         let report = report(&plan, &name, pid);
         if self.json {
@@ -56,17 +62,28 @@ impl Args {
         Ok(Outcome::Well)
     }
 
+    /// Whether the scenario comes from standard input.
+    fn is_piped(&self) -> bool {
+        self.scenario.as_os_str() == "-"
+    }
+
     /// Starts the process that keeps the lab up, and waits until packets can flow.
-    fn start(&self, name: &str) -> anyhow::Result<u32> {
+    fn start(&self, name: &str, text: &str) -> anyhow::Result<u32> {
         let program = std::env::current_exe().context("finding this program's file")?;
-        let scenario = std::fs::canonicalize(&self.scenario)?;
+        let piped = self.is_piped();
+        let scenario = if piped { self.scenario.clone() } else { std::fs::canonicalize(&self.scenario)? };
         let (output, input) = io::pipe()?;
         let mut command = Command::new(program);
         command.args(["lab", "hold", "--name", name]).arg(&scenario);
-        command.stdin(Stdio::null()).stderr(input.try_clone()?).stdout(input);
+        command.stdin(if piped { Stdio::piped() } else { Stdio::null() });
+        command.stderr(input.try_clone()?).stdout(input);
         let mut child = command.spawn().context("starting the process that keeps the lab up")?;
         // This process's ends of the pipe, so that its end is seen.
         drop(command);
+        if let Some(mut stdin) = child.stdin.take() {
+            // If it ended before it read all, it says why.
+            let _ = stdin.write_all(text.as_bytes());
+        }
         let mut told = String::new();
         for line in BufReader::new(output).lines() {
             let line = line?;
