@@ -1,8 +1,9 @@
-//! Progress of what takes longer than two seconds, on standard error if that is a terminal.
+//! Progress of what takes longer than two seconds, on standard error: a line that is redrawn on a terminal, else plain lines.
 
+use crate::outcome;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,53 +12,84 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How often the time is redrawn.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// A line that says what is being done and for how long; it appears after two seconds and goes when this is dropped.
+/// Says what is being done, after two seconds. On a terminal that is a line with the time it has taken so far, which goes when
+/// this is dropped; elsewhere it is said once, and each step when it begins.
 #[derive(Debug)]
 pub struct Progress {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     bar: ProgressBar,
+    redrawn: bool,
 }
 
 impl Progress {
     /// Begins. `what` is what is being done: `running scenarios/two-hosts.toml`. `expected` is how long it takes, if
     /// that is known.
     pub fn start(what: impl Into<String>, expected: Option<Duration>) -> Self {
-        let bar = match expected {
-            Some(time) => ProgressBar::new(time.as_millis().try_into().unwrap_or(u64::MAX)),
-            None => ProgressBar::no_length(),
-        };
-        let template =
-            if expected.is_some() { "{msg} {bar:30} {elapsed}" } else { "{msg} {spinner} {elapsed}" };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.set_message(what.into());
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-        if !std::io::stderr().is_terminal() {
-            return Self { end: None, thread: None, bar };
-        }
+        let what = what.into();
         let (end, ended) = channel::<()>();
+        let redrawn = std::io::stderr().is_terminal();
+        let bar = bar(&what, expected);
         let shown = bar.clone();
-        let thread = std::thread::spawn(move || {
-            let begin = Instant::now();
-            let mut pause = SILENCE;
-            while ended.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                if pause == SILENCE {
-                    shown.set_draw_target(ProgressDrawTarget::stderr());
-                }
-                pause = REDRAW;
-                let passed = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
-                shown.set_position(shown.length().map_or(passed, |length| passed.min(length)));
-                shown.tick();
-            }
-        });
-        Self { end: Some(end), thread: Some(thread), bar }
+        let thread =
+            std::thread::spawn(
+                move || {
+                    if redrawn { redraw(&shown, &ended) } else { say_late(&what, &ended) }
+                },
+            );
+        Self { end: Some(end), thread: Some(thread), bar, redrawn }
     }
 
     /// Changes what is being done.
     pub fn say(&self, what: impl Into<String>) {
-        self.bar.set_message(what.into());
+        let what = what.into();
+        if !self.redrawn && self.bar.message() != what {
+            outcome::note(&what);
+        }
+        self.bar.set_message(what);
+    }
+
+    /// Begins what has steps of its own, each of which is said.
+    pub fn of_steps(what: &str) -> Self {
+        if std::io::stderr().is_terminal() {
+            return Self::start(what, None);
+        }
+        Self { end: None, thread: None, bar: bar(what, None), redrawn: false }
+    }
+}
+
+/// A bar that is not to be seen yet.
+fn bar(what: &str, expected: Option<Duration>) -> ProgressBar {
+    let bar = match expected {
+        Some(time) => ProgressBar::new(time.as_millis().try_into().unwrap_or(u64::MAX)),
+        None => ProgressBar::no_length(),
+    };
+    let template = if expected.is_some() { "{msg} {bar:30} {elapsed}" } else { "{msg} {spinner} {elapsed}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar.set_draw_target(ProgressDrawTarget::hidden());
+    bar
+}
+
+fn redraw(bar: &ProgressBar, ended: &Receiver<()>) {
+    let begin = Instant::now();
+    let mut pause = SILENCE;
+    while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        if pause == SILENCE {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        pause = REDRAW;
+        let passed = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+        bar.set_position(bar.length().map_or(passed, |length| passed.min(length)));
+        bar.tick();
+    }
+}
+
+fn say_late(what: &str, ended: &Receiver<()>) {
+    if ended.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+        outcome::note(what);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
-use crate::progress::Progress;
 use crate::replay_port::Watch;
 use anyhow::bail;
 use longwire_engine::Report;
@@ -34,10 +33,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
         );
     }
     let open = open_virtual(plan, files)?;
-    let progress = Progress::start(format!("running {} in virtual time", plan.file), None);
     let built = build(plan, open.ports, |_| None)?;
     let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
-    drop(progress);
     if counted.own_losses().pool > 0 {
         bail!(
             "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the scenario \

@@ -157,6 +157,26 @@ fn a_scenario_is_checked() {
     );
 }
 
+/// Where standard error is no terminal, each row and each bench is a line when it begins.
+#[test]
+fn what_takes_long_says_where_it_is() {
+    let run = longwire(&["validate", "linkem", "--virtual", "--quick", "--only", "table 5.2", "--json"]);
+    let report = json(&run, 0);
+    let rows = report["rows"].as_array().unwrap().iter();
+    let names = rows.filter_map(|row| row["name"].as_str().filter(|name| name.starts_with("table 5.2")));
+    let names: Vec<_> = names.collect();
+    let all = names.len();
+    let wanted: Vec<_> = (1..).zip(&names).map(|(nth, name)| format!("{name} ({nth} of {all})")).collect();
+    let said = stderr(&run);
+    let said: Vec<_> = said.lines().filter(|line| !line.starts_with("note:")).collect();
+    assert!(all >= 6 && said == wanted, "{said:#?}\n{wanted:#?}");
+
+    let said = stderr(&longwire(&["bench", "alloc", "exact", "--quick", "--json"]));
+    for line in ["exact (bench 1 of 2)", "alloc (bench 2 of 2)"] {
+        assert!(said.lines().any(|said| said == line), "{said}");
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = Process::new(env!("CARGO_BIN_EXE_longwire"))

@@ -23,12 +23,22 @@ pub struct Findings {
 pub(crate) struct Book<'a> {
     pub settings: &'a Settings<'a>,
     findings: Findings,
+    /// Rows that were asked for: so far, and in all.
+    wanted: usize,
+    all: usize,
 }
 
 impl<'a> Book<'a> {
-    pub(crate) fn new(settings: &'a Settings<'a>) -> Self {
+    /// Of `all` rows that are asked for.
+    pub(crate) fn new(settings: &'a Settings<'a>, all: usize) -> Self {
         let matched = settings.only.is_empty();
-        Self { settings, findings: Findings { rows: Vec::new(), plots: Vec::new(), matched } }
+        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched };
+        Self { settings, findings, wanted: 0, all }
+    }
+
+    /// How many rows were asked for so far.
+    pub(crate) const fn wanted(&self) -> usize {
+        self.wanted
     }
 
     pub(crate) fn close(self) -> Findings {
@@ -51,13 +61,14 @@ impl<'a> Book<'a> {
         let settings = self.settings;
         let wanted = settings.only.is_empty() || settings.only.iter().any(|text| contains(&row.name, text));
         self.findings.matched |= wanted;
+        self.wanted += usize::from(wanted);
         if settings.list || !wanted {
             return not_run(row, "not asked for");
         }
         if settings.stop.load(Ordering::Relaxed) {
             return not_run(row, "stopped before it");
         }
-        (settings.say)(&row.name);
+        (settings.say)(&format!("{} ({} of {})", row.name, self.wanted, self.all));
         match measure(row.clone()) {
             Ok(row) => with_ratio(self.marked(row)),
             Err(BenchError::NotHere(why)) => not_run(row, &why),
@@ -167,7 +178,7 @@ mod tests {
             say: &|_| (),
             stop: &stop,
         };
-        let mut book = Book::new(&settings);
+        let mut book = Book::new(&settings, 3);
         let row = |name: &str| paper(Row::new(name, "ns").expected(4), 8);
         assert!(book.row(row("table 1: a"), |row| Ok(row.measured(2).within(3.0))).is_some());
         assert!(book.row(row("table 1: b"), |_| Err(BenchError::NotHere("no root".into()))).is_none());

@@ -47,7 +47,7 @@ pub struct Settings<'a> {
     pub only: &'a [String],
     /// Only names the rows.
     pub list: bool,
-    /// Is told what is being measured.
+    /// Is told what is being measured: the row, and the how many-th of how many it is.
     pub say: &'a (dyn Fn(&str) + Sync),
     /// Ends the run soon after it is set.
     pub stop: &'a AtomicBool,
@@ -78,10 +78,23 @@ impl Paper {
 /// Measures the rows of `paper`, in its order, and draws its figures. A row that fails or can't be measured says why; it
 /// does not end the run.
 pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
-    let mut book = Book::new(settings);
-    match paper {
-        Paper::Linkem => linkem::all(&mut book),
-        Paper::Osaka => osaka::all(&mut book),
-    }
+    let wanted = if settings.list { 0 } else { wanted(paper, settings) };
+    let mut book = Book::new(settings, wanted);
+    fill(paper, &mut book);
     book.close()
+}
+
+/// How many rows are asked for.
+fn wanted(paper: Paper, settings: &Settings<'_>) -> usize {
+    let list = Settings { list: true, ..*settings };
+    let mut book = Book::new(&list, 0);
+    fill(paper, &mut book);
+    book.wanted()
+}
+
+fn fill(paper: Paper, book: &mut Book<'_>) {
+    match paper {
+        Paper::Linkem => linkem::all(book),
+        Paper::Osaka => osaka::all(book),
+    }
 }

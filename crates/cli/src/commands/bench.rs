@@ -6,7 +6,7 @@ use crate::{Outcome, outcome};
 use longwire_bench::Settings;
 use longwire_report::Report;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Measure what Longwire can do on this machine
 ///
@@ -56,12 +56,16 @@ impl Args {
         if cfg!(debug_assertions) {
             outcome::note("note: this is a debug build; measure with cargo build --release");
         }
-        let progress = Progress::start("bench", None);
-        let say = |what: &str| progress.say(what);
-        let settings = Settings { runs: self.runs, quick: self.quick, say: &say, stop: &stop };
+        let progress = Progress::of_steps("bench");
         let chosen = self.chosen();
+        let (all, begun) = (chosen.len(), AtomicUsize::new(0));
+        let say = |what: &str| {
+            progress.say(format!("{what} (bench {} of {all})", begun.load(Ordering::Relaxed)));
+        };
+        let settings = Settings { runs: self.runs, quick: self.quick, say: &say, stop: &stop };
         let mut report = Report::new(format!("bench {}", self.title())).with("quick", self.quick);
         for name in chosen.into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+            begun.fetch_add(1, Ordering::Relaxed);
             report.extend(longwire_bench::run(name, &settings).unwrap_or_default());
         }
         if stop.load(Ordering::Relaxed) {

@@ -100,7 +100,9 @@ impl Args {
 
     fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
+        let progress = self.progress(format!("running {} in virtual time", plan.file));
         let run = simulate(plan, &files, self.time)?;
+        drop(progress);
         let links = LiveLinks::new(plan, Vec::new());
         links.note(&run.counted);
         let settings = Box::new(move |place| links.settings_json(place));
@@ -115,7 +117,7 @@ impl Args {
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
         check_files(&plan, &files)?;
-        let progress = Progress::start(format!("starting {}", plan.file), None);
+        let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
         let options = RealOptions { name, files: Some(files), record: self.record.clone() };
         let run = RealRun::start(plan, hosts, options)?;
@@ -124,11 +126,15 @@ impl Args {
             announce(&run);
         }
         self.watch(&run, &signals);
-        let progress = Progress::start("ending the run", None);
+        let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);
         let ran = ended.instance.ran(ended.counted, ended.elapsed);
         self.finish(&ran)
+    }
+
+    fn progress(&self, what: String) -> Option<Progress> {
+        (!self.quiet).then(|| Progress::start(what, None))
     }
 
     /// Shows the run until it is to end.

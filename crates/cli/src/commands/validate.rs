@@ -112,7 +112,7 @@ impl Args {
         if cfg!(debug_assertions) && !self.simulate && !self.list {
             outcome::note("note: this is a debug build; measure with cargo build --release");
         }
-        let progress = Progress::start("validate", None);
+        let progress = Progress::of_steps("validate");
         let say = |what: &str| progress.say(what);
         let settings = Settings {
             driver: self.driver.into(),
