@@ -38,13 +38,19 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Sends what a source sends, and counts what comes.
-pub(crate) struct EndPort {
-    pub source: Box<dyn Port>,
-    pub meter: Shared<Meter>,
+/// What becomes of packets that come to an end of the links.
+pub(crate) trait Sink: Send {
+    /// Looks at what has come.
+    fn take(&mut self, pool: &Pool, batch: &Batch);
 }
 
-impl Port for EndPort {
+/// Sends what a source sends, and shows its sink what comes.
+pub(crate) struct EndPort<S> {
+    pub source: Box<dyn Port>,
+    pub sink: S,
+}
+
+impl<S: Sink> Port for EndPort<S> {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -62,12 +68,8 @@ impl Port for EndPort {
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let mut meter = self.meter.lock();
-        for &handle in batch.as_slice() {
-            let meta = pool.meta(handle);
-            meter.take(Nanos(meta.leave.max(meta.arrival)), pool.data(handle), meta.wire_len);
-            pool.free(handle);
-        }
+        self.sink.take(pool, batch);
+        batch.as_slice().iter().for_each(|&handle| pool.free(handle));
         Ok(())
     }
 
@@ -77,6 +79,37 @@ impl Port for EndPort {
 
     fn stats(&self) -> PortStats {
         self.source.stats()
+    }
+}
+
+impl Sink for Shared<Meter> {
+    fn take(&mut self, pool: &Pool, batch: &Batch) {
+        let mut meter = self.lock();
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            meter.take(Nanos(meta.leave.max(meta.arrival)), pool.data(handle), meta.wire_len);
+        }
+    }
+}
+
+/// Notes how long after its sending each packet of one constant flow came back.
+pub(crate) struct RoundTrips {
+    /// The n-th packet goes at n times this.
+    pub every: Nanos,
+    pub times: Shared<Vec<i64>>,
+    pub answered: u64,
+}
+
+impl Sink for RoundTrips {
+    fn take(&mut self, pool: &Pool, batch: &Batch) {
+        let mut times = self.times.lock();
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            // Nothing is lost or overtaken here: the n-th answer is the n-th request's.
+            let sent = self.every.0 * self.answered;
+            times.push(meta.leave.max(meta.arrival).wrapping_sub(sent).cast_signed());
+            self.answered += 1;
+        }
     }
 }
 
@@ -146,53 +179,5 @@ fn exchange(frame: &mut [u8]) {
     }
     if let Some((first, second)) = frame.get_mut(26..34).and_then(|ips| ips.split_at_mut_checked(4)) {
         first.swap_with_slice(second);
-    }
-}
-
-/// Sends what a source of one constant flow sends, and notes how long after its sending each packet came back.
-pub(crate) struct Asker {
-    pub source: Box<dyn Port>,
-    /// The n-th packet goes at n times this.
-    pub every: Nanos,
-    pub times: Shared<Vec<i64>>,
-    pub answered: u64,
-}
-
-impl Port for Asker {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn describe(&self) -> String {
-        self.source.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.source.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.source.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let mut times = self.times.lock();
-        for &handle in batch.as_slice() {
-            let meta = pool.meta(handle);
-            // Nothing is lost or overtaken here: the n-th answer is the n-th request's.
-            let sent = self.every.0 * self.answered;
-            times.push(meta.leave.max(meta.arrival).wrapping_sub(sent).cast_signed());
-            self.answered += 1;
-            pool.free(handle);
-        }
-        Ok(())
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.source.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.source.stats()
     }
 }

@@ -150,7 +150,7 @@ impl Experiment {
         for end in self.ends {
             let meter = Shared::new(end.meter);
             meters.push(meter.clone());
-            ports.push(Box::new(EndPort { source: end.source, meter }));
+            ports.push(Box::new(EndPort { source: end.source, sink: meter }));
         }
         let built = longwire_scenario::build(&plan, ports, |_| None)?;
         let report = built.setup.simulate(longwire_scenario::TO_THE_END);

@@ -2,7 +2,7 @@
 
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::ends::{Asker, Echo, Shared};
+use crate::ends::{Echo, EndPort, RoundTrips, Shared};
 use crate::experiment::{Hosts, base, links, numbered, scenario};
 use crate::plot::{Plot, Style, cumulative};
 use longwire_bench::BenchError;
@@ -201,7 +201,7 @@ fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError
     let every = Interval::of(EVERY).ok_or_else(|| BenchError::NotHere("no time between echoes".into()))?;
     let times = Shared::new(Vec::new());
     let source = numbered(every, size - 4, count)?;
-    let asker = Asker { source, every: EVERY, times: times.clone(), answered: 0 };
+    let asker = EndPort { source, sink: RoundTrips { every: EVERY, times: times.clone(), answered: 0 } };
     let ports: Vec<Box<dyn Port>> = vec![Box::new(asker), Box::new(Echo::default())];
     longwire_scenario::build(&plan, ports, |_| None)?.setup.simulate(longwire_scenario::TO_THE_END);
     let times = std::mem::take(&mut *times.lock());
