@@ -72,14 +72,14 @@ impl Link {
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {
             let phantom = self.next_phantom();
-            let finish = if self.sending.is_none() { Nanos::NEVER } else { self.transmit.finish() };
+            let finish = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
             let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
             let next = finish.min(resume).min(phantom);
             if next > now || next == Nanos::NEVER {
                 return;
             }
             if next == finish {
-                self.finish(pool, finish);
+                self.send_off(pool, finish);
             } else if next == resume {
                 self.latest = self.latest.max(resume);
                 self.begin_next(pool, resume);

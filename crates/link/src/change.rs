@@ -2,6 +2,7 @@
 
 use crate::background::Background;
 use crate::delay::{Delay, Order};
+use crate::fifo::Fifo;
 use crate::judge::{Chain, Either};
 use crate::link::{Link, has};
 use crate::queue::Queue;
@@ -25,6 +26,7 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
     let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
     if spec.key == link.transmit.spec().key {
         change_transmit(link, change, when, dice);
+        link.note_transmit();
     } else if spec.key == link.queue.spec().key {
         change_queue(link, pool, change, when, dice);
     } else if spec.key == link.delay.spec().key {
@@ -81,8 +83,9 @@ fn change_queue(
         link.queue.change(values);
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
-        let mut waiting = link.queue.drain(pool);
+        let mut waiting = link.waiting(pool);
         link.queue = queue;
+        link.note_discipline();
         while let Some(handle) = waiting.pop(pool) {
             let (queue, mut hall) = link.hall(pool, when.now);
             queue.push(&mut hall, handle);
@@ -144,7 +147,10 @@ impl Link {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
         }
         self.chain = Chain::new(before);
-        self.features &= !has::WIRE;
+        self.features &= !(has::WIRE | has::AHEAD);
+        if wire.iter_mut().any(Either::hastens) {
+            self.features |= has::AHEAD;
+        }
         if !wire.is_empty() {
             self.features |= has::WIRE;
             self.books.counters.rare().wire = Chain::new(wire);
@@ -157,6 +163,30 @@ impl Link {
             self.features |= has::BACKGROUND;
             self.books.counters.rare().background = background;
         }
+    }
+
+    /// Notes whether the queue discipline has more to decide than whom to let in.
+    pub(crate) fn note_discipline(&mut self) {
+        self.features &= !has::DISCIPLINE;
+        if !self.queue.plain() {
+            self.features |= has::DISCIPLINE;
+        }
+    }
+
+    /// Notes what packets count, and when the one being sent is finished.
+    pub(crate) fn note_transmit(&mut self) {
+        self.framing = self.transmit.framing();
+        self.finish = self.transmit.finish();
+    }
+
+    /// Takes out all packets that wait to be sent, in an order in which they could be.
+    pub(crate) fn waiting(&mut self, pool: &mut Pool) -> Fifo {
+        let mut waiting = self.books.list.take();
+        let mut others = self.queue.drain(pool);
+        while let Some(handle) = others.pop(pool) {
+            waiting.push(pool, handle);
+        }
+        waiting
     }
 
     /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.

@@ -19,7 +19,6 @@ pub(crate) struct Counters {
     pub max_late: Nanos,
     /// Made when it is first needed: most of a million links never do.
     pub rare: Option<Box<Rare>>,
-    pub late: u32,
 }
 
 /// What few links have.
@@ -127,7 +126,7 @@ impl Link {
             queued_packets: u64::from(self.books.queued_packets),
             queued_bytes: self.books.queued_bytes,
             travelling_packets: u64::from(self.line.packets()),
-            late_packets: u64::from(counters.late),
+            late_packets: u64::from(self.books.late),
             max_late: counters.max_late,
         }
     }

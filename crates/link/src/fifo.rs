@@ -42,6 +42,12 @@ impl Fifo {
         Some(first)
     }
 
+    /// Takes all packets.
+    #[inline]
+    pub fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
     /// The packets, from the first to the last.
     pub fn iter<'p>(&self, pool: &'p Pool) -> impl Iterator<Item = Handle> + use<'p> {
         let (mut next, last) = (self.first(), self.tail);

@@ -15,6 +15,11 @@ pub trait Judge: Block {
     fn on_wire(&mut self) -> bool {
         false
     }
+
+    /// Whether it may let packets leave sooner than the link's delay says.
+    fn hastens(&mut self) -> bool {
+        false
+    }
 }
 
 /// A filter or an impairment.
@@ -56,6 +61,13 @@ impl Either {
         match self {
             Self::Filter(filter) => filter.on_wire(),
             Self::Impair(impair) => impair.on_wire(),
+        }
+    }
+
+    pub(crate) fn hastens(&mut self) -> bool {
+        match self {
+            Self::Filter(filter) => filter.hastens(),
+            Self::Impair(impair) => impair.hastens(),
         }
     }
 

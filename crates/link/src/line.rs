@@ -44,12 +44,6 @@ impl Line {
         self.next
     }
 
-    /// The time before which no packet leaves that joins in order.
-    #[inline]
-    pub(crate) fn last(&self) -> Nanos {
-        self.last
-    }
-
     /// Packets on their way; segments of a train count one each.
     #[inline]
     pub(crate) fn packets(&self) -> u32 {

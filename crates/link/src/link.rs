@@ -10,6 +10,7 @@ use crate::judge::Chain;
 use crate::line::Line;
 use crate::queue::{Admission, Books, Queue};
 use crate::transmit::Transmit;
+use crate::transmit::framing::Framing;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -25,6 +26,8 @@ pub(crate) struct Link {
     /// The packet being sent, or none.
     pub sending: Handle,
     pub place: u32,
+    /// When it is sent: as the transmitter said when it was begun, or at the last change.
+    pub finish: Nanos,
     pub line: Line,
     pub books: Books,
     /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
@@ -35,6 +38,8 @@ pub(crate) struct Link {
     pub features: u8,
     /// What becomes of the order of packets, as the delay says.
     pub order: Order,
+    /// What a packet counts, as the transmitter says.
+    pub framing: Framing,
 }
 
 /// Bits of [`Link::features`].
@@ -51,6 +56,14 @@ pub(crate) mod has {
     pub const LOSSY_DELAY: u8 = 16;
     /// A shared medium decides when packets are sent.
     pub const MEDIUM: u8 = 32;
+    /// The queue discipline has more to decide than whom to let in.
+    pub const DISCIPLINE: u8 = 64;
+    /// Packets may leave sooner after they were sent than the delay says.
+    pub const AHEAD: u8 = 128;
+    /// Those that concern a packet whose last bit is sent.
+    pub const BEYOND: u8 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+    /// Those of links on which more than ends of transmission may have to be carried out before a packet arrives.
+    pub const UNUSUAL: u8 = BEYOND | WAITING | DISCIPLINE;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
@@ -73,12 +86,14 @@ impl Link {
             delay,
             sending: Handle::NONE,
             place,
+            finish: Nanos::ZERO,
             line: Line::default(),
             books: Books::default(),
             latest: Nanos::ZERO,
             armed: Nanos::NEVER,
             features: 0,
             order: Order::InOrder,
+            framing: Framing::ETHERNET,
         }
     }
 
@@ -94,10 +109,10 @@ impl Link {
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
-        self.catch_up(at.pool, now);
-        if self.line.is_irregular() && self.line.next() <= now {
-            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
-            self.release(at.pool, now, at.out);
+        if self.features & has::UNUSUAL == 0 {
+            self.catch_up_sending(at.pool, now);
+        } else {
+            self.make_way(at, now);
         }
         let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;
@@ -120,6 +135,16 @@ impl Link {
             }
         }
         self.join(at, handle, (now, frame));
+    }
+
+    /// Carries out what comes before an arrival at `now`, on a link that has what few have.
+    #[inline(never)]
+    fn make_way(&mut self, at: &mut Surroundings<'_>, now: Nanos) {
+        self.catch_up(at.pool, now);
+        if self.line.is_irregular() && self.line.next() <= now {
+            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
+            self.release(at.pool, now, at.out);
+        }
     }
 
     /// Takes in a packet of `frame` bytes to which the judges have done something.
@@ -160,10 +185,10 @@ impl Link {
 
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
     #[inline]
-    pub(crate) fn counted(&mut self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
+    pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
         let link_header =
-            if self.transmit.counts_ip() { longwire_wire::l3_offset(pool.data(handle)) as u32 } else { 0 };
-        self.transmit.counted(frame, link_header)
+            if self.framing.counts_ip() { longwire_wire::l3_offset(pool.data(handle)) as u32 } else { 0 };
+        self.framing.counted(frame, link_header)
     }
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
@@ -176,6 +201,7 @@ impl Link {
             packets_waiting: u64::from(self.books.queued_packets) - sent_packets,
             bytes_waiting: self.books.queued_bytes - sent_bytes,
             rate: self.transmit.rate(),
+            idle_since: self.books.idle_since,
             packet: Some((pool, handle)),
             band,
         });
@@ -208,9 +234,8 @@ impl Link {
     /// Carries out every end of transmission up to `now`.
     #[inline]
     pub(crate) fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
-        while !self.sending.is_none() && self.transmit.finish() <= now {
-            let finish = self.transmit.finish();
-            self.finish(pool, finish);
+        while !self.sending.is_none() && self.finish <= now {
+            self.send_off(pool, self.finish);
         }
     }
 
@@ -228,10 +253,16 @@ impl Link {
     /// this way gives each packet's successor, named by [`Link::first_to_leave`], time to reach the cache.
     #[inline]
     pub(crate) fn expire_one(&mut self, pool: &mut Pool, until: Nanos) -> Option<Handle> {
-        while self.line.next() > until && self.wake() <= until {
+        while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
             self.advance(pool, until);
         }
         if self.line.next() <= until { self.take_first(pool) } else { None }
+    }
+
+    /// Whether a packet that is not yet on its way may be the first to leave by `until`.
+    #[inline]
+    fn may_precede(&self, until: Nanos) -> bool {
+        self.line.next() > until || self.features & has::DISORDER != 0
     }
 
     /// The packet that leaves next, as far as is known.
@@ -256,7 +287,7 @@ impl Link {
     /// Drops all that the link holds: a run ends.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
         let heaps = self.books.counters.rare.as_mut().map(|rare| &mut rare.heaps);
-        let mut lists = [self.queue.drain(pool), self.line.drain(heaps, pool)];
+        let mut lists = [self.books.list.take(), self.queue.drain(pool), self.line.drain(heaps, pool)];
         if !self.sending.is_none() {
             self.drop(pool, self.sending, DropReason::Stopped);
             self.sending = Handle::NONE;
@@ -278,8 +309,8 @@ impl Link {
         self.books.queued_packets - rare.map_or(0, |rare| rare.phantoms)
     }
 
-    /// When something other than leaving needs attention: the packet being sent leaves if that is known, else it is
-    /// sent; or the queue has a packet again.
+    /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
+    /// again.
     #[inline]
     fn wake(&mut self) -> Nanos {
         if self.features & (has::BACKGROUND | has::WAITING | has::MEDIUM) != 0 {
@@ -288,11 +319,13 @@ impl Link {
         if self.sending.is_none() {
             return Nanos::NEVER;
         }
-        let finish = self.transmit.finish();
-        match self.delay.fixed() {
-            Some(delay) if self.features == 0 => (finish + delay).max(self.line.last()),
-            _ => finish,
-        }
+        self.finish + self.travels_at_least()
+    }
+
+    /// How long the packet being sent will travel at least: it need not be seen on its way before.
+    #[inline]
+    fn travels_at_least(&mut self) -> Nanos {
+        if self.features & has::AHEAD == 0 { self.delay.least() } else { Nanos::ZERO }
     }
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
@@ -305,7 +338,7 @@ impl Link {
         if self.real_packets() == 0 {
             return keep_up;
         }
-        let sent = if self.sending.is_none() { Nanos::NEVER } else { self.transmit.finish() };
+        let sent = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
         let resume = if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
         sent.min(resume).min(keep_up)
     }
@@ -314,8 +347,7 @@ impl Link {
     #[inline]
     fn advance(&mut self, pool: &mut Pool, until: Nanos) {
         if self.features & (has::BACKGROUND | has::WAITING) == 0 {
-            let finish = self.transmit.finish();
-            return self.finish(pool, finish);
+            return self.send_off(pool, self.finish);
         }
         let next = self.wake().min(until);
         if next == self.keep_up() {

@@ -95,6 +95,8 @@ impl Links {
         );
         link.seat_judges(judges);
         link.note_order();
+        link.note_discipline();
+        link.note_transmit();
         link.set_background(background);
         if config.histogram {
             link.books.counters.rare().histogram = Some(Box::default());
@@ -217,9 +219,10 @@ impl Links {
     /// Notes that a packet left `link` later than it should have.
     #[inline]
     pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
-        let counters = &mut self.links[link as usize].books.counters;
+        let books = &mut self.links[link as usize].books;
+        let counters = &mut books.counters;
         counters.max_late = counters.max_late.max(late);
-        counters.late += u32::from(late > tolerated);
+        books.late += u32::from(late > tolerated);
         if let Some(rare) = &mut counters.rare
             && let Some(histogram) = &mut rare.histogram
         {

@@ -12,7 +12,7 @@ impl Link {
     #[inline]
     pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
         self.wait_or_begin(at.pool, handle, now, bytes);
-        if self.sending.is_none() || self.transmit.finish() > now {
+        if self.sending.is_none() || self.finish > now {
             return;
         }
         self.catch_up_sending(at.pool, now);
@@ -25,13 +25,12 @@ impl Link {
     #[inline]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
         pool.meta_mut(handle).leave = bytes;
-        match self.queue.plain() {
-            Some(_) if self.sending.is_none() => {
-                self.transmit.begin(now, bytes);
-                self.sending = handle;
-            }
-            Some(fifo) => fifo.push(pool, handle),
-            None => self.push(pool, handle, (now, bytes)),
+        if self.features & has::DISCIPLINE != 0 {
+            self.push(pool, handle, (now, bytes));
+        } else if self.sending.is_none() {
+            self.begin(handle, now, bytes);
+        } else {
+            self.books.list.push(pool, handle);
         }
     }
 
@@ -39,8 +38,7 @@ impl Link {
     #[inline(never)]
     fn push(&mut self, pool: &mut Pool, handle: Handle, (now, bytes): (Nanos, u64)) {
         if self.sending.is_none() && self.queue.direct() {
-            self.transmit.begin(now, bytes);
-            self.sending = handle;
+            self.begin(handle, now, bytes);
             return;
         }
         let (queue, mut hall) = self.hall(pool, now);
@@ -50,32 +48,41 @@ impl Link {
         }
     }
 
-    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    /// Begins to send a packet of `bytes` counted bytes after a pause.
     #[inline]
-    pub(crate) fn finish(&mut self, pool: &mut Pool, finish: Nanos) {
+    fn begin(&mut self, handle: Handle, now: Nanos, bytes: u64) {
+        self.transmit.begin(now, bytes);
+        self.finish = self.transmit.finish();
+        self.sending = handle;
+    }
+
+    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    #[inline(always)]
+    pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
         let handle = self.sending;
         self.latest = self.latest.max(finish);
         self.books.unqueue(pool.meta(handle));
-        if self.features == 0 {
+        if self.features & has::BEYOND == 0 {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
         } else {
-            self.finish_otherwise(pool, handle, finish);
+            self.send_off_otherwise(pool, handle, finish);
         }
         self.follow(pool, finish);
     }
 
     /// Sends a packet on its way on a link that has what few have.
     #[inline(never)]
-    fn finish_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+    fn send_off_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         let meta = pool.meta(handle);
         let (frame, single) = (meta.wire_len, !meta.is_train());
-        if single && self.features == has::DISORDER {
+        let beyond = self.features & has::BEYOND;
+        if single && beyond == has::DISORDER {
             let leave = finish + self.delay.travel(finish);
             let heaps = &mut self.books.counters.rare().heaps;
             return self.line.join_heaps(heaps, pool, handle, (leave, self.order));
         }
-        if single && self.features == has::WIRE && !self.line.is_irregular() {
+        if single && beyond == has::WIRE && !self.line.is_irregular() {
             let mut offer = Offer::pooled(finish, frame, pool, handle);
             let verdict = self.books.counters.rare().wire.judge(&mut offer);
             let done = offer.done().copied();
@@ -94,13 +101,19 @@ impl Link {
     /// Begins the next packet at the end of one.
     #[inline]
     pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
-        let Some(fifo) = self.queue.plain() else { return self.pop(pool, finish) };
-        match fifo.pop(pool) {
+        if self.features & has::DISCIPLINE != 0 {
+            return self.pop(pool, finish);
+        }
+        match self.books.list.pop(pool) {
             Some(next) => {
-                self.transmit.follow(pool.meta(next).leave);
+                self.transmit.follow(finish, pool.meta(next).leave);
+                self.finish = self.transmit.finish();
                 self.sending = next;
             }
-            None => self.sending = Handle::NONE,
+            None => {
+                self.sending = Handle::NONE;
+                self.books.idle_since = finish;
+            }
         }
     }
 
@@ -110,7 +123,8 @@ impl Link {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
-                self.transmit.follow(pool.meta(next).leave);
+                self.transmit.follow(finish, pool.meta(next).leave);
+                self.finish = self.transmit.finish();
                 self.sending = next;
             }
             other => self.idle(other, finish),
@@ -123,8 +137,7 @@ impl Link {
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
                 self.features &= !has::WAITING;
-                self.transmit.begin(now, pool.meta(next).leave);
-                self.sending = next;
+                self.begin(next, now, pool.meta(next).leave);
             }
             other => self.idle(other, now),
         }
@@ -134,6 +147,7 @@ impl Link {
     #[inline]
     fn idle(&mut self, next: Next, now: Nanos) {
         self.sending = Handle::NONE;
+        self.books.idle_since = now;
         self.features &= !has::WAITING;
         if let Next::Later(resume) = next {
             // Later is not now: a discipline that has rounded a time down would be asked for ever.

@@ -169,7 +169,7 @@ impl Link {
 
     /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
-        if !self.queue.whole_trains() || !self.transmit.whole_trains() || self.delay.fixed().is_none() {
+        if !self.queue.whole_trains() || !self.transmit.whole_trains() || !self.delay.whole_trains() {
             return 1;
         }
         match self.transmit.rate() {

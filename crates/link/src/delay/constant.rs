@@ -43,7 +43,12 @@ impl Travel for Constant {
     }
 
     #[inline]
-    fn fixed(&mut self) -> Option<Nanos> {
-        Some(self.delay)
+    fn least(&mut self) -> Nanos {
+        self.delay
+    }
+
+    #[inline]
+    fn whole_trains(&mut self) -> bool {
+        true
     }
 }

@@ -67,6 +67,11 @@ impl Travel for Distribution {
     }
 
     #[inline]
+    fn least(&mut self) -> Nanos {
+        self.times.ends().0
+    }
+
+    #[inline]
     fn order(&mut self) -> Order {
         self.order
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub struct Jitter {
     delay: Nanos,
     jitter: Nanos,
+    least: Nanos,
     shape: Arc<Shape>,
     draws: Draws,
     order: Order,
@@ -80,6 +81,7 @@ impl Block for Jitter {
         let mut block = Self {
             delay: Nanos::ZERO,
             jitter: Nanos::ZERO,
+            least: Nanos::ZERO,
             shape: Shape::uniform(),
             draws: Draws::new(dice),
             order: Order::Sorted,
@@ -94,16 +96,30 @@ impl Block for Jitter {
         if let Some(shape) = values.parsed(2) {
             self.shape = shape;
         }
+        self.least = self.at(0);
         self.draws.correlate(values.probability(3));
         self.order = order(values, 4);
+    }
+}
+
+impl Jitter {
+    /// The delay at the probability `draw`/2⁶⁴: it never falls as that rises.
+    #[inline]
+    fn at(&self, draw: u64) -> Nanos {
+        Nanos(self.delay.0.saturating_add_signed(self.shape.offset(draw, self.jitter)))
     }
 }
 
 impl Travel for Jitter {
     #[inline]
     fn travel(&mut self, _: Nanos) -> Nanos {
-        let offset = self.shape.offset(self.draws.draw(), self.jitter);
-        Nanos(self.delay.0.saturating_add_signed(offset))
+        let draw = self.draws.draw();
+        self.at(draw)
+    }
+
+    #[inline]
+    fn least(&mut self) -> Nanos {
+        self.least
     }
 
     #[inline]

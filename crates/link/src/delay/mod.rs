@@ -26,10 +26,12 @@ pub trait Travel: Block {
     /// How long the packet travels whose transmission ended at `finish`. Asked once a packet.
     fn travel(&mut self, finish: Nanos) -> Nanos;
 
-    /// The same for every packet until the next change, if it is known beforehand: such a link need not be woken
-    /// when a transmission ends, only when a packet leaves.
-    fn fixed(&mut self) -> Option<Nanos> {
-        None
+    /// No packet travels less until the next change: the link need not be woken sooner after a transmission.
+    fn least(&mut self) -> Nanos;
+
+    /// Whether all segments of a train travel equally long, so that it can stay whole.
+    fn whole_trains(&mut self) -> bool {
+        false
     }
 
     /// What becomes of the packets' order.
@@ -62,7 +64,8 @@ crate::registry::stage! {
         }
     }
     fn travel(&mut self, finish: Nanos) -> Nanos;
-    fn fixed(&mut self) -> Option<Nanos>;
+    fn least(&mut self) -> Nanos;
+    fn whole_trains(&mut self) -> bool;
     fn order(&mut self) -> Order;
     fn may_lose(&mut self) -> bool;
     fn loses(&mut self) -> bool;

@@ -15,6 +15,7 @@ pub struct Trace {
     series: Option<Arc<Series<Nanos>>>,
     cursor: Cursor,
     begin: Nanos,
+    least: Nanos,
 }
 
 const DELAYS: Grammar = Grammar {
@@ -49,7 +50,8 @@ impl Block for Trace {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { series: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO };
+        let mut block =
+            Self { series: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO, least: Nanos::ZERO };
         block.change(values);
         block
     }
@@ -58,6 +60,9 @@ impl Block for Trace {
     fn change(&mut self, values: &Values) {
         self.series = values.parsed(0);
         self.cursor = Cursor::new(End::word(values.choice(1)));
+        let delays = self.series.iter().flat_map(|series| series.steps()).map(|step| step.1);
+        self.least =
+            if self.cursor.end() == End::Clear { Nanos::ZERO } else { delays.min().unwrap_or_default() };
     }
 
     fn start(&mut self, begin: Nanos) {
@@ -70,5 +75,10 @@ impl Travel for Trace {
     fn travel(&mut self, finish: Nanos) -> Nanos {
         let delay = |series: &Arc<_>| self.cursor.value_at(series, finish.since(self.begin));
         self.series.as_ref().and_then(delay).unwrap_or_default()
+    }
+
+    #[inline]
+    fn least(&mut self) -> Nanos {
+        self.least
     }
 }

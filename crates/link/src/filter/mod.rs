@@ -28,4 +28,5 @@ crate::registry::stage! {
     }
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
+    fn hastens(&mut self) -> bool;
 }

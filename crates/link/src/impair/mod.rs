@@ -39,6 +39,7 @@ crate::registry::stage! {
     }
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
+    fn hastens(&mut self) -> bool;
 }
 
 /// The parameter that says whether an impairment strikes before the queue or on the wire.

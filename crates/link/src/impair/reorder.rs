@@ -76,6 +76,10 @@ impl Judge for Reorder {
     fn on_wire(&mut self) -> bool {
         true
     }
+
+    fn hastens(&mut self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

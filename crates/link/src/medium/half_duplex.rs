@@ -56,7 +56,7 @@ impl HalfDuplex {
         let Some((_, station)) = first else { return };
         let Some(frame) = self.waiting[station].take() else { return };
         if now == self.end && frame.arrived < now {
-            self.transmit.follow(frame.bytes);
+            self.transmit.follow(self.end, frame.bytes);
         } else {
             self.transmit.begin(now, frame.bytes);
         }

@@ -150,6 +150,7 @@ impl Links {
         for (station, (link, _)) in (0u32..).zip(stations) {
             let link = &mut self.links[*link as usize];
             link.transmit = Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing)));
+            link.note_transmit();
             link.features |= has::MEDIUM;
             link.books.counters.rare().seat = Some(Seat { medium, station });
         }
@@ -314,7 +315,8 @@ impl Link {
         if let Transmit::Shared(shared) = &mut self.transmit {
             shared.end(now);
         }
-        if sent { self.finish(pool, now) } else { self.give_up(pool, now) }
+        self.finish = now;
+        if sent { self.send_off(pool, now) } else { self.give_up(pool, now) }
     }
 
     /// Drops the packet being sent, and begins the next.

@@ -3,10 +3,8 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
 use super::settings::{Limit, MEAN_PACKET, ecn_marks, limit, number, probability, signal, threshold};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
+use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// Gentle RED with a max-p that adapts (Floyd, Gummadi & Shenker 2001, figure 2).
@@ -18,7 +16,6 @@ use longwire_units::{Nanos, Rate};
 pub struct Ared {
     average: Average,
     early: Early,
-    fifo: Fifo,
     limit: Limit,
     marks: bool,
     /// In steps of 2⁻³².
@@ -67,7 +64,6 @@ impl Block for Ared {
         let mut block = Self {
             average: Average::new(),
             early: Early::new(dice),
-            fifo: Fifo::EMPTY,
             limit: Limit::Packets(0),
             marks: false,
             max_p: 0,
@@ -108,6 +104,7 @@ impl Discipline for Ared {
         if packet.now >= self.next {
             self.catch_up(packet);
         }
+        self.average.idle(packet.idle_since);
         self.average.arrival(packet.now, packet.packets_waiting, packet.rate);
         match self.early.judge(self.average.value(), CERTAIN) {
             Outcome::Refused => Verdict::Drop(DropReason::Aqm),
@@ -118,27 +115,7 @@ impl Discipline for Ared {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        match self.fifo.pop(hall.pool) {
-            Some(handle) => Next::Packet(handle),
-            None => {
-                self.average.idle(hall.now);
-                Next::Empty
-            }
-        }
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
-    }
-
-    #[inline]
-    fn direct(&mut self) -> bool {
+    fn plain(&mut self) -> bool {
         true
     }
 

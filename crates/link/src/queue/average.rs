@@ -95,10 +95,10 @@ impl Average {
             (self.value as i64 + ((i128::from(difference) * i128::from(self.weight)) >> 48) as i64) as u64;
     }
 
-    /// Notes that the queue became empty.
+    /// Notes that the queue became empty, unless it was found so later.
     #[inline]
     pub(super) fn idle(&mut self, now: Nanos) {
-        self.idle_since = now;
+        self.idle_since = self.idle_since.max(now);
     }
 
     /// What becomes of the average if the queue stays empty until `now`: avg·(1 − w)^m, where m is how many usual packets

@@ -1,6 +1,7 @@
 //! What a queue works in: the pool, the time, and the link's books.
 
 use crate::counters::Counters;
+use crate::fifo::Fifo;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -11,8 +12,14 @@ pub struct Books {
     pub(crate) counters: Counters,
     /// Bytes of the packets that wait, as the rate counts them.
     pub(crate) queued_bytes: u64,
+    /// When the transmitter had nothing more to send the last time.
+    pub(crate) idle_since: Nanos,
     /// Packets that wait, the one being sent included.
     pub(crate) queued_packets: u32,
+    /// Packets that left later than the run calls faithful. It stands here because there is room.
+    pub(crate) late: u32,
+    /// Packets that wait in a list, where the discipline has none of its own.
+    pub(crate) list: Fifo,
 }
 
 impl Books {
@@ -46,6 +53,18 @@ impl Books {
 }
 
 impl Hall<'_> {
+    /// Adds a packet at the end of the link's list.
+    #[inline]
+    pub fn append(&mut self, handle: Handle) {
+        self.books.list.push(self.pool, handle);
+    }
+
+    /// Takes the first packet off the link's list.
+    #[inline]
+    pub fn first(&mut self) -> Option<Handle> {
+        self.books.list.pop(self.pool)
+    }
+
     /// Drops a packet that has joined the queue and has been taken out of it.
     #[inline]
     pub fn drop(&mut self, handle: Handle, reason: DropReason) {

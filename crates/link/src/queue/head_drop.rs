@@ -1,10 +1,9 @@
 //! First in, first out; what has waited longest is dropped to make room for arrivals.
 
 use super::settings::{Limit, limit};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
+use super::{Admission, Discipline, Hall};
 use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_packet::Handle;
 
 /// A first-in-first-out queue that drops at its head.
 ///
@@ -12,7 +11,6 @@ use longwire_packet::{Handle, Pool};
 /// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits.
 #[derive(Debug)]
 pub struct HeadDrop {
-    fifo: Fifo,
     limit: Limit,
 }
 
@@ -26,7 +24,7 @@ impl Block for HeadDrop {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        Self { fifo: Fifo::EMPTY, limit: Limit::read(values, 0) }
+        Self { limit: Limit::read(values, 0) }
     }
 
     /// Takes a new limit, which holds from the next arrival on.
@@ -45,21 +43,12 @@ impl Discipline for HeadDrop {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
+        hall.append(handle);
         while self.limit.is_exceeded(hall.packets_waiting(), hall.bytes_waiting(), hall.rate)
-            && let Some(oldest) = self.fifo.pop(hall.pool)
+            && let Some(oldest) = hall.first()
         {
             hall.drop(oldest, DropReason::QueueFull);
         }
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
     }
 
     #[inline]

@@ -50,6 +50,8 @@ pub struct Admission<'a> {
     pub bytes_waiting: u64,
     /// The current rate.
     pub rate: Rate,
+    /// When the transmitter had nothing more to send the last time.
+    pub idle_since: Nanos,
     /// The packet, or the train of which it is a segment.
     pub(crate) packet: Option<(&'a Pool, Handle)>,
     /// The band that a filter gave it, or `Meta::NO_BAND`.
@@ -80,28 +82,36 @@ pub enum Next {
 /// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from acceptance until its
 /// last bit is sent. Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`].
 /// While a packet waits, `Meta::leave` is the bytes it counts, `Meta::arrival` when it came, and `Meta::band` its band.
+/// The link keeps a list of packets, [`Hall::list`], for disciplines that need but one.
 pub trait Discipline: Block {
     /// Whether a packet or segment may join, and whether it is marked.
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
 
     /// Adds a packet that was admitted.
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        hall.append(handle);
+    }
 
     /// Takes the packet to be sent next, at the moment `hall.now` at which the transmitter is free.
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        hall.first().map_or(Next::Empty, Next::Packet)
+    }
 
-    /// All packets that wait, in an order in which they could be sent: the run ends, or another discipline takes over.
-    fn drain(&mut self, pool: &mut Pool) -> Fifo;
+    /// All packets that wait elsewhere than in the link's list, in an order in which they could be sent: the run ends, or another
+    /// discipline takes over.
+    fn drain(&mut self, _: &mut Pool) -> Fifo {
+        Fifo::EMPTY
+    }
 
     /// Whether an admitted packet that finds the transmitter idle may go to it past `push` and `pop`.
     fn direct(&mut self) -> bool {
         false
     }
 
-    /// The list of packets, if they are sent first in, first out, and nothing is to be decided when one joins or is sent: the
-    /// link then does both by itself, and an admitted packet that finds the transmitter idle goes straight to it.
-    fn plain(&mut self) -> Option<&mut Fifo> {
-        None
+    /// Whether all is decided when a packet asks to be let in: `push` and `pop` are as above, and the link does by itself what
+    /// they do.
+    fn plain(&mut self) -> bool {
+        false
     }
 
     /// Whether several segments of a train may wait as one packet. Not where `pop` decides about each.
@@ -139,6 +149,6 @@ crate::registry::stage! {
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     fn direct(&mut self) -> bool;
-    fn plain(&mut self) -> Option<&mut Fifo>;
+    fn plain(&mut self) -> bool;
     fn whole_trains(&mut self) -> bool;
 }

@@ -3,9 +3,8 @@
 use super::pie_law::{Gains, ONE, Pie as Law, Settings, waiting};
 use super::settings::{Limit, ecn_marks, limit, number, signal};
 use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_packet::Handle;
 use longwire_units::Nanos;
 
 /// The parameter `target` of PIE.
@@ -68,7 +67,6 @@ pub(super) fn may_mark(law: &Law) -> bool {
 pub struct Pie {
     law: Law,
     settings: Settings,
-    fifo: Fifo,
     limit: Limit,
     marks: bool,
     /// Bytes that wait since the last event.
@@ -97,7 +95,6 @@ impl Block for Pie {
         let mut block = Self {
             law: Law::default(),
             settings: Settings::default(),
-            fifo: Fifo::EMPTY,
             limit: Limit::Packets(0),
             marks: false,
             backlog: 0,
@@ -136,7 +133,7 @@ impl Discipline for Pie {
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         self.backlog = hall.bytes_waiting();
-        self.fifo.push(hall.pool, handle);
+        hall.append(handle);
     }
 
     #[inline]
@@ -144,11 +141,7 @@ impl Discipline for Pie {
         let backlog = self.backlog;
         self.law.catch_up(&self.settings, hall.now, || waiting(backlog, hall.rate));
         self.backlog = hall.bytes_waiting();
-        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
+        hall.first().map_or(Next::Empty, Next::Packet)
     }
 
     #[inline]

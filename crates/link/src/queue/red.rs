@@ -3,10 +3,8 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
 use super::settings::{Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
+use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
 
 /// RED, in two profiles.
 ///
@@ -24,7 +22,6 @@ use longwire_packet::{Handle, Pool};
 pub struct Red {
     average: Average,
     early: Early,
-    fifo: Fifo,
     limit: Limit,
     marks: bool,
     in_bytes: bool,
@@ -98,7 +95,6 @@ impl Block for Red {
         let mut block = Self {
             average: Average::new(),
             early: Early::new(Dice::seeded(dice.draw())),
-            fifo: Fifo::EMPTY,
             limit: Limit::read(values, 0),
             marks: false,
             in_bytes: false,
@@ -136,6 +132,7 @@ impl Discipline for Red {
             return self.admit_by_shifts(packet);
         }
         let length = if self.in_bytes { packet.bytes_waiting } else { packet.packets_waiting };
+        self.average.idle(packet.idle_since);
         self.average.arrival(packet.now, length, packet.rate);
         let size = if self.in_bytes { packet.bytes * self.per_mean } else { CERTAIN };
         match self.early.judge(self.average.value(), size) {
@@ -147,27 +144,7 @@ impl Discipline for Red {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        match self.fifo.pop(hall.pool) {
-            Some(handle) => Next::Packet(handle),
-            None => {
-                self.average.idle(hall.now);
-                Next::Empty
-            }
-        }
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
-    }
-
-    #[inline]
-    fn direct(&mut self) -> bool {
+    fn plain(&mut self) -> bool {
         true
     }
 
@@ -263,6 +240,7 @@ mod tests {
 
     fn found(now: Nanos, packets_waiting: u64) -> Admission<'static> {
         Admission {
+            idle_since: Nanos::ZERO,
             now,
             bytes: 500,
             packets_waiting,

@@ -3,10 +3,8 @@
 
 use super::flow::flow_hash;
 use super::settings::{Limit, ecn_marks, limit, number, probability, signal};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
+use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
 
 /// "Full" SRED (Ott, Lakshman & Wong 1999, sections II to V).
 ///
@@ -27,7 +25,6 @@ pub struct Sred {
     replace: u64,
     zombies: Vec<u64>,
     most: usize,
-    fifo: Fifo,
     limit: Limit,
     marks: bool,
     seed: u64,
@@ -70,7 +67,6 @@ impl Block for Sred {
             replace: 0,
             zombies: Vec::new(),
             most: 0,
-            fifo: Fifo::EMPTY,
             limit: Limit::Packets(0),
             marks: false,
             seed: dice.draw(),
@@ -114,21 +110,7 @@ impl Discipline for Sred {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
-    }
-
-    #[inline]
-    fn direct(&mut self) -> bool {
+    fn plain(&mut self) -> bool {
         true
     }
 

@@ -1,10 +1,8 @@
 //! First in, first out; what finds the queue full is dropped.
 
 use super::settings::{Limit, limit};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
+use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
 ///
@@ -12,7 +10,6 @@ use longwire_packet::{Handle, Pool};
 /// in time lets a packet into an empty queue however long it takes to send.
 #[derive(Debug)]
 pub struct TailDrop {
-    fifo: Fifo,
     limit: Limit,
 }
 
@@ -26,7 +23,7 @@ impl Block for TailDrop {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        Self { fifo: Fifo::EMPTY, limit: Limit::read(values, 0) }
+        Self { limit: Limit::read(values, 0) }
     }
 
     /// Takes a new limit; packets already waiting stay, even above it.
@@ -43,22 +40,8 @@ impl Discipline for TailDrop {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
-    }
-
-    #[inline]
-    fn plain(&mut self) -> Option<&mut Fifo> {
-        Some(&mut self.fifo)
+    fn plain(&mut self) -> bool {
+        true
     }
 
     #[inline]
@@ -93,6 +76,7 @@ mod tests {
             let values = Values::read(&TailDrop::SPEC, &[("limit", limit)]).unwrap();
             let mut queue = TailDrop::build(&values, Dice::named(0, ""));
             let admission = Admission {
+                idle_since: Nanos::ZERO,
                 now: Nanos::ZERO,
                 bytes: 1000,
                 packets_waiting,

@@ -17,7 +17,6 @@ pub struct Constant {
     start: Nanos,
     /// Work left at `start`, the carried remainder included.
     work: u64,
-    finish: Nanos,
     framing: Framing,
 }
 
@@ -40,14 +39,8 @@ impl Block for Constant {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self {
-            rate: 0,
-            reciprocal: 0,
-            start: Nanos::ZERO,
-            work: 0,
-            finish: Nanos::ZERO,
-            framing: Framing::ETHERNET,
-        };
+        let mut block =
+            Self { rate: 0, reciprocal: 0, start: Nanos::ZERO, work: 0, framing: Framing::ETHERNET };
         block.change(values);
         block
     }
@@ -58,21 +51,13 @@ impl Block for Constant {
         self.rate = values.rate(0).0;
         self.framing = Framing::read(values, 1, 2);
         self.reciprocal = u64::MAX.checked_div(self.rate).unwrap_or(0);
-        self.reckon();
     }
 }
 
 impl Sender for Constant {
-    /// The bytes a frame counts.
     #[inline]
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    /// Whether the rate counts IP bytes.
-    #[inline]
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     /// Begins after a pause: the remainder is forgotten.
@@ -80,25 +65,31 @@ impl Sender for Constant {
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.start = start;
         self.work = bytes * BYTE;
-        self.reckon();
     }
 
     /// Begins at the last finish, with the remainder of the last division.
     #[inline]
-    fn follow(&mut self, bytes: u64) {
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
         let done = match self.rate {
             0 | u64::MAX => self.work,
-            rate => (self.finish.0 - self.start.0) * rate,
+            rate => (finish.0 - self.start.0) * rate,
         };
-        self.start = self.finish;
+        self.start = finish;
         self.work = self.work - done + bytes * BYTE;
-        self.reckon();
     }
 
-    /// When the packet being sent is finished.
     #[inline]
     fn finish(&mut self) -> Nanos {
-        self.finish
+        match self.rate {
+            0 => Nanos::NEVER,
+            u64::MAX => self.start,
+            rate => {
+                // Work stays below 2⁵¹, so the estimate is at most one too small.
+                let estimate = ((u128::from(self.work) * u128::from(self.reciprocal)) >> 64) as u64;
+                let rest = self.work - estimate * rate;
+                self.start + Nanos(estimate + u64::from(rest >= rate))
+            }
+        }
     }
 
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
@@ -136,28 +127,11 @@ impl Sender for Constant {
 
     fn take_over(&mut self, now: Nanos, work: u64) {
         (self.start, self.work) = (now, work);
-        self.reckon();
     }
 
     #[inline]
     fn whole_trains(&mut self) -> bool {
         true
-    }
-}
-
-impl Constant {
-    #[inline]
-    fn reckon(&mut self) {
-        self.finish = match self.rate {
-            0 => Nanos::NEVER,
-            u64::MAX => self.start,
-            rate => {
-                // Work stays below 2⁵¹, so the estimate is at most one too small.
-                let estimate = ((u128::from(self.work) * u128::from(self.reciprocal)) >> 64) as u64;
-                let rest = self.work - estimate * rate;
-                self.start + Nanos(estimate + u64::from(rest >= rate))
-            }
-        };
     }
 }
 
@@ -177,7 +151,7 @@ mod tests {
         link.begin(Nanos(0), 64);
         let mut ends = vec![link.finish().0];
         for _ in 0..4 {
-            link.follow(64);
+            crate::transmit::follow(&mut link, 64);
             ends.push(link.finish().0);
         }
         assert_eq!(ends, [51, 102, 153, 204, 256]);
@@ -196,7 +170,7 @@ mod tests {
                 link.change(&Values::read(&Constant::SPEC, &[("rate", &text)]).unwrap());
                 link.begin(Nanos(7), bytes);
                 assert_eq!(link.finish(), Nanos(7 + bytes * BYTE / rate), "{rate} {bytes}");
-                link.follow(bytes);
+                crate::transmit::follow(&mut link, bytes);
                 assert_eq!(link.finish(), Nanos(7 + 2 * bytes * BYTE / rate), "{rate} {bytes}");
             }
             rate = rate * 17 / 13 + 1;

@@ -7,6 +7,7 @@ pub mod slotted;
 pub mod token_bucket;
 pub mod trace;
 
+use framing::Framing;
 use longwire_block::Block;
 use longwire_units::{Nanos, Rate};
 
@@ -14,19 +15,17 @@ use longwire_units::{Nanos, Rate};
 ///
 /// Work is reckoned in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
 pub trait Sender: Block {
-    /// How many bytes a frame of `frame` bytes counts, of which `link_header` come before its IP header.
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64;
-
-    /// Whether [`Sender::counted`] needs to know where the IP header begins.
-    fn counts_ip(&mut self) -> bool;
+    /// What a packet counts, until the next change.
+    fn framing(&mut self) -> Framing;
 
     /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause.
     fn begin(&mut self, start: Nanos, bytes: u64);
 
-    /// Begins to send a packet the moment the one before has ended: the remainder is carried.
-    fn follow(&mut self, bytes: u64);
+    /// Begins to send a packet at `finish`, the moment at which the one before has ended: the remainder is carried.
+    fn follow(&mut self, finish: Nanos, bytes: u64);
 
-    /// When the packet being sent is finished: exact, rounded down; never, if nothing now known ends it.
+    /// When the packet being sent is finished: exact, rounded down; never, if nothing now known ends it. Asked once after it was
+    /// begun, and after each change.
     fn finish(&mut self) -> Nanos;
 
     /// Before a change at `now`: what is sent by now stays sent, and tokens that have come by now have come. Said to an idle
@@ -72,10 +71,9 @@ crate::registry::stage! {
             Shared = shared::Shared,
         }
     }
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64;
-    fn counts_ip(&mut self) -> bool;
+    fn framing(&mut self) -> Framing;
     fn begin(&mut self, start: Nanos, bytes: u64);
-    fn follow(&mut self, bytes: u64);
+    fn follow(&mut self, finish: Nanos, bytes: u64);
     fn finish(&mut self) -> Nanos;
     fn settle(&mut self, now: Nanos);
     fn rate(&mut self) -> Rate;
@@ -84,4 +82,11 @@ crate::registry::stage! {
     fn take_over(&mut self, now: Nanos, work: u64);
     fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;
     fn whole_trains(&mut self) -> bool;
+}
+
+/// Begins the next packet as a link does.
+#[cfg(test)]
+pub(crate) fn follow(link: &mut impl Sender, bytes: u64) {
+    let finish = link.finish();
+    link.follow(finish, bytes);
 }

@@ -55,12 +55,8 @@ impl Shared {
 }
 
 impl Sender for Shared {
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     fn begin(&mut self, start: Nanos, bytes: u64) {
@@ -68,8 +64,8 @@ impl Sender for Shared {
         self.finish = Nanos::NEVER;
     }
 
-    fn follow(&mut self, bytes: u64) {
-        self.begin(self.finish, bytes);
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
+        self.begin(finish, bytes);
     }
 
     fn finish(&mut self) -> Nanos {

@@ -117,13 +117,8 @@ impl Block for Slotted {
 
 impl Sender for Slotted {
     #[inline]
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    #[inline]
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     fn begin(&mut self, start: Nanos, bytes: u64) {
@@ -138,14 +133,14 @@ impl Sender for Slotted {
         self.spend(bytes);
     }
 
-    fn follow(&mut self, bytes: u64) {
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
         let rest = match self.rate {
             0 | u64::MAX => 0,
-            rate => self.work - (self.finish - self.start).0 * rate,
+            rate => self.work - (finish - self.start).0 * rate,
         };
         self.open_next();
-        self.start = self.finish.max(self.slot);
-        self.work = bytes * BYTE + if self.start == self.finish { rest } else { 0 };
+        self.start = finish.max(self.slot);
+        self.work = bytes * BYTE + if self.start == finish { rest } else { 0 };
         self.spend(bytes);
     }
 
@@ -240,7 +235,7 @@ mod tests {
         let send = |(index, &bytes): (usize, &u64)| {
             match index {
                 0 => link.begin(Nanos::from_millis(start), bytes),
-                _ => link.follow(bytes),
+                _ => crate::transmit::follow(link, bytes),
             }
             link.finish().0 / 1_000_000
         };
@@ -302,7 +297,7 @@ mod tests {
         link.begin(Nanos::ZERO, 100);
         let (mut sum, mut before) = (0, link.finish());
         for _ in 0..20_000 {
-            link.follow(100);
+            crate::transmit::follow(&mut link, 100);
             let distance = (link.finish() - before).0;
             assert!((800_000..=10_000_000).contains(&distance), "{distance}");
             (sum, before) = (sum + distance, link.finish());

@@ -101,13 +101,8 @@ impl Block for TokenBucket {
 
 impl Sender for TokenBucket {
     #[inline]
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    #[inline]
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     #[inline]
@@ -118,15 +113,14 @@ impl Sender for TokenBucket {
 
     /// Where the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
     #[inline]
-    fn follow(&mut self, bytes: u64) {
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
         let rest = match self.peak {
             0 | u64::MAX => 0,
-            peak => self.work - (self.finish - self.start).0 * peak,
+            peak => self.work - (finish - self.start).0 * peak,
         };
-        let end = self.finish;
         self.work = bytes * BYTE;
-        self.pay(end);
-        if self.start == end {
+        self.pay(finish);
+        if self.start == finish {
             self.work += rest;
             self.reckon();
         }
@@ -242,7 +236,7 @@ mod tests {
             link.begin(Nanos::ZERO, 1000);
             for end in ends {
                 assert_eq!(link.finish(), Nanos::from_millis(end), "burst {burst}, peak {peak}");
-                link.follow(1000);
+                crate::transmit::follow(&mut link, 1000);
             }
         }
     }
@@ -269,7 +263,7 @@ mod tests {
         let mut link = bucket("0", "2 kB", "unlimited");
         link.begin(Nanos(5), 2000);
         assert_eq!(link.finish(), Nanos(5));
-        link.follow(1);
+        crate::transmit::follow(&mut link, 1);
         assert_eq!(link.finish(), Nanos::NEVER);
         link.settle(Nanos::from_secs(1));
         assert_eq!(link.work_left(), BYTE);
@@ -278,7 +272,7 @@ mod tests {
 
         let mut link = bucket("unlimited", "1 B", "8 Mbit/s");
         link.begin(Nanos(0), 1000);
-        link.follow(1000);
+        crate::transmit::follow(&mut link, 1000);
         assert_eq!((link.finish(), link.rate()), (Nanos::from_millis(2), Rate(8_000_000)));
         let mut link = bucket("1 Mbit/s", "2 kB", "0");
         link.begin(Nanos(0), 1000);
@@ -290,7 +284,7 @@ mod tests {
     fn a_change_takes_every_bit_not_yet_sent() {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
         link.begin(Nanos::ZERO, 1000);
-        link.follow(1000);
+        crate::transmit::follow(&mut link, 1000);
         assert_eq!(link.finish(), Nanos::from_millis(8));
         link.settle(Nanos::from_millis(4));
         link.change(&values("2 Mbit/s", "1 kB", "unlimited"));
@@ -307,7 +301,7 @@ mod tests {
         link.change(&values("1 Mbit/s", "100 B", "unlimited"));
         link.begin(Nanos::from_millis(6), 200);
         assert_eq!(link.finish(), Nanos::from_millis(6));
-        link.follow(100);
+        crate::transmit::follow(&mut link, 100);
         assert_eq!(link.finish(), Nanos::from_millis(6) + Nanos::from_micros(1600));
     }
 
@@ -329,7 +323,7 @@ mod tests {
         link.begin(Nanos::ZERO, 64);
         for k in 0..1_000_000u64 {
             assert_eq!(link.finish(), Nanos(k * 64 * BYTE / 2_999_999_999), "packet {k}");
-            link.follow(64);
+            crate::transmit::follow(&mut link, 64);
         }
     }
 
@@ -349,7 +343,7 @@ mod tests {
                 if index == 0 || Nanos(arrival) >= link.finish() {
                     link.begin(Nanos(arrival), bytes);
                 } else {
-                    link.follow(bytes);
+                    crate::transmit::follow(&mut link, bytes);
                 }
                 let work = i128::from(bytes * BYTE);
                 let now = at.max(i128::from(arrival) * r);

@@ -153,13 +153,8 @@ const MAHIMAHI: Framing = Framing::ip((mahimahi::BYTES - 1500) as u16);
 
 impl Sender for Trace {
     #[inline]
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    #[inline]
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     #[inline]
@@ -168,8 +163,8 @@ impl Sender for Trace {
     }
 
     #[inline]
-    fn follow(&mut self, bytes: u64) {
-        self.start = self.finish;
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
+        self.start = finish - self.begin;
         self.work = self.rest + bytes * BYTE;
         self.from = self.to;
         self.reckon();
@@ -296,7 +291,7 @@ mod tests {
             ("0 s 1 Mbit/s", "atm", 32 * 53),
             ("10,0,1000000,0,0\n", "wire", 1538),
         ] {
-            assert_eq!(trace(file, "loop", framing).counted(1514, 14), counted, "{file} {framing}");
+            assert_eq!(trace(file, "loop", framing).framing().counted(1514, 14), counted, "{file} {framing}");
         }
     }
 
@@ -321,7 +316,7 @@ mod tests {
         link.begin(Nanos::ZERO, 1000);
         for _ in 0..5 {
             ends.push(link.finish().0 / 1000);
-            link.follow(1000);
+            crate::transmit::follow(&mut link, 1000);
         }
         // 8 ms; 2 ms and 3 ms after the outage; 4 ms; 3 ms (6000 bits) and 2 ms of the next round; 8 ms.
         assert_eq!(ends, [8_000, 33_000, 37_000, 42_000, 50_000]);
@@ -349,11 +344,11 @@ mod tests {
         link.begin(Nanos(0), 1504);
         assert_eq!(link.finish(), Nanos::from_millis(1));
         for (bytes, finish) in [(752, 1), (752, 1), (500, 4), (1004, 4), (1, 9), (1503, 9), (3009, 13)] {
-            link.follow(bytes);
+            crate::transmit::follow(&mut link, bytes);
             assert_eq!(link.finish(), Nanos::from_millis(finish), "{bytes}");
         }
         // 1503 bytes of the one at 13 ms are left for a packet that waits, and lost for one that comes later.
-        link.follow(1503);
+        crate::transmit::follow(&mut link, 1503);
         assert_eq!(link.finish(), Nanos::from_millis(13));
         link.begin(Nanos::from_millis(13), 10);
         assert_eq!(link.finish(), Nanos::from_millis(18));
@@ -394,7 +389,7 @@ mod tests {
         set(&mut link, "3;11");
         assert_eq!(link.finish(), Nanos::from_millis(11));
         // The packet took 250 bytes of it, and one that follows finds the rest.
-        link.follow(1254);
+        crate::transmit::follow(&mut link, 1254);
         assert_eq!(link.finish(), Nanos::from_millis(11));
     }
 
@@ -439,7 +434,7 @@ mod tests {
             let wanted = k * 10_000 + ((needed - summed) / u128::from(rate(k))) as u64;
             assert_eq!(link.finish(), Nanos(wanted), "packet {packets}");
             packets += 1;
-            link.follow(40 + packets * 977 % 1461);
+            crate::transmit::follow(&mut link, 40 + packets * 977 % 1461);
         }
         assert!(packets > 75_000, "{packets}");
     }
@@ -477,7 +472,7 @@ mod tests {
             let mut link = trace(&(text.join(";") + ";"), "loop", "ip");
             let wanted = slow(&times, 200, &packets);
             for (index, (&bytes, end)) in packets.iter().zip(wanted).enumerate() {
-                if index == 0 { link.begin(Nanos(0), bytes) } else { link.follow(bytes) }
+                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link, bytes) }
                 prop_assert_eq!(link.finish(), Nanos::from_millis(end));
             }
         }
