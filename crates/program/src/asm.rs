@@ -215,7 +215,7 @@ impl<'t> Cursor<'t> {
                     return Ok(Instruction::Negate { width, dst });
                 }
                 _ if self.tokens.last() == Some(&"ll") => {
-                    let value = self.wide()?;
+                    let value = self.wide("a number")?;
                     self.expect("ll")?;
                     return Ok(Instruction::LoadWide { dst, value });
                 }
@@ -392,13 +392,13 @@ impl<'t> Cursor<'t> {
         self.number("a place's name or distance")
     }
 
-    fn wide(&mut self) -> Parsed<u64> {
+    fn wide(&mut self, wanted: &'static str) -> Parsed<u64> {
         let token = self.next();
         let parsed = match token.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => token.parse(),
         };
-        parsed.map_err(|_| self.wrong_before("a number"))
+        parsed.map_err(|_| self.wrong_before(wanted))
     }
 
     /// A number, with a sign if there is one, of the type that is wanted.
@@ -407,7 +407,7 @@ impl<'t> Cursor<'t> {
             "-" | "+" => self.next() == "-",
             _ => false,
         };
-        let value = i64::try_from(self.wide()?).map(|value| if negative { -value } else { value });
+        let value = i64::try_from(self.wide(wanted)?).map(|value| if negative { -value } else { value });
         value.ok().and_then(|value| value.try_into().ok()).ok_or_else(|| self.wrong_before(wanted))
     }
 

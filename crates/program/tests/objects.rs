@@ -3,11 +3,12 @@
 mod harness;
 
 use harness::Bench;
-use longwire_program::{Maps, Object, ObjectError, Program, Verdict};
+use longwire_program::{Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Verdict, hash};
 
 const COUNTER: &[u8] = include_bytes!("objects/counter.o");
 const GLOBALS: &[u8] = include_bytes!("objects/globals.o");
 const LEGACY: &[u8] = include_bytes!("objects/legacy.o");
+const LONGWIRE: &[u8] = include_bytes!("objects/longwire.o");
 const MODERN: &[u8] = include_bytes!("objects/modern.o");
 const REFUSED: &[u8] = include_bytes!("objects/refused.o");
 
@@ -167,4 +168,35 @@ fn other_files_are_no_objects() {
     let mut other = COUNTER.to_vec();
     other[18] = 62;
     assert_eq!(Object::parse(&other).unwrap_err(), ObjectError::Machine { machine: 62, kind: 1 });
+}
+
+#[test]
+fn longwires_own_helpers_are_called_from_c() {
+    let program = Object::parse(LONGWIRE).unwrap().program("spread").unwrap();
+    let mut bench = bench(&program, &frame(6, 1));
+    let ran = bench.run(&program.code).unwrap();
+    let hash = hash(1, &frame(6, 1)[26..34]) as u32;
+    let verdict = if hash >> 31 == 1 { Verdict::Redirect(Redirect::Link(2)) } else { Verdict::Pass };
+    assert_eq!(
+        (ran.verdict, ran.effects.mark, ran.effects.queue),
+        (verdict, Some(hash), Some(hash as u16 % 4))
+    );
+    // The control half sets the limit to 59 bytes; the packet has 60.
+    let mut state = bench.state.get();
+    assert_eq!((number(&state, 0), state[12]), (1, 60));
+    state[8] = 59;
+    assert!(bench.state.set(&state));
+    assert_eq!(bench.run(&program.code).unwrap().verdict, Verdict::Drop(Some(3)));
+    assert_eq!(number(&bench.state.get(), 0), 2);
+}
+
+#[test]
+fn the_header_has_every_helper_of_longwires_own() {
+    let header = include_str!("../include/longwire.h");
+    let own = Helper::ALL.iter().filter(|helper| helper.number() >= OWN_BASE);
+    for helper in own {
+        let (name, number) = (helper.name(), helper.number());
+        let line = header.lines().find(|line| line.contains(&format!("(*const {name})(")));
+        assert!(line.is_some_and(|line| line.ends_with(&format!("= (void *){number:#x};"))), "{name}");
+    }
 }

@@ -1,8 +1,7 @@
 //! Runs programs on a packet with everything checked.
 
 use longwire_program::{
-    Code, Context, Effects, Environment, Fault, Machine, Maps, Packet, Stack, State, Stopped, Verdict,
-    assemble, interpret,
+    Code, Context, Effects, Environment, Machine, Maps, Packet, Stack, State, Stopped, Verdict, interpret,
 };
 
 /// Room before and behind the packet.
@@ -48,12 +47,6 @@ impl Bench {
         Self { buffer, maps, state: State::new(64), context, stack: Stack::checked(), budget: 1000 }
     }
 
-    /// With a packet of 64 bytes, 0, 1, 2, …, and no maps.
-    pub fn plain() -> Self {
-        let packet: Vec<u8> = (0..64).collect();
-        Self::new(&packet, Maps::new(&[], 1, 0).unwrap())
-    }
-
     pub fn run(&mut self, code: &Code) -> Result<Ran, Stopped> {
         let data = ROOM..self.buffer.len() - ROOM;
         let mut environment = Counting(0);
@@ -75,21 +68,4 @@ impl Bench {
             verdict: Verdict::new(finished.returned, &machine.effects),
         })
     }
-
-    pub fn assembled(&mut self, text: &str) -> Result<Ran, Stopped> {
-        self.run(&assemble(text).unwrap())
-    }
-}
-
-/// What a program returns.
-#[allow(dead_code, reason = "not every test that has this module asks")]
-pub fn returned(text: &str) -> u64 {
-    Bench::plain().assembled(text).unwrap().returned
-}
-
-/// Why a program was stopped, and where.
-#[allow(dead_code, reason = "not every test that has this module asks")]
-pub fn stopped(text: &str) -> (usize, Fault) {
-    let Stopped { slot, fault } = Bench::plain().assembled(text).unwrap_err();
-    (slot, fault)
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What Longwire adds to XDP programs. Include it after <linux/bpf.h>, and <bpf/bpf_helpers.h> if you use that.
+ *
+ *	clang -O2 -g -target bpf -I/usr/include/x86_64-linux-gnu -c program.c -o program.o
+ *
+ * The kernel's helpers have the kernel's names and numbers; these have numbers from 0x10000 on, so that a program that calls one
+ * is refused by the kernel and by nobody else. Return codes are those of XDP: XDP_PASS is the next forwarder.
+ */
+#ifndef LONGWIRE_H
+#define LONGWIRE_H
+
+/* The address of this installation's state, of which `size` bytes are used: a constant, at most the size that was asked for when
+ * it was installed. Zero in the beginning; the same for all packets of the flow, on all workers. Never 0.
+ */
+static void *(*const lw_flow_state)(__u32 size) = (void *)0x10000;
+
+/* Chooses the output queue, 0 to 65535. Returns 0, or a negative error number. */
+static long (*const lw_choose_queue)(__u32 queue) = (void *)0x10001;
+
+/* Sets the packet's mark. Returns 0. */
+static long (*const lw_mark)(__u32 mark) = (void *)0x10002;
+
+/* Notes the program's own reason, 0 to 63, under which the drop is counted. Returns XDP_DROP. */
+static long (*const lw_drop)(__u32 reason) = (void *)0x10003;
+
+/* A hash of `size` bytes, 1 to 512, and a seed: the same on every machine. */
+static __u64 (*const lw_hash)(const void *data, __u32 size, __u64 seed) = (void *)0x10004;
+
+/* Chooses a link by its number. Returns XDP_REDIRECT. (A port: bpf_redirect(port, 0), or bpf_redirect_map.) */
+static long (*const lw_redirect_link)(__u32 link) = (void *)0x10005;
+
+#endif

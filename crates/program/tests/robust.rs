@@ -1,0 +1,173 @@
+//! Hostile input: damaged objects, and programs that nobody has verified. Nothing panics, hangs, or touches what is not the program's.
+
+mod harness;
+
+use harness::{Bench, ROOM};
+use longwire_program::{Code, Instruction, MapKind, MapSpec, Maps, Object, Size, Stack, Words, assemble};
+use proptest::prelude::*;
+
+const OBJECTS: &[&[u8]] = &[
+    include_bytes!("objects/counter.o"),
+    include_bytes!("objects/globals.o"),
+    include_bytes!("objects/legacy.o"),
+    include_bytes!("objects/longwire.o"),
+    include_bytes!("objects/modern.o"),
+    include_bytes!("objects/refused.o"),
+];
+
+/// Everything that can be asked of an object; how many of its programs can be loaded.
+fn load_all(bytes: &[u8]) -> usize {
+    let Ok(object) = Object::parse(bytes) else { return 0 };
+    assert!(object.refused_maps().all(|map| !map.to_string().is_empty()));
+    let names: Vec<String> = object.programs().map(|(name, _)| name.into()).collect();
+    let mut loaded = 0;
+    for name in names.iter().take(16) {
+        match object.program(name) {
+            Ok(program) => {
+                assert!(!program.to_string().is_empty());
+                if let Ok(maps) = Maps::new(&program.maps, 1, 0) {
+                    Bench::new(&[0; 60], maps).run(&program.code).ok();
+                }
+                loaded += 1;
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    loaded
+}
+
+#[test]
+fn whole_objects_load() {
+    let loaded: Vec<usize> = OBJECTS.iter().map(|bytes| load_all(bytes)).collect();
+    assert_eq!(loaded, [1, 3, 0, 1, 1, 1]);
+}
+
+#[test]
+fn objects_that_are_cut_off_are_refused_or_loaded() {
+    for bytes in OBJECTS {
+        for end in (0..bytes.len()).step_by(7) {
+            load_all(&bytes[..end]);
+        }
+    }
+}
+
+/// Instructions whose jumps are short and forward, and whose accesses may be anything, so that many programs run for a while.
+fn instruction() -> impl Strategy<Value = Instruction> {
+    any::<([u8; 8], u8, u64)>().prop_map(|(mut bytes, near, wide)| {
+        bytes[1] = ((bytes[1] % 11) << 4) | (bytes[1] / 16 % 10);
+        bytes[3] = if bytes[3] & 1 == 0 { 0 } else { 0xff };
+        if matches!(bytes[0] & 7, 5 | 6) {
+            (bytes[2], bytes[3]) = (near % 4, 0);
+        }
+        let mut slots = bytes.to_vec();
+        slots.extend([0, 0, 0, 0]);
+        slots.extend(&wide.to_le_bytes()[..4]);
+        let plain = |bytes: &[u8]| Instruction::decode(bytes, 0).ok();
+        let without = |places: &[usize]| {
+            let mut slots = slots.clone();
+            places.iter().for_each(|&place| slots[place] = 0);
+            slots
+        };
+        // Whichever fields have to be zero.
+        let attempts = [&[][..], &[4, 5, 6, 7], &[2, 3], &[2, 3, 4, 5, 6, 7]];
+        let found = attempts.iter().find_map(|places| plain(&without(places)));
+        let call = Instruction::Call { helper: u32::from(near) };
+        match found {
+            Some(Instruction::CallKernel { .. }) | Some(Instruction::CallLocal { .. }) | None => call,
+            Some(Instruction::JumpLong { .. }) => Instruction::Jump { offset: i16::from(near % 3) },
+            Some(found) => found,
+        }
+    })
+}
+
+fn maps() -> Maps {
+    let map = |name: &str, kind, value_size, max_entries| {
+        let (read_only, initial, key_size) = (false, Box::default(), 4);
+        MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+    };
+    Maps::new(&[map("a", MapKind::Array, 24, 4), map("h", MapKind::LruHash, 8, 4)], 2, 1).unwrap()
+}
+
+/// A beginning that puts an address of every region into a register.
+const POINTERS: &str = "r6 = r1
+    r7 = *(u32 *)(r1 + 0)
+    r8 = map[0][0]+24 ll
+    r1 = 64
+    call lw_flow_state
+    r9 = r0
+    *(u64 *)(r10 - 8) = 1
+    r2 = r10
+    r2 += -8
+    r1 = map[1] ll
+    r3 = r2
+    r4 = 0
+    r5 = 5";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn damaged_objects_are_refused_or_loaded(
+        which in 0..OBJECTS.len(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = OBJECTS[which].to_vec();
+        for (place, value) in damage {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        load_all(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_an_object_or_not(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        load_all(&bytes);
+        Code::decode(&bytes).ok();
+    }
+
+    #[test]
+    fn unverified_programs_stay_where_they_belong(body in prop::collection::vec(instruction(), 1..40)) {
+        let mut instructions = assemble(POINTERS).unwrap().instructions().to_vec();
+        instructions.extend(body);
+        // Jumps near the end lead to a place to land.
+        instructions.extend([Instruction::Exit; 4]);
+        let Ok(code) = Code::new(instructions) else { return Ok(()) };
+        let mut bench = Bench::new(&[7; 64], maps());
+        // Room that the helpers don't know of must stay as it is.
+        let before = bench.buffer.len();
+        if let Ok(ran) = bench.run(&code) {
+            prop_assert!(ran.instructions <= bench.budget);
+            prop_assert!(ran.packet.len() >= 14 && ran.packet.len() <= 64 + 2 * ROOM);
+        }
+        prop_assert_eq!(bench.buffer.len(), before);
+        // The same again gives the same: nothing depends on anything but what the program was given.
+        let again = |stack| {
+            let mut bench = Bench::new(&[7; 64], maps());
+            bench.stack = stack;
+            let ran = bench.run(&code);
+            let values: Vec<_> = bench.maps.all().iter().map(|map| map.dump()).collect();
+            (ran, bench.buffer, values, bench.state.get())
+        };
+        let first = again(Stack::checked());
+        prop_assert_eq!(&first, &again(Stack::checked()));
+        // And a stack that trusts changes nothing for a program that keeps the rules.
+        if first.0.is_ok() {
+            prop_assert_eq!(&first, &again(Stack::trusting()));
+        }
+    }
+
+    #[test]
+    fn words_are_bytes(writes in prop::collection::vec((0..60usize, prop::collection::vec(any::<u8>(), 0..20)), 0..10)) {
+        let (words, mut bytes) = (Words::new(80), [0; 80]);
+        for (place, data) in writes {
+            words.write(place, &data);
+            bytes[place..place + data.len()].copy_from_slice(&data);
+        }
+        let mut read = [0; 80];
+        words.read(0, &mut read);
+        prop_assert_eq!(read, bytes);
+        for (place, &byte) in bytes.iter().enumerate() {
+            prop_assert_eq!(words.load(place, Size::Byte), u64::from(byte));
+        }
+    }
+}
