@@ -196,6 +196,7 @@ impl Worker {
             self.noisy.push(link);
         }
         self.arm(link);
+        self.arm_stirred();
         done.map_err(|error| error.to_string())
     }
 

@@ -35,11 +35,14 @@ impl Worker {
         }
     }
 
-    /// Lets links be looked at from the beginning that have background traffic: no packet may come for long that would
-    /// wake them.
+    /// Lets links be looked at from the beginning that have background traffic, and media, whose stations may have some: no packet may
+    /// come for long that would wake them.
     pub(crate) fn arm_background(&mut self) {
         for at in 0..self.noisy.len() {
             self.arm(self.noisy[at]);
+        }
+        for medium in self.links.len()..self.links.slots() {
+            self.arm(medium as u32);
         }
     }
 

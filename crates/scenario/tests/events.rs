@@ -97,6 +97,18 @@ fn an_outage_holds_packets_until_it_ends() {
         [[at]]\ntime = \"1 s\"\nlink = \"up\"\nevery = \"1 ms\"\nloss = \"1 %\"\n";
     let (left, report) = leaves(text, &[0, 100]);
     assert!(left.is_empty() && report.flow.taken == 3, "{left:?}");
+    // What comes for ever may end it, too, however late it begins.
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
+        [[at]]\ntime = \"1 s\"\nlink = \"up\"\nevery = \"5 ms\"\nrate = \"8 Mbit/s\"\n";
+    assert_eq!(leaves(text, &[0, 100]).0, [(1_000_500, 0), (1_001_500, 1)]);
+}
+
+/// 1 ms of sending, of which 100 µs pass before the outage, and 10 µs every 100 ms: after 90 of these it is sent, at the end of the last.
+#[test]
+fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"0\"\n\
+        [[at]]\ntime = \"90 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"8 Mbit/s\"\n";
+    assert_eq!(leaves(text, &[0]).0, [(9_000_100, 0)]);
 }
 
 #[test]

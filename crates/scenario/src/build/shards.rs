@@ -105,3 +105,26 @@ fn root(parent: &mut [u32], mut link: u32) -> u32 {
     }
     link
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two workers: "in" and "out" go to the first, "up" with "sky", to which it steers, to the second. What is steered to "sky" goes on
+    /// to "out" as what goes over "up" does.
+    #[test]
+    fn steered_packets_cross_to_other_workers_too() {
+        let text = "[engine]\nworkers = 2\n\
+            [[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n\
+            [[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n\
+            [[link]]\nname = \"in\"\nfrom = \"a\"\nto = \"x\"\ndelay = \"4 ms\"\n\
+            [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"3 ms\"\nfilter = \"steer sky if udp\"\n\
+            [[link]]\nname = \"sky\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"2 ms\"\n\
+            [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"1 ms\"\n";
+        let plan = crate::parse("shards.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        let shards = Shards::of(&plan);
+        assert_eq!(shards.link_workers, [0, 1, 1, 0]);
+        assert_eq!(shards.crossing, [true, true, true, false]);
+        assert_eq!(shards.lead, Nanos::from_millis(2));
+    }
+}
