@@ -77,9 +77,12 @@ fn has_every_key() {
         let rest = &page[start.unwrap_or_else(|| panic!("no heading for {section}"))..];
         let text = rest[4..].find("\n## ").map_or(rest, |end| &rest[..end + 4]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        // What an event changes is what a link is made of: it has its rows there.
-        let elsewhere =
-            if section == "at" { properties(&schema["properties"]["link"]["items"]) } else { Map::new() };
+        // What an event changes is what a link or a source is made of: it has its rows there.
+        let mut elsewhere = Map::new();
+        if section == "at" {
+            let sections = ["link", "source"].map(|other| properties(&schema["properties"][other]["items"]));
+            elsewhere.extend(sections.into_iter().flatten());
+        }
         for key in keys.keys().filter(|key| !elsewhere.contains_key(*key) || *key == "count") {
             let named = rows.iter().any(|row| row.split('|').nth(1).unwrap().contains(&format!("`{key}`")));
             assert!(named || section == "fidelity", "the page has no row for {section}.{key}");
