@@ -32,6 +32,7 @@ impl Worker {
                 // Packets were on their way: it does not come in vain.
                 self.seen = self.seen.max(time);
             }
+            self.changed = time;
             self.done = self.done.max((time.0, EVENT_PLACE));
             self.take_turn(Of::Links, turn, time);
         }
@@ -191,6 +192,13 @@ impl Worker {
 
     fn set_link(&mut self, link: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
         let was_noisy = self.links.has_background(link);
+        if self.simulated && !was_noisy {
+            // The delay so far decides how long is waited for what was lost so far. Background packets don't count: a change may have
+            // brought them that comes in vain.
+            let before = self.links.latest(link);
+            self.links.catch_up(&mut self.pool, link, now);
+            self.note(link, before);
+        }
         let done = self.links.change(&mut self.pool, link, now, changes);
         if !was_noisy && self.links.has_background(link) {
             self.noisy.push(link);

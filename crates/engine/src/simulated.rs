@@ -21,7 +21,7 @@ impl Worker {
                 return Some(self.end(until));
             }
             if frame <= now {
-                self.note(frame);
+                self.seen = self.seen.max(frame);
             }
             self.step(now, Nanos::ZERO);
         }
@@ -45,21 +45,29 @@ impl Worker {
         self.pool.live() - self.noisy.iter().map(phantoms).sum::<u64>()
     }
 
-    /// Notes that something has happened: a frame came in, or a packet arrived at a link, was lost or left.
-    pub(crate) fn note(&mut self, time: Nanos) {
-        self.seen = self.seen.max(time);
-        self.done = self.done.max((time.0, 0));
+    /// Notes what has happened on a link since its latest was `before`. What was lost on the wire is waited for: with several workers
+    /// the link may have known before, and it must not matter.
+    #[inline]
+    pub(crate) fn note(&mut self, link: u32, before: Option<Nanos>) {
+        if self.simulated
+            && let Some(latest) = self.links.latest(link)
+            && before != Some(latest)
+        {
+            self.seen = self.seen.max(latest + self.links.vain_wait(link));
+        }
     }
 
     /// When a run ends that was to end at `until`, as far as is known here: then, or else at the last event.
     pub(crate) fn end(&self, until: Nanos) -> Nanos {
-        if until < TO_THE_END { until } else { Nanos(self.done.0) }
+        if until < TO_THE_END { until } else { self.seen.max(self.changed) }
     }
 
     /// Brings everything to the end of the run, at which all workers have agreed: changes, and background traffic that nobody has
     /// waited for. What is counted then does not depend on how many workers there are.
     pub(crate) fn conclude(&mut self, end: Nanos) {
         self.carry_out(end);
-        self.links.catch_up(&mut self.pool, end);
+        for link in 0..self.links.len() as u32 {
+            self.links.catch_up(&mut self.pool, link, end);
+        }
     }
 }

@@ -24,8 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The longest window, so that not too much input is taken in at once.
 pub(crate) const LONGEST: Nanos = Nanos::from_millis(10);
 
-/// A packet that waits for its turn: time, place, sequence, handle.
-type Held = Reverse<(u64, u32, u64, u32)>;
+/// A packet that waits for its turn: time, place, sequence; which of those that are alike in these, as a packet and its copy are;
+/// handle.
+type Held = Reverse<(u64, u32, u64, u64, u32)>;
 
 /// What a worker needs for simulated runs with others.
 pub(crate) struct Windows {
@@ -37,13 +38,15 @@ pub(crate) struct Windows {
     staged: BinaryHeap<Held>,
     /// Packets for ports here.
     outgoing: BinaryHeap<Held>,
+    /// How many there have been of both.
+    held: u64,
 }
 
 impl Windows {
     pub(crate) fn new(lead: Nanos, crossing: Vec<bool>, meeting: Arc<Meeting>) -> Self {
         let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
         let lead = Lead { by: lead, until: TO_THE_END };
-        Self { lead, crossing, meeting, staged, outgoing }
+        Self { lead, crossing, meeting, staged, outgoing, held: 0 }
     }
 
     /// How far ahead of its time a link is served, if it is.
@@ -182,7 +185,7 @@ impl Worker {
             if next >= end {
                 return;
             }
-            self.note(next);
+            self.seen = self.seen.max(next);
             self.ingest(next, Nanos::ZERO);
             let mut ready = std::mem::take(&mut self.ready);
             ready.drain(..).for_each(|handle| self.route(handle));
@@ -203,7 +206,8 @@ impl Worker {
     fn stage(&mut self, handle: Handle) {
         let (time, place, seq) = order_key(&self.pool, handle);
         if let Some(windows) = &mut self.windows {
-            windows.staged.push(Reverse((time, place, seq, handle.0)));
+            windows.held += 1;
+            windows.staged.push(Reverse((time, place, seq, windows.held, handle.0)));
         }
     }
 
@@ -224,7 +228,8 @@ impl Worker {
     pub(crate) fn hold_back(&mut self, handle: Handle) {
         let meta = self.pool.meta(handle);
         if let Some(windows) = &mut self.windows {
-            windows.outgoing.push(Reverse((meta.leave, meta.place, meta.seq, handle.0)));
+            windows.held += 1;
+            windows.outgoing.push(Reverse((meta.leave, meta.place, meta.seq, windows.held, handle.0)));
         }
     }
 
@@ -265,8 +270,7 @@ impl Worker {
 
     fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
-        if let Some(Reverse((time, .., handle))) = first {
-            self.note(Nanos(time));
+        if let Some(Reverse((.., handle))) = first {
             self.enter(Handle(handle));
         }
     }
@@ -274,14 +278,13 @@ impl Worker {
     /// Serves a link that is due; one that leads to another worker's link, ahead of its time.
     fn turn_ahead(&mut self, link: u32, time: Nanos) {
         let Some(lead) = self.windows.as_ref().and_then(|windows| windows.lead_of(link)) else {
-            self.note(time);
             return self.turn(link, time);
         };
         *self.links.armed(link) = Nanos::NEVER;
-        let deadline = self.links.deadline(link);
-        self.note(deadline.min(time + lead.by));
         let mut out = longwire_link::Fifo::EMPTY;
+        let before = self.links.latest(link);
         self.links.expire_ahead(&mut self.pool, link, time, lead, &mut out);
+        self.note(link, before);
         self.arm(link);
         self.arm_stirred();
         let place = self.links.place(link);
@@ -289,6 +292,7 @@ impl Worker {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
             self.seq += 1;
+            self.seen = self.seen.max(Nanos(meta.leave));
             if self.advance(handle) {
                 self.route(handle);
             } else {
@@ -300,11 +304,10 @@ impl Worker {
     /// Sends what leaves before `end`, in order.
     fn put_out_before(&mut self, end: Nanos) {
         while let Some(windows) = &mut self.windows
-            && let Some(&Reverse((time, _, _, handle))) = windows.outgoing.peek()
+            && let Some(&Reverse((time, .., handle))) = windows.outgoing.peek()
             && time < end.0
         {
             windows.outgoing.pop();
-            self.note(Nanos(time));
             let home = self.map.homes[usize::from(self.pool.meta(Handle(handle)).out_port)];
             self.put_out(home.slot as usize, Handle(handle));
         }

@@ -107,8 +107,10 @@ pub struct Worker {
     pub(crate) begin: u64,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
-    /// In a simulated run, the time of the last event, and of the last change while packets were on their way.
+    /// In a simulated run, when something happened the last time, and something changed while packets were on their way; and the
+    /// time of the last change of links.
     pub(crate) seen: Nanos,
+    pub(crate) changed: Nanos,
     /// Links with background traffic.
     pub(crate) noisy: Vec<u32>,
 }
@@ -173,6 +175,7 @@ impl Worker {
             begin: 0,
             done: (0, 0),
             seen: Nanos::ZERO,
+            changed: Nanos::ZERO,
             noisy,
         }
     }
@@ -302,13 +305,12 @@ impl Worker {
             let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
             let change = self.schedule.next();
             if let Some(entry) = self.wheel.pop(until.min(change)) {
-                self.note(entry.time);
+                self.done = self.done.max((entry.time.0, 0));
                 self.turn(entry.link, entry.time);
             } else if change <= until {
                 self.carry_out(change);
             } else if let Some(handle) = ready.next() {
                 let meta = self.pool.meta(handle);
-                self.seen = self.seen.max(Nanos(meta.arrival));
                 self.done = self.done.max((meta.arrival, meta.place));
                 self.enter(handle);
             } else {
@@ -321,7 +323,9 @@ impl Worker {
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
         *self.links.armed(link) = Nanos::NEVER;
         let mut out = Fifo::EMPTY;
+        let before = self.links.latest(link);
         self.links.expire(&mut self.pool, link, until, &mut out);
+        self.note(link, before);
         self.arm(link);
         self.arm_stirred();
         let place = self.links.place(link);
@@ -329,6 +333,7 @@ impl Worker {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
             self.seq += 1;
+            self.seen = self.seen.max(Nanos(meta.leave));
             self.leave(handle);
         }
     }
@@ -354,7 +359,9 @@ impl Worker {
             observer.arrived(self.pool.meta(handle), self.pool.data(handle));
         }
         let mut out = Fifo::EMPTY;
+        let before = self.links.latest(local);
         self.links.arrive(&mut self.pool, local, handle, &mut out);
+        self.note(local, before);
         self.arm(local);
         self.arm_stirred();
         while let Some(handle) = out.pop(&self.pool) {

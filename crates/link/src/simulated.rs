@@ -38,12 +38,23 @@ impl Links {
         rare.map_or(0, |rare| rare.phantoms)
     }
 
-    /// Carries out everything up to `now` but leaving, on every link: background traffic, too, that nobody has waited for.
-    pub fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
-        for link in 0..self.links.len() as u32 {
-            self.advance_station(pool, link, now);
-            self.links[link as usize].catch_up(pool, now);
-        }
+    /// The last arrival or end of transmission that was carried out on a link; none if it is a medium.
+    pub fn latest(&self, link: u32) -> Option<Nanos> {
+        self.links.get(link as usize).map(|link| link.latest)
+    }
+
+    /// How long a link that may have lost a packet on the wire waits for it all the same. With background traffic it looks when the
+    /// packet is sent.
+    pub fn vain_wait(&mut self, link: u32) -> Nanos {
+        let link = &mut self.links[link as usize];
+        let lossy = link.features & (has::WIRE | has::LOSSY_DELAY) != 0;
+        if lossy && link.features & has::BACKGROUND == 0 { link.delay.least() } else { Nanos::ZERO }
+    }
+
+    /// Carries out everything up to `now` but leaving, on a link: background traffic, too, that nobody has waited for.
+    pub fn catch_up(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
+        self.advance_station(pool, link, now);
+        self.links[link as usize].catch_up(pool, now);
     }
 }
 
