@@ -8,8 +8,11 @@ use longwire_units::Nanos;
 
 const LEAD: Nanos = Nanos::from_millis(5);
 
+/// A block: key, kind, parameters.
+type More<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 /// A packet of 1000 bytes is sent in 1 ms and travels 5 ms; besides there may be more.
-fn link(more: &[(&str, &str, &[(&str, &str)])]) -> Links {
+fn link(more: &[More<'_>]) -> Links {
     let keys = [("rate", "8 Mbit/s"), ("delay", "5 ms"), ("queue", "1 packets")];
     let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
     let mut config = keys.iter().fold(LinkConfig::default(), with);
