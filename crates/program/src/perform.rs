@@ -1,4 +1,4 @@
-//! What helpers do. Their arguments have been checked as [`Signature`](crate::Signature) says.
+//! What helpers do.
 
 use crate::Helper;
 use crate::call::MAX_SIZE;
@@ -16,8 +16,12 @@ const EINVAL: i64 = 22;
 const MAX_REASON: u64 = 63;
 
 impl Machine<'_> {
-    /// Carries out a helper whose arguments were checked.
-    pub(crate) fn perform(&mut self, helper: Helper, arguments: [u64; 5]) -> Result<u64, Fault> {
+    /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the verifier knows of them
+    /// is not checked again, but nothing is touched that is not the program's.
+    ///
+    /// # Errors
+    /// If an argument is not what the helper takes.
+    pub fn perform(&mut self, helper: Helper, arguments: [u64; 5]) -> Result<u64, Fault> {
         let [a, b, c, d, _] = arguments;
         match helper {
             Helper::MapLookup => self.lookup(a, b),
@@ -53,8 +57,8 @@ impl Machine<'_> {
                 Ok(DROP)
             }
             Helper::Hash => {
-                let mut buffer = [0; MAX_SIZE as usize];
-                let bytes = &mut buffer[..b as usize];
+                let mut buffer = Buffer::new();
+                let bytes = buffer.first(b, 2)?;
                 self.read(a, bytes)?;
                 Ok(hash(c, bytes))
             }
@@ -130,17 +134,17 @@ impl Machine<'_> {
         if from_size | to_size == 0 {
             return Ok(u64::from(seed));
         }
-        let removed = !self.sum(from, from_size)?;
-        let added = self.sum(to, to_size)?;
+        let removed = !self.sum(from, from_size, 2)?;
+        let added = self.sum(to, to_size, 4)?;
         let removed = if from_size == 0 { 0 } else { removed };
         let total = u64::from(seed >> 16) + u64::from(seed & 0xffff) + u64::from(removed) + u64::from(added);
         Ok(u64::from(folded(total)))
     }
 
     /// The ones' complement sum of bytes taken two at a time in the machine's order (RFC 1071).
-    fn sum(&self, address: u64, size: u64) -> Result<u16, Fault> {
-        let mut buffer = [0; MAX_SIZE as usize];
-        let bytes = &mut buffer[..size as usize];
+    fn sum(&self, address: u64, size: u64, argument: u8) -> Result<u16, Fault> {
+        let mut buffer = Buffer::new();
+        let bytes = buffer.first(size, argument)?;
         if size > 0 {
             self.read(address, bytes)?;
         }
@@ -149,8 +153,8 @@ impl Machine<'_> {
     }
 
     fn load_bytes(&mut self, offset: u64, to: u64, size: u64) -> Result<u64, Fault> {
-        let mut buffer = [0; MAX_SIZE as usize];
-        let bytes = &mut buffer[..size as usize];
+        let mut buffer = Buffer::new();
+        let bytes = buffer.first(size, 4)?;
         let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
         bytes.copy_from_slice(&self.packet.bytes()[start..start + bytes.len()]);
         self.write(to, bytes)?;
@@ -158,8 +162,8 @@ impl Machine<'_> {
     }
 
     fn store_bytes(&mut self, offset: u64, from: u64, size: u64) -> Result<u64, Fault> {
-        let mut buffer = [0; MAX_SIZE as usize];
-        let bytes = &mut buffer[..size as usize];
+        let mut buffer = Buffer::new();
+        let bytes = buffer.first(size, 4)?;
         let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
         self.read(from, bytes)?;
         self.packet.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
@@ -182,6 +186,21 @@ impl Machine<'_> {
         let key = &mut key[..map.spec().key_size as usize];
         self.read(address, key)?;
         Ok(then(key))
+    }
+}
+
+/// Room for what a helper is handed.
+struct Buffer([u8; MAX_SIZE as usize]);
+
+impl Buffer {
+    fn new() -> Self {
+        Self([0; MAX_SIZE as usize])
+    }
+
+    /// As many bytes of it as this argument says.
+    fn first(&mut self, size: u64, argument: u8) -> Result<&mut [u8], Fault> {
+        let size = usize::try_from(size).ok();
+        size.and_then(|size| self.0.get_mut(..size)).ok_or(Fault::Argument(argument))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Hostile input: damaged objects, and programs that nobody has verified. Nothing panics, hangs, or touches what is not the program's.
 
-mod harness;
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+mod exercise;
 
-use harness::{Bench, ROOM};
-use longwire_program::{Code, Instruction, MapKind, MapSpec, Maps, Object, Size, Stack, Words, assemble};
+use corpus::corpus;
+use exercise::program;
+use longwire_program::{Code, Instruction, Size, Words, assemble};
 use proptest::prelude::*;
 
 const OBJECTS: &[&[u8]] = &[
@@ -15,30 +18,21 @@ const OBJECTS: &[&[u8]] = &[
     include_bytes!("objects/refused.o"),
 ];
 
-/// Everything that can be asked of an object; how many of its programs can be loaded.
-fn load_all(bytes: &[u8]) -> usize {
-    let Ok(object) = Object::parse(bytes) else { return 0 };
-    assert!(object.refused_maps().all(|map| !map.to_string().is_empty()));
-    let names: Vec<String> = object.programs().map(|(name, _)| name.into()).collect();
-    let mut loaded = 0;
-    for name in names.iter().take(16) {
-        match object.program(name) {
-            Ok(program) => {
-                assert!(!program.to_string().is_empty());
-                if let Ok(maps) = Maps::new(&program.maps, 1, 0) {
-                    Bench::new(&[0; 60], maps).run(&program.code).ok();
-                }
-                loaded += 1;
-            }
-            Err(error) => assert!(!error.to_string().is_empty()),
-        }
+#[test]
+fn replays_the_corpora() {
+    for (path, bytes) in corpus("object") {
+        println!("{}", path.display());
+        program::object(&bytes);
     }
-    loaded
+    for (path, bytes) in corpus("bytecode") {
+        println!("{}", path.display());
+        program::bytecode(&bytes);
+    }
 }
 
 #[test]
 fn whole_objects_load() {
-    let loaded: Vec<usize> = OBJECTS.iter().map(|bytes| load_all(bytes)).collect();
+    let loaded: Vec<usize> = OBJECTS.iter().map(|bytes| program::object(bytes)).collect();
     assert_eq!(loaded, [1, 3, 0, 1, 1, 1]);
 }
 
@@ -46,7 +40,7 @@ fn whole_objects_load() {
 fn objects_that_are_cut_off_are_refused_or_loaded() {
     for bytes in OBJECTS {
         for end in (0..bytes.len()).step_by(7) {
-            load_all(&bytes[..end]);
+            program::object(&bytes[..end]);
         }
     }
 }
@@ -80,14 +74,6 @@ fn instruction() -> impl Strategy<Value = Instruction> {
     })
 }
 
-fn maps() -> Maps {
-    let map = |name: &str, kind, value_size, max_entries| {
-        let (read_only, initial, key_size) = (false, Box::default(), 4);
-        MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
-    };
-    Maps::new(&[map("a", MapKind::Array, 24, 4), map("h", MapKind::LruHash, 8, 4)], 2, 1).unwrap()
-}
-
 /// A beginning that puts an address of every region into a register.
 const POINTERS: &str = "r6 = r1
     r7 = *(u32 *)(r1 + 0)
@@ -116,12 +102,12 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = value;
         }
-        load_all(&bytes);
+        program::object(&bytes);
     }
 
     #[test]
     fn any_bytes_are_an_object_or_not(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        load_all(&bytes);
+        program::object(&bytes);
         Code::decode(&bytes).ok();
     }
 
@@ -132,28 +118,7 @@ proptest! {
         // Jumps near the end lead to a place to land.
         instructions.extend([Instruction::Exit; 4]);
         let Ok(code) = Code::new(instructions) else { return Ok(()) };
-        let mut bench = Bench::new(&[7; 64], maps());
-        // Room that the helpers don't know of must stay as it is.
-        let before = bench.buffer.len();
-        if let Ok(ran) = bench.run(&code) {
-            prop_assert!(ran.instructions <= bench.budget);
-            prop_assert!(ran.packet.len() >= 14 && ran.packet.len() <= 64 + 2 * ROOM);
-        }
-        prop_assert_eq!(bench.buffer.len(), before);
-        // The same again gives the same: nothing depends on anything but what the program was given.
-        let again = |stack| {
-            let mut bench = Bench::new(&[7; 64], maps());
-            bench.stack = stack;
-            let ran = bench.run(&code);
-            let values: Vec<_> = bench.maps.all().iter().map(|map| map.dump()).collect();
-            (ran, bench.buffer, values, bench.state.get())
-        };
-        let first = again(Stack::checked());
-        prop_assert_eq!(&first, &again(Stack::checked()));
-        // And a stack that trusts changes nothing for a program that keeps the rules.
-        if first.0.is_ok() {
-            prop_assert_eq!(&first, &again(Stack::trusting()));
-        }
+        program::run(&code);
     }
 
     #[test]

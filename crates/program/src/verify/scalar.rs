@@ -1,0 +1,330 @@
+//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32, and known bits.
+//!
+//! Each of the four says something of the same number; `settle` lets each learn from the others.
+
+use super::bits::Bits;
+use crate::{Arithmetic, ByteOrder, Narrow, Size, SwapWidth, Width};
+
+/// A set of numbers. Bounds are inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scalar {
+    pub bits: Bits,
+    pub min: u64,
+    pub max: u64,
+    pub signed_min: i64,
+    pub signed_max: i64,
+    /// Bounds of the lower 32 bits.
+    pub low_min: u32,
+    pub low_max: u32,
+}
+
+impl Scalar {
+    /// Any number.
+    pub const ANY: Self = Self {
+        bits: Bits::ANY,
+        min: 0,
+        max: u64::MAX,
+        signed_min: i64::MIN,
+        signed_max: i64::MAX,
+        low_min: 0,
+        low_max: u32::MAX,
+    };
+
+    pub const fn constant(value: u64) -> Self {
+        Self {
+            bits: Bits::constant(value),
+            min: value,
+            max: value,
+            signed_min: value as i64,
+            signed_max: value as i64,
+            low_min: value as u32,
+            low_max: value as u32,
+        }
+    }
+
+    /// The numbers from `min` to `max`, unsigned.
+    pub fn between(min: u64, max: u64) -> Self {
+        Self { min, max, ..Self::ANY }.settled()
+    }
+
+    /// The numbers from `min` to `max`, signed.
+    pub fn between_signed(min: i64, max: i64) -> Self {
+        Self { signed_min: min, signed_max: max, ..Self::ANY }.settled()
+    }
+
+    /// What a load of this size gives.
+    pub fn of_size(size: Size) -> Self {
+        Self::between(0, size.cut(u64::MAX))
+    }
+
+    pub fn as_constant(&self) -> Option<u64> {
+        (self.min == self.max).then_some(self.min)
+    }
+
+    /// Whether it is at least `-limit` and at most `limit`.
+    pub fn is_within(&self, limit: i64) -> bool {
+        self.signed_min >= -limit && self.signed_max <= limit
+    }
+
+    /// Whether it can only be a multiple of `size`, a power of two.
+    pub fn is_aligned(&self, size: u64) -> bool {
+        self.bits.max() & (size - 1) == 0
+    }
+
+    /// What follows from all bounds together; nothing if no number is in all of them.
+    pub fn settle(self) -> Option<Self> {
+        self.tighten()?.tighten()
+    }
+
+    /// For bounds that can't contradict each other.
+    fn settled(self) -> Self {
+        self.settle().unwrap_or(Self::ANY)
+    }
+
+    fn tighten(mut self) -> Option<Self> {
+        self.min = self.min.max(self.bits.value);
+        self.max = self.max.min(self.bits.max());
+        if self.min >> 63 == self.max >> 63 {
+            self.signed_min = self.signed_min.max(self.min as i64);
+            self.signed_max = self.signed_max.min(self.max as i64);
+        }
+        if self.min > self.max || self.signed_min > self.signed_max {
+            return None;
+        }
+        if (self.signed_min < 0) == (self.signed_max < 0) {
+            self.min = self.min.max(self.signed_min as u64);
+            self.max = self.max.min(self.signed_max as u64);
+        }
+        self.low_min = self.low_min.max(self.bits.value as u32);
+        self.low_max = self.low_max.min(self.bits.max() as u32);
+        if self.min >> 32 == self.max >> 32 {
+            self.low_min = self.low_min.max(self.min as u32);
+            self.low_max = self.low_max.min(self.max as u32);
+            let upper = self.min >> 32 << 32;
+            self.min = self.min.max(upper | u64::from(self.low_min));
+            self.max = self.max.min(upper | u64::from(self.low_max));
+        }
+        if self.min > self.max || self.low_min > self.low_max {
+            return None;
+        }
+        let low = Bits::range(u64::from(self.low_min), u64::from(self.low_max)).low_only();
+        self.bits = self.bits.meet(Bits::range(self.min, self.max))?.meet(low)?;
+        Some(self)
+    }
+
+    /// The numbers that are in both sets; nothing if there are none.
+    pub fn meet(self, other: Self) -> Option<Self> {
+        Self {
+            bits: self.bits.meet(other.bits)?,
+            min: self.min.max(other.min),
+            max: self.max.min(other.max),
+            signed_min: self.signed_min.max(other.signed_min),
+            signed_max: self.signed_max.min(other.signed_max),
+            low_min: self.low_min.max(other.low_min),
+            low_max: self.low_max.min(other.low_max),
+        }
+        .settle()
+    }
+
+    /// The numbers that are in either set, and some more.
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            bits: self.bits.join(other.bits),
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            signed_min: self.signed_min.min(other.signed_min),
+            signed_max: self.signed_max.max(other.signed_max),
+            low_min: self.low_min.min(other.low_min),
+            low_max: self.low_max.max(other.low_max),
+        }
+    }
+
+    /// Whether all numbers of `other` are in this set.
+    pub fn contains(&self, other: &Self) -> bool {
+        self.min <= other.min
+            && self.max >= other.max
+            && self.signed_min <= other.signed_min
+            && self.signed_max >= other.signed_max
+            && self.low_min <= other.low_min
+            && self.low_max >= other.low_max
+            && self.bits.contains(other.bits)
+    }
+
+    /// The lower 32 bits, zeros above: what instructions on 32 bits read and leave.
+    pub fn low_half(self) -> Self {
+        let (min, max) = (u64::from(self.low_min), u64::from(self.low_max));
+        Self { bits: self.bits.low_half(), min, max, ..Self::ANY }.settled()
+    }
+
+    /// This number with the lower 32 bits as `low` has them; nothing if that can't be.
+    pub fn with_low(self, low: &Self) -> Option<Self> {
+        Self {
+            bits: self.bits.meet(low.bits.low_only())?,
+            low_min: self.low_min.max(low.low_min),
+            low_max: self.low_max.min(low.low_max),
+            ..self
+        }
+        .settle()
+    }
+
+    /// The low bytes, zeros above.
+    pub fn cut(self, size: Size) -> Self {
+        self.apply(Arithmetic::And, Width::W64, Self::constant(size.cut(u64::MAX)))
+    }
+
+    /// The sign of the low `bits` bits in all above, up to the width.
+    pub fn extend(self, from: Narrow, width: Width) -> Self {
+        let (size, most) = match from {
+            Narrow::S8 => (Size::Byte, i64::from(i8::MAX)),
+            Narrow::S16 => (Size::Half, i64::from(i16::MAX)),
+            Narrow::S32 => (Size::Word, i64::from(i32::MAX)),
+        };
+        let cut = self.cut(size);
+        let wide = if cut.max <= most as u64 {
+            cut
+        } else if cut.min > most as u64 {
+            let sign = !size.cut(u64::MAX);
+            Self { min: cut.min | sign, max: cut.max | sign, ..Self::ANY }.settled()
+        } else {
+            Self::between_signed(-most - 1, most)
+        };
+        if width == Width::W32 { wide.low_half() } else { wide }
+    }
+
+    /// The bytes in another order.
+    pub fn swap(self, order: ByteOrder, width: SwapWidth) -> Self {
+        if let Some(value) = self.as_constant() {
+            return Self::constant(order.apply(width, value));
+        }
+        let size = match width {
+            SwapWidth::B16 => Size::Half,
+            SwapWidth::B32 => Size::Word,
+            SwapWidth::B64 => Size::Double,
+        };
+        if order == ByteOrder::Little { self.cut(size) } else { Self::of_size(size) }
+    }
+
+    /// The result of an operation, this being the left operand.
+    pub fn apply(self, operation: Arithmetic, width: Width, right: Self) -> Self {
+        if let (Some(left), Some(right)) = (self.as_constant(), right.as_constant()) {
+            return Self::constant(operation.apply(width, left, right));
+        }
+        if width == Width::W64 {
+            return self.wide(operation, right);
+        }
+        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an upper half, but
+        // for those that look at the sign, and for the amounts of shifts.
+        let (left, mut right) = (self.low_half(), right.low_half());
+        let is_positive = |scalar: &Self| scalar.max <= i32::MAX as u64;
+        match operation {
+            Arithmetic::ShiftLeft | Arithmetic::ShiftRight => {
+                right = right.wide(Arithmetic::And, Self::constant(31));
+            }
+            Arithmetic::ShiftRightSigned if is_positive(&left) => {
+                right = right.wide(Arithmetic::And, Self::constant(31));
+            }
+            Arithmetic::SignedDiv | Arithmetic::SignedMod if is_positive(&left) && is_positive(&right) => {}
+            Arithmetic::ShiftRightSigned | Arithmetic::SignedDiv | Arithmetic::SignedMod => {
+                return Self::of_size(Size::Word);
+            }
+            _ => {}
+        }
+        left.wide(operation, right).low_half()
+    }
+
+    fn wide(self, operation: Arithmetic, right: Self) -> Self {
+        match operation {
+            Arithmetic::Mov => right,
+            Arithmetic::Add | Arithmetic::Sub | Arithmetic::Mul => self.sum(operation, right),
+            Arithmetic::And => {
+                let bits = self.bits.and(right.bits);
+                Self { bits, max: self.max.min(right.max), ..Self::ANY }.settled()
+            }
+            Arithmetic::Or => {
+                let bits = self.bits.or(right.bits);
+                Self { bits, min: self.min.max(right.min), ..Self::ANY }.settled()
+            }
+            Arithmetic::Xor => Self { bits: self.bits.xor(right.bits), ..Self::ANY }.settled(),
+            Arithmetic::ShiftLeft | Arithmetic::ShiftRight | Arithmetic::ShiftRightSigned => {
+                self.shift(operation, right)
+            }
+            Arithmetic::Div | Arithmetic::Mod => self.quotient(operation, right),
+            Arithmetic::SignedDiv | Arithmetic::SignedMod => {
+                let plain =
+                    if operation == Arithmetic::SignedDiv { Arithmetic::Div } else { Arithmetic::Mod };
+                let positive = self.signed_min >= 0 && right.signed_min >= 0;
+                if positive { self.quotient(plain, right) } else { Self::ANY }
+            }
+        }
+    }
+
+    fn sum(self, operation: Arithmetic, right: Self) -> Self {
+        let any = Self::ANY;
+        let (bits, unsigned, signed) = match operation {
+            Arithmetic::Add => (
+                self.bits.add(right.bits),
+                self.min.checked_add(right.min).zip(self.max.checked_add(right.max)),
+                self.signed_min
+                    .checked_add(right.signed_min)
+                    .zip(self.signed_max.checked_add(right.signed_max)),
+            ),
+            Arithmetic::Sub => (
+                self.bits.sub(right.bits),
+                self.min.checked_sub(right.max).zip(self.max.checked_sub(right.min)),
+                self.signed_min
+                    .checked_sub(right.signed_max)
+                    .zip(self.signed_max.checked_sub(right.signed_min)),
+            ),
+            _ => (
+                self.bits.mul(right.bits),
+                self.min.checked_mul(right.min).zip(self.max.checked_mul(right.max)),
+                None,
+            ),
+        };
+        let (min, max) = unsigned.unwrap_or((any.min, any.max));
+        let (signed_min, signed_max) = signed.unwrap_or((any.signed_min, any.signed_max));
+        Self { bits, min, max, signed_min, signed_max, ..any }.settled()
+    }
+
+    fn shift(self, operation: Arithmetic, right: Self) -> Self {
+        let by = right.as_constant().map(|by| (by & 63) as u32);
+        match (operation, by) {
+            (Arithmetic::ShiftLeft, Some(by)) => {
+                let bits = self.bits.shift_left(by);
+                if self.max.leading_zeros() < by {
+                    return Self { bits, ..Self::ANY }.settled();
+                }
+                Self { bits, min: self.min << by, max: self.max << by, ..Self::ANY }.settled()
+            }
+            (Arithmetic::ShiftLeft, None) => Self::ANY,
+            (Arithmetic::ShiftRight, Some(by)) => {
+                let bits = self.bits.shift_right(by);
+                Self { bits, min: self.min >> by, max: self.max >> by, ..Self::ANY }.settled()
+            }
+            (Arithmetic::ShiftRight, None) => Self::between(0, self.max),
+            (_, Some(by)) => {
+                let bits = self.bits.shift_right_signed(by);
+                let (signed_min, signed_max) = (self.signed_min >> by, self.signed_max >> by);
+                Self { bits, signed_min, signed_max, ..Self::ANY }.settled()
+            }
+            (_, None) => Self::between_signed(self.signed_min.min(0), self.signed_max.max(-1)),
+        }
+    }
+
+    /// A quotient by 0 is 0, a remainder by 0 the dividend.
+    fn quotient(self, operation: Arithmetic, right: Self) -> Self {
+        if operation == Arithmetic::Div {
+            let least = right.min.max(1);
+            let min = if right.min == 0 { 0 } else { self.min / right.max };
+            return Self::between(min, self.max / least);
+        }
+        match right.min {
+            0 => Self::between(0, self.max),
+            least if self.max < least => self,
+            _ => Self::between(0, self.max.min(right.max - 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

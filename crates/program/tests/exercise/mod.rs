@@ -1,0 +1,3 @@
+//! What the tests and the fuzzer do with any bytes.
+
+pub mod program;

@@ -1,0 +1,69 @@
+//! Any bytes as an object, and as a program that nobody has verified.
+
+#[path = "../harness/mod.rs"]
+pub mod harness;
+
+use harness::{Bench, ROOM, Ran};
+use longwire_program::{Code, MapKind, MapSpec, Maps, Object, Stack, State, Stopped};
+
+/// Asks an object everything that can be asked; how many of its programs can be loaded.
+pub fn object(bytes: &[u8]) -> usize {
+    let Ok(object) = Object::parse(bytes) else { return 0 };
+    assert!(object.refused_maps().all(|map| !map.to_string().is_empty()));
+    let names: Vec<String> = object.programs().map(|(name, _)| name.into()).collect();
+    let mut loaded = 0;
+    for name in names.iter().take(16) {
+        match object.program(name) {
+            Ok(program) => {
+                assert!(!program.to_string().is_empty());
+                if let Ok(maps) = Maps::new(&program.maps, 1, 0) {
+                    Bench::new(&[0; 60], maps).run(&program.code).ok();
+                }
+                loaded += 1;
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    loaded
+}
+
+/// Decodes bytes, and runs what they are: twice the same, and nothing beyond the program's memory.
+pub fn bytecode(bytes: &[u8]) {
+    let Ok(code) = Code::decode(bytes) else { return };
+    assert_eq!(code.encode(), bytes);
+    run(&code);
+}
+
+/// Runs a program that nobody has verified; whether it came to its end.
+pub fn run(code: &Code) -> bool {
+    let first = left_behind(code, Stack::checked());
+    if let Ok(ran) = &first.0 {
+        assert!(ran.instructions <= 1000);
+        assert!(ran.packet.len() >= 14 && ran.packet.len() <= 64 + 2 * ROOM);
+        // A stack that trusts changes nothing for a program that keeps the rules.
+        assert!(first == left_behind(code, Stack::trusting()));
+    }
+    assert!(first == left_behind(code, Stack::checked()));
+    first.0.is_ok()
+}
+
+/// What a run gives, and the packet's buffer, the maps and the state after it.
+type Left = (Result<Ran, Stopped>, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<Vec<u8>>)>>, Vec<u8>);
+
+fn left_behind(code: &Code, stack: Stack) -> Left {
+    let mut bench = Bench::new(&[7; 64], maps());
+    (bench.stack, bench.state) = (stack, State::new(64));
+    let ran = bench.run(code);
+    let values = bench.maps.all().iter().map(|map| map.dump()).collect();
+    (ran, bench.buffer, values, bench.state.get())
+}
+
+/// An array as map 0, a hash map as map 1, a device map as map 2.
+fn maps() -> Maps {
+    let map = |name: &str, kind, value_size, max_entries| {
+        let (read_only, initial, key_size) = (false, Box::default(), 4);
+        MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+    };
+    let kinds = [("a", MapKind::Array, 24, 4), ("h", MapKind::LruHash, 8, 4), ("d", MapKind::DevMap, 4, 4)];
+    Maps::new(&kinds.map(|(name, kind, size, entries)| map(name, kind, size, entries)), 2, 1).unwrap()
+}
