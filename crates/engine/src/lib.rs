@@ -7,6 +7,7 @@ mod bell;
 mod carry_out;
 pub mod clock;
 mod deadlines;
+mod ending;
 mod events;
 mod fidelity;
 mod intake;

@@ -1,6 +1,5 @@
-//! The loop on a simulated clock with one worker, which jumps from event to event; and how simulated runs end.
+//! The loop on a simulated clock with one worker: it jumps from event to event.
 
-use crate::TO_THE_END;
 use crate::events::Hope;
 use crate::worker::Worker;
 use longwire_units::Nanos;
@@ -54,20 +53,6 @@ impl Worker {
             && before != Some(latest)
         {
             self.seen = self.seen.max(latest + self.links.vain_wait(link));
-        }
-    }
-
-    /// When a run ends that was to end at `until`, as far as is known here: then, or else at the last event.
-    pub(crate) fn end(&self, until: Nanos) -> Nanos {
-        if until < TO_THE_END { until } else { self.seen.max(self.changed) }
-    }
-
-    /// Brings everything to the end of the run, at which all workers have agreed: changes, and background traffic that nobody has
-    /// waited for. What is counted then does not depend on how many workers there are.
-    pub(crate) fn conclude(&mut self, end: Nanos) {
-        self.carry_out(end);
-        for link in 0..self.links.len() as u32 {
-            self.links.catch_up(&mut self.pool, link, end);
         }
     }
 }

@@ -481,25 +481,4 @@ impl Worker {
         self.flow.drops[reason as usize] += u64::from(self.pool.meta(handle).segments);
         self.pool.free(handle);
     }
-
-    /// Drops what other workers, which have ended, had handed over.
-    pub(crate) fn empty_rings(&mut self) {
-        for ring in 0..self.receivers.len() {
-            loop {
-                match self.receive_from(ring) {
-                    Taken::Packet(handle) => self.drop(handle, DropReason::Stopped),
-                    Taken::PoolFull(_) => {}
-                    Taken::Empty => break,
-                }
-            }
-        }
-    }
-
-    /// Ends the run: what is held is dropped as stopped, and the ports write out what they have buffered.
-    pub(crate) fn finish(&mut self) -> Vec<PortError> {
-        self.flush_ports();
-        self.links.flush(&mut self.pool);
-        self.drop_held_back();
-        self.ports.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
-    }
 }

@@ -1,0 +1,44 @@
+//! How runs end.
+
+use crate::TO_THE_END;
+use crate::ring::Taken;
+use crate::worker::Worker;
+use longwire_block::{DropReason, PortError};
+use longwire_units::Nanos;
+
+impl Worker {
+    /// When a run ends that was to end at `until`, as far as is known here: then, or else at the last event.
+    pub(crate) fn end(&self, until: Nanos) -> Nanos {
+        if until < TO_THE_END { until } else { self.seen.max(self.changed) }
+    }
+
+    /// Brings everything to the end of the run, at which all workers have agreed: changes, and background traffic that nobody has
+    /// waited for. What is counted then does not depend on how many workers there are.
+    pub(crate) fn conclude(&mut self, end: Nanos) {
+        self.carry_out(end);
+        for link in 0..self.links.len() as u32 {
+            self.links.catch_up(&mut self.pool, link, end);
+        }
+    }
+
+    /// Drops what other workers, which have ended, had handed over.
+    pub(crate) fn empty_rings(&mut self) {
+        for ring in 0..self.receivers.len() {
+            loop {
+                match self.receive_from(ring) {
+                    Taken::Packet(handle) => self.drop(handle, DropReason::Stopped),
+                    Taken::PoolFull(_) => {}
+                    Taken::Empty => break,
+                }
+            }
+        }
+    }
+
+    /// Ends the run: what is held is dropped as stopped, and the ports write out what they have buffered.
+    pub(crate) fn finish(&mut self) -> Vec<PortError> {
+        self.flush_ports();
+        self.links.flush(&mut self.pool);
+        self.drop_held_back();
+        self.ports.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
+    }
+}
