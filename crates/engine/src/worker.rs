@@ -10,7 +10,7 @@ use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
 use crate::wheel::Wheel;
 use longwire_block::path::{DIRECT, NOWHERE, Paths};
-use longwire_block::{DropReason, Node, Port, PortError};
+use longwire_block::{DropReason, Node, OUTBOX, Outbox, Port, PortError};
 use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, Links};
 use longwire_packet::{BATCH, Batch, Handle, Pool};
@@ -55,6 +55,7 @@ pub(crate) struct PortSlot {
 pub(crate) struct Flow {
     pub taken: u64,
     pub made: u64,
+    pub consumed: u64,
     pub sent: u64,
     pub received: u64,
     pub handed_over: u64,
@@ -78,6 +79,8 @@ pub struct Worker {
     pub(crate) wheel: Wheel,
     pub(crate) ports: Vec<PortSlot>,
     pub(crate) nodes: Vec<Box<dyn Node>>,
+    /// What nodes give out, emptied after each call.
+    pub(crate) outbox: Outbox,
     pub(crate) map: Arc<Map>,
     pub(crate) senders: Vec<Option<Sender>>,
     pub(crate) receivers: Vec<Receiver>,
@@ -149,6 +152,7 @@ impl Worker {
             links: setup.links,
             ports: slots.collect(),
             nodes: setup.nodes,
+            outbox: Outbox::default(),
             map,
             senders,
             receivers,
@@ -170,7 +174,7 @@ impl Worker {
             windows,
             fresh: Vec::with_capacity(room),
             // A flooded packet becomes one for each port of its node.
-            ready: Vec::with_capacity(room * ports.max(1) + handed_over),
+            ready: Vec::with_capacity(room * ports.max(1) + handed_over + OUTBOX),
             seq: 0,
             begin: 0,
             done: (0, 0),
@@ -325,7 +329,11 @@ impl Worker {
         let mut out = Fifo::EMPTY;
         let before = self.links.latest(link);
         self.links.expire(&mut self.pool, link, until, &mut out);
-        self.note(link, before);
+        match before {
+            Some(_) => self.note(link, before),
+            // A medium, which has taken a step.
+            None => self.seen = self.seen.max(until),
+        }
         self.arm(link);
         self.arm_stirred();
         let place = self.links.place(link);

@@ -15,7 +15,7 @@ struct Made {
 }
 
 /// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of which steer packets to
-/// another one beside them; changes of links, and traffic. `way` tells scenarios of one seed apart.
+/// another one beside them, and some share a medium; changes of links, and traffic. `way` tells scenarios of one seed apart.
 pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     let mut dice = Dice::named(seed, &format!("swarm/{way}"));
     let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
@@ -39,9 +39,14 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let edge = |edge: u64| (format!("b{}", edge % bridges), format!("b{}", (edge + 1) % bridges));
         ends = (0..edges).map(edge).collect();
     }
+    let shared = dice.below(3) == 0;
     let mut links = Vec::new();
     for (from, to) in &ends {
-        link(&mut dice, &mut text, (from, to), &mut links, make);
+        link(&mut dice, &mut text, (from, to), &mut links, (make, shared));
+    }
+    if text.contains("medium = ") {
+        let kind = ["half-duplex", "csma-cd", "dcf"][dice.below(3) as usize];
+        writeln!(text, "[[medium]]\nname = \"air\"\nkind = \"{kind}\"").unwrap();
     }
     changes(&mut dice, &links, &mut text);
     for source in 0..1 + dice.below(5) {
@@ -60,11 +65,22 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     text
 }
 
-/// A link; of three without a filter, one steers some packets to a link beside it.
-fn link(dice: &mut Dice, text: &mut String, (from, to): (&str, &str), links: &mut Vec<Made>, make: Make<'_>) {
+/// A link; of three without a filter, one steers some packets to a link beside it. Of two without a rate, one is a station of a medium
+/// that is `shared`.
+fn link(
+    dice: &mut Dice,
+    text: &mut String,
+    (from, to): (&str, &str),
+    links: &mut Vec<Made>,
+    (make, shared): (Make<'_>, bool),
+) {
     let mut add = |text: &mut String, dice: &mut Dice, name: String| {
         writeln!(text, "[[link]]\nname = \"{name}\"\nbetween = [\"{from}\", \"{to}\"]").unwrap();
+        let begin = text.len();
         let blocks = make(dice, links.len(), text);
+        if shared && !text[begin..].lines().any(|line| line.starts_with("rate = ")) && dice.below(2) == 0 {
+            writeln!(text, "medium = \"air\"").unwrap();
+        }
         let filtered = blocks.iter().any(|spec| spec.key == "filter");
         links.push(Made { name, blocks });
         filtered
