@@ -32,7 +32,7 @@ impl Machine<'_> {
             Helper::Random => Ok(u64::from(self.environment.random())),
             Helper::Worker => Ok(u64::from(self.context.worker)),
             Helper::Node => Ok(0),
-            Helper::Trace => {
+            Helper::Trace | Helper::TraceMany => {
                 self.effects.traces = self.effects.traces.saturating_add(1);
                 Ok(b)
             }

@@ -10,6 +10,7 @@ const GLOBALS: &[u8] = include_bytes!("objects/globals.o");
 const LEGACY: &[u8] = include_bytes!("objects/legacy.o");
 const LONGWIRE: &[u8] = include_bytes!("objects/longwire.o");
 const MODERN: &[u8] = include_bytes!("objects/modern.o");
+const RELOCATED: &[u8] = include_bytes!("objects/relocated.o");
 const REFUSED: &[u8] = include_bytes!("objects/refused.o");
 
 fn bench(program: &Program, packet: &[u8]) -> Bench {
@@ -144,11 +145,20 @@ fn what_cannot_be_loaded_is_named() {
         ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
         ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
         ("symbol", "refused.c:68: it uses HZ, which is not defined in this object"),
-        ("none", "there is no program none; there are works, ring, tail, relocated, kernel, symbol"),
+        ("other", "program other of section tc is no XDP program; put it in SEC(\"xdp\")"),
+        ("none", "there is no program none; there are works, ring, tail, relocated, kernel, symbol, other"),
     ] {
         let message = object.program(name).unwrap_err().to_string();
         assert!(message.contains(wanted), "{message}");
     }
+}
+
+#[test]
+fn relocations_of_fixed_layouts_change_nothing() {
+    let program = Object::parse(RELOCATED).unwrap().program("ttl").unwrap();
+    let mut frame = frame(17, 1);
+    frame[22] = 64;
+    assert_eq!(bench(&program, &frame).run(&program.code).unwrap().returned, 0x85_1140);
 }
 
 #[test]

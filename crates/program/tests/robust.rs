@@ -16,6 +16,7 @@ const OBJECTS: &[&[u8]] = &[
     include_bytes!("objects/longwire.o"),
     include_bytes!("objects/modern.o"),
     include_bytes!("objects/refused.o"),
+    include_bytes!("objects/relocated.o"),
 ];
 
 #[test]
@@ -33,7 +34,7 @@ fn replays_the_corpora() {
 #[test]
 fn whole_objects_load() {
     let loaded: Vec<usize> = OBJECTS.iter().map(|bytes| program::object(bytes)).collect();
-    assert_eq!(loaded, [1, 3, 0, 1, 1, 1]);
+    assert_eq!(loaded, [1, 3, 0, 1, 1, 1, 1]);
 }
 
 #[test]

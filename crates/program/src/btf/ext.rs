@@ -9,6 +9,24 @@ const HEADER: usize = 24;
 /// Bytes of a record, at least.
 const RECORD: usize = 16;
 
+/// Types whose layout is the same everywhere, as it is the context's or a header's on the wire: what the compiler has put into the
+/// instruction is right.
+const FIXED: &[&str] = &[
+    "xdp_md",
+    "ethhdr",
+    "vlan_hdr",
+    "vlan_ethhdr",
+    "arphdr",
+    "iphdr",
+    "ipv6hdr",
+    "ipv6_opt_hdr",
+    "in6_addr",
+    "tcphdr",
+    "udphdr",
+    "icmphdr",
+    "icmp6hdr",
+];
+
 /// An instruction's source line.
 #[derive(Debug, Clone)]
 pub(crate) struct LineInfo {
@@ -27,7 +45,7 @@ pub(crate) struct CoreRelocation {
     pub name: Box<str>,
 }
 
-/// Both, by section, in order of their offsets.
+/// Both, by section, in order of their offsets; without relocations that change nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Ext {
     pub lines: BTreeMap<Box<str>, Vec<LineInfo>>,
@@ -47,8 +65,11 @@ impl Ext {
             ext.lines.entry(btf.text(section).into()).or_default().push(info);
         })?;
         records(part(section, length, parts[4], parts[5])?, |section, record| {
-            let relocation = CoreRelocation { offset: record[0], name: btf.type_name(record[1]).into() };
-            ext.relocations.entry(btf.text(section).into()).or_default().push(relocation);
+            let name = btf.type_name(record[1]);
+            if !FIXED.contains(&name) {
+                let relocation = CoreRelocation { offset: record[0], name: name.into() };
+                ext.relocations.entry(btf.text(section).into()).or_default().push(relocation);
+            }
         })?;
         ext.lines.values_mut().for_each(|lines| lines.sort_by_key(|line| line.offset));
         ext.relocations.values_mut().for_each(|all| all.sort_by_key(|one| one.offset));

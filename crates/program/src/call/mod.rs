@@ -196,6 +196,8 @@ helpers! {
         "As ktime_get_ns: time does not stop here while a machine sleeps.";
     CoarseTime 160 "ktime_get_coarse_ns" () -> Number, Call,
         "As ktime_get_ns: the time of the packet costs nothing to know.";
+    TraceMany 177 "trace_vprintk" (Readable, Size, ReadableOrNull, SizeOrZero) -> Number, Call,
+        "As trace_printk, with values in memory.";
     PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,
         "The length of the packet in bytes.";
     LoadBytes 189 "xdp_load_bytes" (Context, Number, Writable, Size) -> Number, Copy,

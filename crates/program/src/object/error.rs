@@ -50,6 +50,16 @@ pub enum ObjectError {
         /// The programs that there are.
         programs: String,
     },
+    /// The program is for another place in the kernel.
+    #[error(
+        "program {program} of section {section} is no XDP program; put it in SEC(\"xdp\") and let it take struct xdp_md"
+    )]
+    Kind {
+        /// Its name.
+        program: Box<str>,
+        /// The section it is in.
+        section: Box<str>,
+    },
     /// A program can't be put together.
     #[error("program {program}, {place}: {fault}")]
     Program {

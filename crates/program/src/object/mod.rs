@@ -24,6 +24,48 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const TEXT: &str = ".text";
+/// What names of sections begin with whose programs are for other places in the kernel (libbpf's table). Any other name
+/// may be an XDP program's: not all are called `xdp`.
+const OTHERS: &[&str] = &[
+    "action",
+    "cgroup",
+    "cgroup_skb",
+    "classifier",
+    "fentry",
+    "fexit",
+    "flow_dissector",
+    "fmod_ret",
+    "freplace",
+    "iter",
+    "kprobe",
+    "kretprobe",
+    "ksyscall",
+    "lsm",
+    "lwt_in",
+    "lwt_out",
+    "lwt_seg6local",
+    "lwt_xmit",
+    "netfilter",
+    "netkit",
+    "perf_event",
+    "raw_tp",
+    "raw_tracepoint",
+    "sk_lookup",
+    "sk_msg",
+    "sk_reuseport",
+    "sk_skb",
+    "socket",
+    "sockops",
+    "struct_ops",
+    "syscall",
+    "tc",
+    "tcx",
+    "tp",
+    "tracepoint",
+    "uprobe",
+    "uretprobe",
+    "usdt",
+];
 
 /// An object: programs and the maps that they share.
 #[derive(Debug)]
@@ -102,6 +144,10 @@ impl<'d> Object<'d> {
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
         let program = self.programs.iter().find(|&&p| *self.bodies[p].name == *name);
         let &first = program.ok_or_else(|| self.no_program(name))?;
+        let section = self.file.sections[self.bodies[first].section].name;
+        if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
+            return Err(ObjectError::Kind { program: name.into(), section: section.into() });
+        }
         let Self { file, declared, ext, bodies, starts, .. } = self;
         let linker = Linker { file, declared, ext, bodies, starts };
         let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
@@ -110,7 +156,7 @@ impl<'d> Object<'d> {
             |&(body, entry): &(usize, usize)| Function { name: self.bodies[body].name.clone(), entry };
         Ok(Program {
             name: name.into(),
-            section: self.file.sections[self.bodies[first].section].name.into(),
+            section: section.into(),
             functions: linked.functions.iter().map(function).collect(),
             maps: self.specs.clone(),
             lines: self.lines(&linked),

@@ -67,3 +67,9 @@ int symbol(struct xdp_md *ctx)
 {
 	return HZ;
 }
+
+SEC("tc")
+int other(struct xdp_md *ctx)
+{
+	return 0;
+}
