@@ -1,7 +1,7 @@
 //! Parts of the packet path, a batch of 64 packets at a time: for comparing before and after a change.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use longwire_block::{Dice, Node, Port};
+use longwire_block::{Dice, Node, Outbox, Port};
 use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, LinkConfig, Links};
 use longwire_packet::{BATCH, Batch, Pool};
@@ -42,10 +42,11 @@ fn pool(c: &mut Criterion) {
 fn bridge(c: &mut Criterion) {
     let (mut pool, batch) = packets(8);
     let mut bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
+    let mut outbox = Outbox::default();
     c.benchmark_group("bridge").throughput(Throughput::Elements(BATCH as u64)).bench_function(
         "forward",
         |b| {
-            b.iter(|| bridge.forward(&mut pool, black_box(&batch)));
+            b.iter(|| bridge.forward(&mut pool, black_box(&batch), &mut outbox));
         },
     );
 }

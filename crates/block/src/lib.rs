@@ -7,6 +7,7 @@
 pub mod dice;
 mod drop;
 mod node;
+mod outbox;
 pub mod path;
 mod port;
 pub mod spec;
@@ -14,7 +15,8 @@ mod stage;
 
 pub use dice::Dice;
 pub use drop::DropReason;
-pub use node::{FLOOD, MAX_PORTS, Node, REFUSED, refusal, refuse};
+pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
+pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};

@@ -1,7 +1,8 @@
-//! What stands where links meet ports: bridges, and later routers.
+//! What stands where links meet ports: bridges and routers.
 
-use crate::DropReason;
+use crate::{DropReason, Outbox};
 use longwire_packet::{Batch, Meta, Pool};
+use longwire_units::Nanos;
 
 /// Highest number of ports: their places in the plan are below this.
 pub const MAX_PORTS: usize = 0xff00;
@@ -9,18 +10,40 @@ pub const MAX_PORTS: usize = 0xff00;
 /// `Meta::out_port` of a packet that goes to every port of its node but the one it came from.
 pub const FLOOD: u16 = 0xffff;
 
+/// `Meta::out_port` of a packet that its node keeps: it comes out of the [`Outbox`] later.
+pub const KEPT: u16 = 0xfffe;
+
+/// `Meta::out_port` of a packet that was for the node itself.
+pub const CONSUMED: u16 = 0xfffd;
+
 /// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
 pub const REFUSED: u16 = 0xff00;
 
 /// A bridge or router: decides where packets that came in by ports go.
 pub trait Node: Send {
-    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`], or
-    /// through [`refuse`]. All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
-    /// never decreases.
-    fn forward(&mut self, pool: &mut Pool, batch: &Batch);
+    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`], [`KEPT`],
+    /// [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
+    /// never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty: packets with `in_port` set, which
+    /// is their own out port for what did not come in by one.
+    fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
     /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
     fn ports(&self) -> &[u16];
+
+    /// When it next wants to be told the time though no packet comes.
+    fn deadline(&self) -> Nanos {
+        Nanos::NEVER
+    }
+
+    /// Does what is due by `now`, which is the deadline or later.
+    fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
+        let _ = (pool, now, out);
+    }
+
+    /// Packets that it keeps now; segments of a train count one each.
+    fn kept(&self) -> u64 {
+        0
+    }
 }
 
 /// Marks a packet as dropped by its node.
@@ -38,4 +61,4 @@ pub fn refusal(meta: &Meta) -> Option<DropReason> {
     }
 }
 
-const _: () = assert!(REFUSED as usize + DropReason::COUNT < FLOOD as usize);
+const _: () = assert!(REFUSED as usize + DropReason::COUNT < CONSUMED as usize);

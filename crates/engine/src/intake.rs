@@ -1,7 +1,8 @@
 //! How packets come in: from ports, past their nodes, to the path that the classifier chooses.
 
 use crate::worker::Worker;
-use longwire_block::{DropReason, FLOOD, Stamp, refusal};
+use longwire_block::path::DIRECT;
+use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, Stamp, refusal};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_units::Nanos;
 
@@ -15,6 +16,7 @@ const COPIES: u64 = 1 << 16;
 impl Worker {
     /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
+        self.tell_nodes(now);
         let mut sources = 0;
         // What sources send from their next change on comes after it.
         let unchanged = Nanos(self.source_schedule.next().0.saturating_sub(1));
@@ -56,6 +58,23 @@ impl Worker {
         self.ready.len()
     }
 
+    /// Tells nodes the time that waited for it.
+    fn tell_nodes(&mut self, now: Nanos) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].deadline() <= now {
+                self.nodes[node].tick(&mut self.pool, now, &mut self.outbox);
+                for at in 0..self.outbox.packets().len() {
+                    let meta = self.pool.meta_mut(self.outbox.packets()[at].0);
+                    let home = self.map.homes[usize::from(meta.in_port)];
+                    let slot = &mut self.ports[home.slot as usize];
+                    (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
+                    slot.seq += COPIES;
+                }
+                self.empty_outbox();
+            }
+        }
+    }
+
     /// When a packet arrives, in the order of events. One that was stamped before what has been done already counts as
     /// coming after it: else packets of several links would meet on the next one in an order that depends on when the
     /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
@@ -92,7 +111,7 @@ impl Worker {
     }
 
     fn decide_batch(&mut self, node: usize, batch: &Batch) {
-        self.nodes[node].forward(&mut self.pool, batch);
+        self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
         let mut plain = Batch::new();
         for &handle in batch.as_slice() {
             let meta = self.pool.meta(handle);
@@ -101,11 +120,41 @@ impl Worker {
                 self.flood(node, handle);
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
-            } else {
+            } else if meta.out_port == CONSUMED {
+                self.flow.consumed += u64::from(meta.segments);
+                self.pool.free(handle);
+            } else if meta.out_port != KEPT {
                 plain.push(handle);
             }
         }
         self.classify(&mut plain);
+        self.empty_outbox();
+    }
+
+    /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
+    /// answers do.
+    fn empty_outbox(&mut self) {
+        let count = self.outbox.packets().len();
+        for at in 0..count {
+            let (handle, out_port) = self.outbox.packets()[at];
+            let meta = self.pool.meta_mut(handle);
+            meta.out_port = out_port;
+            if let Some(reason) = refusal(meta) {
+                self.drop(handle, reason);
+                continue;
+            }
+            if meta.in_port == out_port {
+                meta.path = DIRECT;
+            } else {
+                self.map.classifier.classify_one(&mut self.pool, handle);
+            }
+            self.ready.push(handle);
+        }
+        self.flow.made += self.outbox.clear();
+        if count > 0 && self.simulated {
+            let pool = &self.pool;
+            self.ready.sort_by_key(|&handle| order_key(pool, handle));
+        }
     }
 
     fn classify(&mut self, batch: &mut Batch) {

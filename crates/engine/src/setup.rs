@@ -278,6 +278,7 @@ impl Worker {
         let refused = self.schedule.refused.iter().chain(&self.source_schedule.refused);
         report.errors.extend(refused.cloned());
         let mut flow = FlowStats::of(&self.flow);
+        flow.kept = self.nodes.iter().map(|node| node.kept()).sum();
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
         flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());
         report.flow.add(&flow);

@@ -41,13 +41,17 @@ pub struct PortReport {
 }
 
 /// Packets through the whole engine; segments of a train count one each.
-/// taken + made (here and in links) = sent + dropped (here and in links) + consumed by links + held.
+/// taken + made (here and in links) = sent + dropped (here and in links) + consumed (here and by links) + held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FlowStats {
     /// Taken in by ports.
     pub taken: u64,
-    /// Copies made of flooded packets, and answers to senders.
+    /// Copies made of flooded packets, answers to senders, and what routers make.
     pub made: u64,
+    /// Taken by routers that they were for.
+    pub consumed: u64,
+    /// Waiting in routers.
+    pub kept: u64,
     /// Given to ports to send.
     pub sent: u64,
     /// Received from other workers.
@@ -64,6 +68,8 @@ impl FlowStats {
         Self {
             taken: flow.taken,
             made: flow.made,
+            consumed: flow.consumed,
+            kept: 0,
             sent: flow.sent,
             received: flow.received,
             handed_over: flow.handed_over,
@@ -74,6 +80,8 @@ impl FlowStats {
     pub(crate) fn add(&mut self, other: &Self) {
         self.taken += other.taken;
         self.made += other.made;
+        self.consumed += other.consumed;
+        self.kept += other.kept;
         self.sent += other.sent;
         self.received += other.received;
         self.handed_over += other.handed_over;
@@ -149,7 +157,7 @@ impl Report {
         self.flow.taken + self.flow.made + self.flow.received + made
     }
 
-    /// What became of them: sent, handed over, dropped, consumed by links, or held. What one link steers to another is still
+    /// What became of them: sent, handed over, dropped, consumed by links or routers, or held there. What one link steers to another is still
     /// on its way, and ends here or there.
     pub fn packets_gone(&self) -> u64 {
         let in_link = |link: &LinkStats| {
@@ -157,6 +165,6 @@ impl Report {
         };
         let in_links: u64 = self.links.iter().map(|link| in_link(&link.stats)).sum();
         let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
-        self.flow.sent + self.flow.handed_over + dropped + in_links
+        self.flow.sent + self.flow.handed_over + self.flow.consumed + self.flow.kept + dropped + in_links
     }
 }

@@ -172,10 +172,11 @@ impl Worker {
         self.next_frame(until).min(self.wheel.bound()).min(Nanos(held))
     }
 
-    /// When the next frame comes in by a port here.
+    /// When the next frame comes in by a port here, or a node wants to be told the time.
     pub(crate) fn next_arrival(&mut self) -> Nanos {
         let times = self.ports.iter_mut().filter_map(|slot| slot.port.next_arrival());
-        times.min().unwrap_or(Nanos::NEVER)
+        let nodes = self.nodes.iter().map(|node| node.deadline());
+        times.chain(nodes).min().unwrap_or(Nanos::NEVER)
     }
 
     /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.

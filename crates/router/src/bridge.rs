@@ -1,7 +1,7 @@
 //! A learning bridge (IEEE 802.1D-2004, 7.7 to 7.9), without a spanning tree: the plan refuses loops.
 
 use crate::fdb::Fdb;
-use longwire_block::{DropReason, FLOOD, Node, refuse};
+use longwire_block::{DropReason, FLOOD, Node, Outbox, refuse};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
@@ -82,7 +82,7 @@ fn addresses(header: &[u8; 14]) -> (u64, u64) {
 }
 
 impl Node for Bridge {
-    fn forward(&mut self, pool: &mut Pool, batch: &Batch) {
+    fn forward(&mut self, pool: &mut Pool, batch: &Batch, _out: &mut Outbox) {
         for &handle in batch.as_slice() {
             let (meta, frame) = pool.parts_mut(handle);
             debug_assert!(
@@ -129,7 +129,7 @@ mod tests {
         (pool.meta_mut(handle).in_port, pool.meta_mut(handle).arrival) = (in_port, at);
         let mut batch = Batch::new();
         batch.push(handle);
-        bridge.forward(pool, &batch);
+        bridge.forward(pool, &batch, &mut Outbox::default());
         let meta = *pool.meta(handle);
         pool.free(handle);
         refusal(&meta).map_or(Ok(meta.out_port), Err)
@@ -256,7 +256,7 @@ mod tests {
                 (pool.meta_mut(handle).in_port, pool.meta_mut(handle).arrival) = (in_port, now);
                 batch.push(handle);
             }
-            at_once.forward(&mut pool, &batch);
+            at_once.forward(&mut pool, &batch, &mut Outbox::default());
             for (&handle, expected) in batch.as_slice().iter().zip(expected) {
                 let meta = pool.meta(handle);
                 prop_assert_eq!(refusal(meta).map_or(Ok(meta.out_port), Err), expected);

@@ -1,0 +1,101 @@
+//! What a node gives out besides deciding about the packets that came in.
+
+use crate::DropReason;
+use crate::node::REFUSED;
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_units::Nanos;
+
+/// How many packets an outbox holds: the node must leave some for those it has kept, and may not put more.
+pub const OUTBOX: usize = 2048;
+
+/// Packets that a node has made, or kept and lets go, in order, each with where it goes. The engine empties it after every call of the node.
+#[derive(Debug)]
+pub struct Outbox {
+    packets: Vec<(Handle, u16)>,
+    made: u64,
+    time: u64,
+    place: u32,
+    seq: u64,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { packets: Vec::with_capacity(OUTBOX), made: 0, time: 0, place: 0, seq: 0 }
+    }
+}
+
+impl Outbox {
+    /// Says that what is put from here on is put because `cause` has come: it has its time, and its place in the order of things.
+    pub fn because_of(&mut self, cause: &Meta) {
+        (self.time, self.place, self.seq) = (cause.arrival, cause.place, cause.seq);
+    }
+
+    /// Says that what is put from here on is put because it is `time`.
+    pub fn at(&mut self, time: Nanos) {
+        (self.time, self.place, self.seq) = (time.0, 0, 0);
+    }
+
+    /// The time of what is put.
+    pub fn time(&self) -> Nanos {
+        Nanos(self.time)
+    }
+
+    /// How many more packets may be put.
+    pub fn room(&self) -> usize {
+        OUTBOX - self.packets.len()
+    }
+
+    /// Counts packets (segments of a train one each) that the node has made, wherever they go. [`Outbox::put`] does not.
+    pub fn count_made(&mut self, segments: u64) {
+        self.made += segments;
+    }
+
+    /// Puts a packet that goes to `out_port`. Its decision does not stand in its [`Meta`] before the engine takes it, because a
+    /// packet may be kept and let go within one batch.
+    pub fn put(&mut self, pool: &mut Pool, handle: Handle, out_port: u16) {
+        debug_assert!(self.room() > 0, "a node has put more than there is room for");
+        self.seq += 1;
+        let meta = pool.meta_mut(handle);
+        (meta.arrival, meta.place, meta.seq) = (self.time, self.place, self.seq);
+        self.packets.push((handle, out_port));
+    }
+
+    /// Puts a packet that the node had kept, and is now dropped.
+    pub fn refuse(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
+        self.put(pool, handle, REFUSED + reason as u16);
+    }
+
+    /// The packets, each with where it goes.
+    pub fn packets(&self) -> &[(Handle, u16)] {
+        &self.packets
+    }
+
+    /// Forgets the packets, which were taken, and answers how many were made since.
+    pub fn clear(&mut self) -> u64 {
+        self.packets.clear();
+        std::mem::take(&mut self.made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_follows_its_cause() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut outbox = Outbox::default();
+        let cause = pool.alloc(60).unwrap();
+        let meta = pool.meta_mut(cause);
+        (meta.arrival, meta.place, meta.seq) = (70, 5, 1 << 16);
+        outbox.because_of(pool.meta(cause));
+        let (one, two) = (pool.alloc(60).unwrap(), pool.alloc(60).unwrap());
+        outbox.put(&mut pool, one, 3);
+        outbox.refuse(&mut pool, two, DropReason::NoRoute);
+        outbox.count_made(2);
+        assert_eq!(outbox.packets(), [(one, 3), (two, REFUSED + DropReason::NoRoute as u16)]);
+        let order = |handle| (pool.meta(handle).arrival, pool.meta(handle).place, pool.meta(handle).seq);
+        assert_eq!((order(one), order(two)), ((70, 5, (1 << 16) + 1), (70, 5, (1 << 16) + 2)));
+        assert_eq!((outbox.clear(), outbox.room(), outbox.clear()), (2, OUTBOX, 0));
+    }
+}
