@@ -142,8 +142,8 @@ impl<'c> Thread<'c> {
                 self.write(dst, value);
             }
             Instruction::LoadExtended { size, dst, base, offset } => {
-                let value = machine.load(self.address(base, offset), size)?;
-                self.write(dst, size.extend(value));
+                let value = machine.load_extended(self.address(base, offset), size)?;
+                self.write(dst, value);
             }
             Instruction::Store { size, base, offset, source } => {
                 machine.store(self.address(base, offset), size, self.operand(source))?;

@@ -94,6 +94,18 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// As [`Machine::load`], with the sign above. Not of the context, whose fields have none.
+    ///
+    /// # Errors
+    /// If the program may not do this.
+    #[inline]
+    pub fn load_extended(&self, address: u64, size: Size) -> Result<u64, Fault> {
+        match Region::of(address) {
+            Some((Region::Context, _)) => Err(Fault::OutOfBounds { address, size: size.bytes() as u32 }),
+            _ => self.load(address, size).map(|value| size.extend(value)),
+        }
+    }
+
     /// Carries out a store of the low bytes of `value`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //!
 //! | region | 0 is | accesses | alignment | atomics |
 //! |---|---|---|---|---|
-//! | context | the first field of `xdp_md` | loads of one whole field | 4 | no |
+//! | context | the first field of `xdp_md` | loads of one whole field, without a sign | 4 | no |
 //! | packet | the first byte of its buffer, headroom included | between `data` and `data_end` | any | no |
 //! | stack | the lower end of the innermost possible frame | within one frame in use; loads of what was written | natural | yes |
 //! | state | the first byte of the flow's state | all of it | natural | yes |

@@ -217,6 +217,7 @@ fn forbidden_accesses_stop_the_program() {
         ("a: goto a", 0, Fault::Budget),
         ("r0 = *(u32 *)(r1 + 2)\n exit", 0, Fault::OutOfBounds { address: 0x1_0000_0002, size: 4 }),
         ("r0 = *(u64 *)(r1 + 0)\n exit", 0, Fault::OutOfBounds { address: 0x1_0000_0000, size: 8 }),
+        ("r0 = *(s32 *)(r1 + 12)\n exit", 0, Fault::OutOfBounds { address: 0x1_0000_000c, size: 4 }),
         ("*(u32 *)(r1 + 0) = 0\n exit", 0, Fault::ReadOnly { address: 0x1_0000_0000, size: 4 }),
         (
             "r2 = *(u32 *)(r1 + 0)\n r0 = *(u8 *)(r2 + 64)\n exit",
