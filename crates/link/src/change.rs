@@ -167,9 +167,12 @@ impl Link {
 
     /// Notes whether the queue discipline has more to decide than whom to let in.
     pub(crate) fn note_discipline(&mut self) {
-        self.features &= !has::DISCIPLINE;
+        self.features &= !(has::DISCIPLINE | has::DIRECT);
         if !self.queue.plain() {
             self.features |= has::DISCIPLINE;
+        }
+        if self.queue.direct() {
+            self.features |= has::DIRECT;
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Link {
     /// The time at which the timing wheel holds this link; never if it does not.
     pub armed: Nanos,
     /// Which of the things that few links have this one has: see [`has`].
-    pub features: u8,
+    pub features: u16,
     /// What becomes of the order of packets, as the delay says.
     pub order: Order,
     /// What a packet counts, as the transmitter says.
@@ -45,25 +45,27 @@ pub(crate) struct Link {
 /// Bits of [`Link::features`].
 pub(crate) mod has {
     /// Something judges packets on the wire.
-    pub const WIRE: u8 = 1;
+    pub const WIRE: u16 = 1;
     /// There is background traffic.
-    pub const BACKGROUND: u8 = 2;
+    pub const BACKGROUND: u16 = 2;
     /// The queue has packets, but none before `Rare::resume`.
-    pub const WAITING: u8 = 4;
+    pub const WAITING: u16 = 4;
     /// Packets may leave in another order than they were sent, or at times that are sorted.
-    pub const DISORDER: u8 = 8;
+    pub const DISORDER: u16 = 8;
     /// The delay may lose packets.
-    pub const LOSSY_DELAY: u8 = 16;
+    pub const LOSSY_DELAY: u16 = 16;
     /// A shared medium decides when packets are sent.
-    pub const MEDIUM: u8 = 32;
+    pub const MEDIUM: u16 = 32;
     /// The queue discipline has more to decide than whom to let in.
-    pub const DISCIPLINE: u8 = 64;
+    pub const DISCIPLINE: u16 = 64;
     /// Packets may leave sooner after they were sent than the delay says.
-    pub const AHEAD: u8 = 128;
+    pub const AHEAD: u16 = 128;
+    /// The queue discipline lets a packet that finds the transmitter idle go straight to it.
+    pub const DIRECT: u16 = 256;
     /// Those that concern a packet whose last bit is sent.
-    pub const BEYOND: u8 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
-    /// Those of links on which more than ends of transmission may have to be carried out before a packet arrives.
-    pub const UNUSUAL: u8 = BEYOND | WAITING | DISCIPLINE;
+    pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+    /// Those of links on which more happens than ends of transmission.
+    pub const EVENTFUL: u16 = BACKGROUND | WAITING | MEDIUM;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
@@ -109,10 +111,13 @@ impl Link {
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
-        if self.features & has::UNUSUAL == 0 {
-            self.catch_up_sending(at.pool, now);
-        } else {
+        if self.features & has::EVENTFUL != 0 || self.line.is_irregular() {
             self.make_way(at, now);
+        } else {
+            self.catch_up_sending(at.pool, now);
+            if self.features & has::WAITING != 0 {
+                self.make_way(at, now);
+            }
         }
         let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;

@@ -25,22 +25,18 @@ impl Link {
     #[inline]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
         pool.meta_mut(handle).leave = bytes;
-        if self.features & has::DISCIPLINE != 0 {
-            self.push(pool, handle, (now, bytes));
-        } else if self.sending.is_none() {
+        if self.sending.is_none() && self.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
             self.begin(handle, now, bytes);
-        } else {
+        } else if self.features & has::DISCIPLINE == 0 {
             self.books.list.push(pool, handle);
+        } else {
+            self.push(pool, handle, now);
         }
     }
 
     /// The same by a discipline that has more to it.
     #[inline(never)]
-    fn push(&mut self, pool: &mut Pool, handle: Handle, (now, bytes): (Nanos, u64)) {
-        if self.sending.is_none() && self.queue.direct() {
-            self.begin(handle, now, bytes);
-            return;
-        }
+    fn push(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let (queue, mut hall) = self.hall(pool, now);
         queue.push(&mut hall, handle);
         if self.sending.is_none() {
