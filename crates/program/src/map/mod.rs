@@ -26,6 +26,9 @@ pub const NO_EXIST: u64 = 1;
 /// Update only what is there.
 pub const EXIST: u64 = 2;
 
+/// Update under the lock within the value (BPF_F_LOCK), which no value here has.
+const LOCK: u64 = 4;
+
 /// How often a worker looks whether it is its turn.
 const PATIENCE: u32 = 256;
 /// How often a reader tries before it takes a turn itself.
@@ -259,10 +262,14 @@ impl Map {
         flags: u64,
         mut read: impl FnMut(usize, &mut [u8]),
     ) -> Result<(), Refusal> {
-        if flags > EXIST || !self.is_key(key) {
+        if flags & !LOCK > EXIST || !self.is_key(key) {
             return Err(Refusal::Invalid);
         }
         match (self.entry(key), &self.table) {
+            // In this order by the kernel: an array's number is looked at before a lock is found to be missing.
+            (None, None) => Err(Refusal::TooBig),
+            (Some(_), None) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
+            _ if flags & LOCK != 0 => Err(Refusal::Invalid),
             (Some(_), _) if flags == NO_EXIST => Err(Refusal::Exists),
             (Some(entry), table) => {
                 if let Some(table) = table {
@@ -271,7 +278,6 @@ impl Map {
                 self.fill(entry, worker, &mut read);
                 Ok(())
             }
-            (None, None) => Err(Refusal::TooBig),
             (None, Some(_)) if flags == EXIST => Err(Refusal::NotFound),
             (None, Some(_)) if self.is_beyond(key) => Err(Refusal::TooBig),
             (None, Some(table)) => {

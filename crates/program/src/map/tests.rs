@@ -25,6 +25,8 @@ fn arrays_have_all_their_numbers() {
     assert_eq!(array.set(&key(0), 0, &[5; 12], NO_EXIST), Err(Refusal::Exists));
     assert_eq!(array.set(&key(0), 0, &[5; 12], EXIST), Ok(()));
     assert_eq!(array.set(&key(0), 0, &[5; 11], 0), Err(Refusal::Invalid));
+    assert_eq!(array.set(&key(0), 0, &[5; 12], LOCK), Err(Refusal::Invalid));
+    assert_eq!(array.set(&key(3), 0, &[5; 12], LOCK), Err(Refusal::TooBig));
     assert_eq!(array.delete(&key(0)), Err(Refusal::Invalid));
     assert_eq!(array.lookup(&[0; 8], 0), None);
     let dump: Vec<u8> = array.dump().into_iter().map(|(_, values)| values[0][0]).collect();
