@@ -185,6 +185,6 @@ impl Link {
     #[inline]
     pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
         let rate = self.transmit.rate();
-        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books })
+        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books, link: None })
     }
 }

@@ -1,13 +1,15 @@
 //! Classes of packets given by a text, one a line, and the discipline that lets a scheduler choose among them.
 //!
-//! `NAME SETTINGS [limit L] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and lines that begin with `#`
-//! are left out.
+//! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and
+//! lines that begin with `#` are left out.
 
 use super::lane::{Joined, Lanes};
+use super::leaf::{Leaf, LeafPlan, rows};
 use super::settings::{Limit, limit};
 use super::{Hall, Next};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
+use longwire_block::{Dice, SpecError, Values};
 use longwire_expression::{Expression, ExpressionError};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate, UnitError};
@@ -57,6 +59,16 @@ pub enum ClassError {
         /// Why not.
         source: UnitError,
     },
+    /// The parameters of its queue don't do.
+    #[error("class {class}, column {column}: {source}")]
+    Queue {
+        /// Which class.
+        class: usize,
+        /// Where its queue begins.
+        column: usize,
+        /// Why not.
+        source: SpecError,
+    },
     /// The condition can't be read.
     #[error("class {class}, {source}")]
     Condition {
@@ -76,6 +88,7 @@ pub(super) struct Line<'a> {
     /// Words of the scheduler's and what stands behind each.
     pub settings: Vec<(&'static str, Piece<'a>)>,
     limit: Option<(Limit, Piece<'a>)>,
+    queue: Option<(LeafPlan, Piece<'a>)>,
     condition: Option<(Expression, Piece<'a>)>,
 }
 
@@ -84,6 +97,8 @@ pub(super) struct Line<'a> {
 pub(super) struct ClassSet<P> {
     names: Box<[Box<str>]>,
     limits: Box<[Limit]>,
+    /// The disciplines of those that say so.
+    queues: Box<[Option<LeafPlan>]>,
     /// Conditions and whose they are, in the order in which they are asked.
     conditions: Box<[(Expression, u32)]>,
     default: u32,
@@ -123,12 +138,18 @@ fn read_line<'a>(
     };
     let (name, rest) = before.first_word();
     let name = before.part(0, name.len());
-    let mut line = Line { class, name, settings: Vec::new(), limit: None, condition: None };
+    let (rest, queue) = match rest.divided("queue") {
+        Some((rest, behind)) => (rest, Some(behind)),
+        None => (rest, None),
+    };
+    let mut line = Line { class, name, settings: Vec::new(), limit: None, queue: None, condition: None };
     let is_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.text.is_empty() || !name.text.chars().all(is_name) || name.text.split('.').any(str::is_empty) {
         return Err(line.error(name, "begin with a name of letters, digits, - and _"));
     }
-    for (word, value) in settings(rest, words, &line)? {
+    let words: Vec<_> = words.iter().copied().chain(["limit"]).collect();
+    let others = format!("\"{}\", \"queue\" or \"if\"", words.join("\", \""));
+    for (word, value) in settings(rest, &words, &others, &line)? {
         if line.settings.iter().any(|(other, _)| *other == word) {
             return Err(line.error(value, &format!("write \"{word}\" once")));
         }
@@ -139,6 +160,9 @@ fn read_line<'a>(
         let mend = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
         let read = limit("unlimited").read(value.text).map_err(|_| line.error(value, mend))?;
         line.limit = Some((Limit::of(&read), value));
+    }
+    if let Some(piece) = queue {
+        line.queue = Some((line.leaf(piece)?, piece));
     }
     if let Some(piece) = condition {
         let failed = |source: ExpressionError| {
@@ -154,20 +178,20 @@ fn read_line<'a>(
     Ok(line)
 }
 
-/// Parts a text before each of the words, `limit` among them.
+/// Parts a text before each of the words; `wanted` is what errors say can stand there.
 fn settings<'a>(
     rest: Piece<'a>,
-    words: &'static [&'static str],
+    words: &[&'static str],
+    wanted: &str,
     line: &Line<'_>,
 ) -> Result<Vec<(&'static str, Piece<'a>)>, ClassError> {
-    let known = |found: &str| words.iter().chain(&["limit"]).find(|word| **word == found).copied();
+    let known = |found: &str| words.iter().find(|word| **word == found).copied();
     let mut all = Vec::new();
     let mut rest = rest;
     while !rest.text.is_empty() {
         let (found, behind) = rest.first_word();
         let Some(word) = known(found) else {
-            let wanted = words.join("\", \"");
-            return Err(line.error(rest, &format!("write \"{wanted}\", \"limit\" or \"if\" there")));
+            return Err(line.error(rest, &format!("write {wanted} there")));
         };
         let mut end = 0;
         for next in behind.text.split_whitespace() {
@@ -194,9 +218,33 @@ impl Line<'_> {
         }
     }
 
+    /// The discipline that a text `KIND [PARAMETER VALUE]...` means.
+    fn leaf(&self, piece: Piece<'_>) -> Result<LeafPlan, ClassError> {
+        let (kind, rest) = piece.first_word();
+        let Some(spec) = rows().find(|spec| spec.kind == kind) else {
+            let known: Vec<_> = rows().map(|spec| spec.kind).collect();
+            let kind = piece.part(0, kind.len());
+            return Err(self.error(kind, &format!("write {} behind \"queue\"", known.join(", "))));
+        };
+        let names: Vec<_> = spec.params.iter().map(|param| param.name).collect();
+        let mut given = settings(rest, &names, &format!("\"{}\" or \"if\"", names.join("\", \"")), self)?;
+        if let Some((_, limit)) = self.limit {
+            if given.iter().any(|(name, _)| *name == "limit") || !names.contains(&"limit") {
+                return Err(self.error(limit, "write \"limit\" once, behind \"queue\""));
+            }
+            given.push(("limit", limit));
+        }
+        let pairs: Vec<_> = given.iter().map(|(name, value)| (*name, value.text)).collect();
+        match Values::read(spec, &pairs) {
+            Ok(values) => Ok(LeafPlan { spec, values }),
+            Err(source) => Err(ClassError::Queue { class: self.class, column: piece.column(), source }),
+        }
+    }
+
     /// Refuses what only classes that hold packets may have.
     pub(super) fn holds_no_packets(&self) -> Result<(), ClassError> {
         let limit = self.limit.as_ref().map(|(_, piece)| *piece);
+        let limit = self.queue.as_ref().map(|(_, piece)| *piece).or(limit);
         match self.condition.as_ref().map(|(_, piece)| *piece).or(limit) {
             Some(piece) => {
                 Err(self.error(piece, "leave it out: only classes without others below them hold packets"))
@@ -208,18 +256,20 @@ impl Line<'_> {
 
 impl<P> ClassSet<P> {
     /// Of the lines of the classes that hold packets.
-    pub(super) fn new(lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
+    pub(super) fn new(mut lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
         let default = lines.iter().position(|line| line.condition.is_none()).ok_or(ClassError::NoDefault)?;
         let names = lines.iter().map(|line| line.name.text.into()).collect();
         let limits = lines.iter().map(|line| line.limit.map_or(USUAL, |(limit, _)| limit)).collect();
+        let queues = lines.iter_mut().map(|line| line.queue.take().map(|(queue, _)| queue)).collect();
         let conditions = lines.into_iter().enumerate();
         let conditions = conditions.filter_map(|(class, line)| Some((line.condition?.0, class as u32)));
-        Ok(Self { names, limits, conditions: conditions.collect(), default: default as u32, plan })
+        Ok(Self { names, limits, queues, conditions: conditions.collect(), default: default as u32, plan })
     }
 
     /// One class for all packets.
     fn single(plan: P) -> Self {
-        Self { names: ["all".into()].into(), limits: [USUAL].into(), conditions: [].into(), default: 0, plan }
+        let (names, limits) = (["all".into()].into(), [USUAL].into());
+        Self { names, limits, queues: [None].into(), conditions: [].into(), default: 0, plan }
     }
 
     /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
@@ -273,6 +323,8 @@ pub(super) struct Classed<S: Scheduler> {
     now: State<S>,
     /// What takes over when the link is looked at next, and has been given all that waits.
     next: Option<Box<State<S>>>,
+    /// What the dice of the classes' disciplines are made of.
+    dice: Dice,
 }
 
 #[derive(Debug)]
@@ -285,15 +337,16 @@ struct State<S: Scheduler> {
 }
 
 impl<S: Scheduler> Classed<S> {
-    pub(super) fn new(set: Option<Arc<ClassSet<S::Plan>>>) -> Self {
+    pub(super) fn new(set: Option<Arc<ClassSet<S::Plan>>>, mut dice: Dice) -> Self {
         let set = set.unwrap_or_else(|| Arc::new(ClassSet::single(S::Plan::default())));
-        Self { now: State::new(set), next: None }
+        Self { now: State::new(set, &mut dice), next: None, dice }
     }
 
     /// Takes other classes. They begin anew; packets that wait go to the class of the same name, or to the one without a condition.
     pub(super) fn change(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
         let Some(set) = set else { return };
-        self.next = if *set == *self.now.set { None } else { Some(Box::new(State::new(set))) };
+        let same = *set == *self.now.set;
+        self.next = (!same).then(|| Box::new(State::new(set, &mut self.dice)));
     }
 
     #[inline]
@@ -312,14 +365,15 @@ impl<S: Scheduler> Classed<S> {
     pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         self.adopt(hall);
         let state = &mut self.now;
-        state.lanes.settle();
+        state.lanes.settle(hall.now);
         if state.busy == 0 {
             state.scheduler.rest();
             return Next::Empty;
         }
-        let later = |state: &State<S>| Next::Later(state.scheduler.resume(hall.now));
+        let now = hall.now;
+        let later = |state: &State<S>| Next::Later(state.scheduler.resume(now));
         let Some(class) = state.scheduler.select(hall.now) else { return later(state) };
-        let Some(handle) = state.lanes.take(hall.pool, class) else { return later(state) };
+        let Some(handle) = state.lanes.take(hall, class) else { return later(state) };
         let next = state.lanes.head(hall.pool, class);
         state.busy -= usize::from(next.is_none());
         state.scheduler.serve(class, hall.pool.meta(handle).leave, next, hall.now);
@@ -329,7 +383,7 @@ impl<S: Scheduler> Classed<S> {
     /// Takes out all that waits: nobody is left to be chosen, now or later.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let all = self.now.lanes.drain(pool);
-        self.now = State::new(Arc::clone(&self.now.set));
+        self.now = State::new(Arc::clone(&self.now.set), &mut self.dice);
         all
     }
 
@@ -344,15 +398,17 @@ impl<S: Scheduler> Classed<S> {
 }
 
 impl<S: Scheduler> State<S> {
-    fn new(set: Arc<ClassSet<S::Plan>>) -> Self {
-        let lanes = Lanes::new(set.limits.iter().copied());
+    fn new(set: Arc<ClassSet<S::Plan>>, dice: &mut Dice) -> Self {
+        let mut leaf = |plan: &LeafPlan| Leaf::new(plan, Dice::seeded(dice.draw()));
+        let leaves = set.queues.iter().map(|queue| queue.as_ref().and_then(&mut leaf));
+        let lanes = Lanes::new(set.limits.iter().copied().zip(leaves));
         let scheduler = S::new(&set.plan);
         Self { set, lanes, scheduler, busy: 0 }
     }
 
     fn take_over(&mut self, old: &mut Self, hall: &mut Hall<'_>) {
         let set = &self.set;
-        self.lanes.adopt(hall.pool, &mut old.lanes, |class| set.named(&old.set.names[class]));
+        self.lanes.adopt(hall, &mut old.lanes, |class| set.named(&old.set.names[class]));
         for class in 0..set.names.len() {
             if let Some(bytes) = self.lanes.head(hall.pool, class) {
                 self.busy += 1;

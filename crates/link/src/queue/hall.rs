@@ -23,11 +23,24 @@ pub struct Books {
 }
 
 impl Books {
+    /// Counts a packet as waiting.
+    #[inline]
+    pub(crate) fn queue(&mut self, meta: &Meta) {
+        self.queued_packets += u32::from(meta.segments);
+        self.queued_bytes += meta.leave;
+    }
+
+    /// Counts a packet as waiting no longer where it waited in a part of the link's queue.
+    #[inline]
+    pub(crate) fn unqueue_part(&mut self, meta: &Meta) {
+        self.queued_packets -= u32::from(meta.segments);
+        self.queued_bytes -= meta.leave;
+    }
+
     /// Counts a packet as waiting no longer.
     #[inline]
     pub(crate) fn unqueue(&mut self, meta: &Meta) {
-        self.queued_packets -= u32::from(meta.segments);
-        self.queued_bytes -= meta.leave;
+        self.unqueue_part(meta);
         if meta.flags & Meta::PHANTOM != 0 {
             self.unqueue_phantom();
         }
@@ -43,6 +56,8 @@ pub struct Hall<'a> {
     /// The current rate.
     pub rate: Rate,
     pub(crate) books: &'a mut Books,
+    /// The link's books, if `books` are those of a class of its queue.
+    pub(crate) link: Option<&'a mut Books>,
 }
 
 impl Books {
@@ -53,6 +68,12 @@ impl Books {
 }
 
 impl Hall<'_> {
+    /// The same for the discipline of a class, whose books these are.
+    pub(crate) fn of_class<'a>(&'a mut self, books: &'a mut Books) -> Hall<'a> {
+        let Self { now, rate, .. } = *self;
+        Hall { pool: &mut *self.pool, now, rate, books, link: Some(&mut *self.books) }
+    }
+
     /// Adds a packet at the end of the link's list.
     #[inline]
     pub fn append(&mut self, handle: Handle) {
@@ -69,8 +90,15 @@ impl Hall<'_> {
     #[inline]
     pub fn drop(&mut self, handle: Handle, reason: DropReason) {
         let meta = self.pool.meta(handle);
-        self.books.unqueue(meta);
-        self.books.counters.drop(reason, u64::from(meta.segments));
+        let books = match &mut self.link {
+            Some(link) => {
+                self.books.unqueue_part(meta);
+                link
+            }
+            None => &mut *self.books,
+        };
+        books.unqueue(meta);
+        books.counters.drop(reason, u64::from(meta.segments));
         self.pool.free(handle);
     }
 
@@ -78,7 +106,8 @@ impl Hall<'_> {
     pub fn mark(&mut self, handle: Handle) -> bool {
         let marked = longwire_wire::mark_ce(self.pool.data_mut(handle));
         if marked {
-            self.books.counters.rare().marked += u64::from(self.pool.meta(handle).segments);
+            let books = self.link.as_deref_mut().unwrap_or(self.books);
+            books.counters.rare().marked += u64::from(self.pool.meta(handle).segments);
         }
         marked
     }

@@ -22,6 +22,7 @@ const CLASSES: Grammar = Grammar {
         "voice rt 2 Mbit/s 10 ms 64 kbit/s ls 64 kbit/s if less 300\nrest ls 1 Mbit/s",
         "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\na.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
          b rt 500 kbit/s limit 20 kB if greater 1000",
+        "a rt 1 Mbit/s 5 ms 500 kbit/s ls 3 Mbit/s queue red min 1 max 4 weight 0.5 if less 800\nb ls 1 Mbit/s ul 2 Mbit/s queue head-drop limit 9 packets",
         "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\nroot.b ls 300 bit/s",
     ],
 };
@@ -56,12 +57,13 @@ impl Block for Hfsc {
             kind: ParamKind::Parsed(CLASSES),
             default: None,
             help: "one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] \
-                   [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2",
+                   [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the \
+                   time D, then M2",
         }],
     };
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { classes: Classed::new(values.parsed(0)) }
+    fn build(values: &Values, dice: Dice) -> Self {
+        Self { classes: Classed::new(values.parsed(0), dice) }
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to the class of the same name, else to the one for all others.
@@ -236,7 +238,7 @@ mod tests {
     }
 
     fn hall<'a>(pool: &'a mut Pool, books: &'a mut Books, now: u64) -> Hall<'a> {
-        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, books }
+        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, books, link: None }
     }
 
     proptest! {
@@ -291,6 +293,7 @@ mod tests {
                 "class 2, column 1: found \"a.x\"; write a line for \"a\" before it",
             ),
             ("a ls 1 Mbit/s if udp\na.x ls 1 Mbit/s", "class 1, column 18: found \"udp\"; leave it out"),
+            ("a ls 1 Mbit/s queue pie\na.x ls 1 Mbit/s", "class 1, column 21: found \"pie\"; leave it out"),
             (
                 "a ls 1 Mbit/s rt 1 Mbit/s\na.x ls 1 Mbit/s",
                 "class 1, column 1: found \"a\"; give it ls and no rt",

@@ -1,12 +1,14 @@
-//! First-in-first-out queues side by side in one discipline: bands and classes.
+//! Queues side by side in one discipline: bands and classes.
 
 use super::Hall;
+use super::leaf::Leaf;
 use super::settings::Limit;
 use crate::fifo::Fifo;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
 
-/// One of the queues.
+/// One of the queues: first in, first out with a limit, unless it has a discipline.
 #[derive(Debug)]
 struct Lane {
     fifo: Fifo,
@@ -14,6 +16,7 @@ struct Lane {
     packets: u64,
     bytes: u64,
     limit: Limit,
+    leaf: Option<Box<Leaf>>,
 }
 
 /// Queues, each with a limit of its own.
@@ -36,9 +39,9 @@ pub(super) enum Joined {
 }
 
 impl Lanes {
-    pub(super) fn new(limits: impl Iterator<Item = Limit>) -> Self {
-        let lane = |limit| Lane { fifo: Fifo::EMPTY, packets: 0, bytes: 0, limit };
-        Self { lanes: limits.map(lane).collect(), sending: None }
+    pub(super) fn new(lanes: impl Iterator<Item = (Limit, Option<Box<Leaf>>)>) -> Self {
+        let lane = |(limit, leaf)| Lane { fifo: Fifo::EMPTY, packets: 0, bytes: 0, limit, leaf };
+        Self { lanes: lanes.map(lane).collect(), sending: None }
     }
 
     pub(super) fn limit(&mut self, limit: Limit) {
@@ -48,8 +51,11 @@ impl Lanes {
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
     pub(super) fn join(&mut self, hall: &mut Hall<'_>, lane: usize, handle: Handle) -> Joined {
-        let meta = hall.pool.meta(handle);
         let lane = &mut self.lanes[lane];
+        if let Some(leaf) = &mut lane.leaf {
+            return leaf.join(hall, handle);
+        }
+        let meta = hall.pool.meta(handle);
         let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.leave);
         if lane.limit.is_exceeded(packets, bytes, hall.rate) {
             hall.drop(handle, DropReason::QueueFull);
@@ -58,11 +64,14 @@ impl Lanes {
         lane.add(hall.pool, handle)
     }
 
-    /// The packet that was taken last has been sent.
+    /// The packet that was taken last has been sent, at `now`.
     #[inline]
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, now: Nanos) {
         if let Some((lane, packets, bytes)) = self.sending.take() {
             let lane = &mut self.lanes[lane];
+            if let Some(leaf) = &mut lane.leaf {
+                return leaf.settle((packets, bytes), now);
+            }
             lane.packets -= packets;
             lane.bytes -= bytes;
         }
@@ -70,9 +79,13 @@ impl Lanes {
 
     /// Takes the first packet of a lane to be sent.
     #[inline]
-    pub(super) fn take(&mut self, pool: &Pool, lane: usize) -> Option<Handle> {
-        let handle = self.lanes[lane].fifo.pop(pool)?;
-        let meta = pool.meta(handle);
+    pub(super) fn take(&mut self, hall: &mut Hall<'_>, lane: usize) -> Option<Handle> {
+        let from = &mut self.lanes[lane];
+        let handle = match &mut from.leaf {
+            Some(leaf) => leaf.take(hall)?,
+            None => from.fifo.pop(hall.pool)?,
+        };
+        let meta = hall.pool.meta(handle);
         self.sending = Some((lane, meta.segments.into(), meta.leave));
         Some(handle)
     }
@@ -80,14 +93,25 @@ impl Lanes {
     /// Bytes of the packet that a lane would send next, if it has one.
     #[inline]
     pub(super) fn head(&self, pool: &Pool, lane: usize) -> Option<u64> {
-        self.lanes[lane].fifo.first().map(|handle| pool.meta(handle).leave)
+        let lane = &self.lanes[lane];
+        match &lane.leaf {
+            Some(leaf) => leaf.head(pool),
+            None => lane.fifo.first().map(|handle| pool.meta(handle).leave),
+        }
     }
 
     /// Takes over the packets of other lanes, even beyond limits: those of lane n go to lane `to(n)`.
-    pub(super) fn adopt(&mut self, pool: &mut Pool, old: &mut Self, to: impl Fn(usize) -> usize) {
+    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, old: &mut Self, to: impl Fn(usize) -> usize) {
         for (number, lane) in old.lanes.iter_mut().enumerate() {
-            while let Some(handle) = lane.fifo.pop(pool) {
-                self.lanes[to(number)].add(pool, handle);
+            let mut waiting = lane.drain(hall.pool);
+            while let Some(handle) = waiting.pop(hall.pool) {
+                let lane = &mut self.lanes[to(number)];
+                match &mut lane.leaf {
+                    Some(leaf) => leaf.add(hall, handle),
+                    None => {
+                        lane.add(hall.pool, handle);
+                    }
+                }
             }
         }
     }
@@ -97,8 +121,8 @@ impl Lanes {
         let mut all = Fifo::EMPTY;
         self.sending = None;
         for lane in &mut self.lanes {
-            (lane.packets, lane.bytes) = (0, 0);
-            while let Some(handle) = lane.fifo.pop(pool) {
+            let mut waiting = lane.drain(pool);
+            while let Some(handle) = waiting.pop(pool) {
                 all.push(pool, handle);
             }
         }
@@ -115,5 +139,10 @@ impl Lane {
         self.bytes += meta.leave;
         self.fifo.push(pool, handle);
         joined
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        (self.packets, self.bytes) = (0, 0);
+        self.leaf.as_mut().map_or_else(|| self.fifo.take(), |leaf| leaf.drain(pool))
     }
 }

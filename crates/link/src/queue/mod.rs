@@ -20,6 +20,7 @@ mod heap;
 pub mod hfsc;
 mod hfsc_tree;
 mod lane;
+mod leaf;
 pub mod pie;
 mod pie_law;
 pub mod priority;

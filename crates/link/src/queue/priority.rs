@@ -48,7 +48,7 @@ impl Block for Priority {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let lanes = Lanes::new([Limit::Packets(0); MOST].into_iter());
+        let lanes = Lanes::new((0..MOST).map(|_| (Limit::Packets(0), None)));
         let mut block = Self { lanes, filled: 0, last: 0, default: 0 };
         block.change(values);
         block
@@ -82,12 +82,12 @@ impl Discipline for Priority {
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.lanes.settle();
+        self.lanes.settle(hall.now);
         if self.filled == 0 {
             return Next::Empty;
         }
         let band = self.filled.trailing_zeros() as usize;
-        let taken = self.lanes.take(hall.pool, band);
+        let taken = self.lanes.take(hall, band);
         if self.lanes.head(hall.pool, band).is_none() {
             self.filled &= !(1 << band);
         }

@@ -27,12 +27,13 @@ const CLASSES: Grammar = Grammar {
         "a weight 3 if tcp and less 500\nb weight 1",
         "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\nc weight 7 if ip[1] = 0 and less 200",
         "x weight 2 limit unlimited if greater 300\ny weight 5 limit 20 ms",
+        "x weight 2 queue codel target 1 ms interval 5 ms if less 600\ny weight 5 limit 9 packets queue fq-codel flows 4\nz weight 1 if udp",
     ],
 };
 
 /// Worst-case fair weighted fair queueing.
 ///
-/// Each class is first in, first out, and drops what finds it full.
+/// Each class is first in, first out, and drops what finds it full, unless it has a discipline of its own.
 ///
 /// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight 1). A packet moves it by its bytes times
 /// 2⁶³/weight rounded down, a product without remainder: a share is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest
@@ -52,13 +53,14 @@ impl Block for Wf2q {
             name: "classes",
             kind: ParamKind::Parsed(CLASSES),
             default: None,
-            help: "one class a line or a list of them: NAME weight N [limit L] [if EXPRESSION]; N is 1 to 1000000, \
-                   L 1000 packets if not given; the first class without if takes what no other does",
+            help: "one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] \
+                   [if EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without if takes \
+                   what no other does",
         }],
     };
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { classes: Classed::new(values.parsed(0)) }
+    fn build(values: &Values, dice: Dice) -> Self {
+        Self { classes: Classed::new(values.parsed(0), dice) }
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to the class of the same name, else to the one for all others.
@@ -243,9 +245,21 @@ mod tests {
             ("\n# b\na weight 1\nb weight +2", "class 2, column 10: found \"+2\"; write"),
             (
                 "a wieght 1",
-                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\" or \"if\" there",
+                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\", \"queue\" or \"if\" there",
             ),
             ("a weight 1 limit many", "class 1, column 18: found \"many\"; write packets, bytes or a time"),
+            ("a weight 1 queue", "class 1, column 17: found nothing; write tail-drop, head-drop, red"),
+            ("a weight 1 queue hfsc", "class 1, column 18: found \"hfsc\"; write tail-drop"),
+            (
+                "a weight 1 queue codel goal 1 ms",
+                "class 1, column 24: found \"goal 1 ms\"; write \"limit\", \"target\"",
+            ),
+            ("a weight 1 queue codel target soon", "class 1, column 18: target: \"soon\""),
+            ("a weight 1 queue codel target", "class 1, column 18: target: "),
+            (
+                "a weight 1 limit 9 queue codel limit 9",
+                "class 1, column 18: found \"9\"; write \"limit\" once",
+            ),
             ("a weight 1 weight 2", "class 1, column 19: found \"2\"; write \"weight\" once"),
             ("a weight 1\na weight 2", "class 2, column 1: found \"a\"; give it another name"),
             ("a! weight 1", "class 1, column 1: found \"a!\"; begin with a name"),

@@ -4,5 +4,6 @@
 mod bench;
 mod drr;
 mod hfsc;
+mod leaf;
 mod priority;
 mod wf2q;
