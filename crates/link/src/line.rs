@@ -75,6 +75,13 @@ impl Line {
         handle: Handle,
         (leave, order): (Nanos, Order),
     ) {
+        if order == Order::Sorted && !heaps.slots.is_empty() {
+            // What happens all the time on such a line; the rest is for its first packet, and for mixtures.
+            heaps.slots.push(leave.0, ());
+            self.last = self.last.max(leave);
+            self.next = self.next.min(leave);
+            return self.append(pool, handle, leave);
+        }
         if order == Order::Free {
             self.irregular = true;
             self.packets += u32::from(pool.meta(handle).segments);

@@ -111,13 +111,16 @@ impl Link {
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
-        if self.features & has::EVENTFUL != 0 || self.line.is_irregular() {
-            self.make_way(at, now);
-        } else {
+        if self.features & has::EVENTFUL == 0 {
             self.catch_up_sending(at.pool, now);
-            if self.features & has::WAITING != 0 {
-                self.make_way(at, now);
-            }
+        }
+        if self.features & has::EVENTFUL != 0 {
+            // Perhaps only since now: the queue has begun to make the link wait.
+            self.catch_up_with_others(at.pool, now);
+        }
+        if self.line.is_irregular() && self.line.next() <= now {
+            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
+            self.release(at.pool, now, at.out);
         }
         let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;
@@ -140,16 +143,6 @@ impl Link {
             }
         }
         self.join(at, handle, (now, frame));
-    }
-
-    /// Carries out what comes before an arrival at `now`, on a link that has what few have.
-    #[inline(never)]
-    fn make_way(&mut self, at: &mut Surroundings<'_>, now: Nanos) {
-        self.catch_up(at.pool, now);
-        if self.line.is_irregular() && self.line.next() <= now {
-            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
-            self.release(at.pool, now, at.out);
-        }
     }
 
     /// Takes in a packet of `frame` bytes to which the judges have done something.
