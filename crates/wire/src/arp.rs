@@ -5,6 +5,18 @@ use crate::malformed::{Malformed, be16, be32, part, split};
 
 const LEN: usize = 28;
 
+/// An ARP message: `operation` is 1 to ask for the target's Ethernet address, 2 to tell the sender's.
+pub fn arp_message(operation: u16, sender: ([u8; 6], u32), target: ([u8; 6], u32)) -> [u8; LEN] {
+    let mut message = [0; LEN];
+    message[..6].copy_from_slice(&[0, 1, 8, 0, 6, 4]);
+    message[6..8].copy_from_slice(&operation.to_be_bytes());
+    message[8..14].copy_from_slice(&sender.0);
+    message[14..18].copy_from_slice(&sender.1.to_be_bytes());
+    message[18..24].copy_from_slice(&target.0);
+    message[24..].copy_from_slice(&target.1.to_be_bytes());
+    message
+}
+
 /// A checked ARP message.
 #[derive(Debug, Clone, Copy)]
 pub struct Arp<'a>(&'a [u8; LEN]);
@@ -59,6 +71,7 @@ mod tests {
         assert_eq!(arp.operation(), 1);
         assert_eq!(arp.sender(), ([2, 0, 0, 0, 0, 1], 0x0a00_0001));
         assert_eq!(arp.target(), ([0; 6], 0x0a00_0002));
+        assert_eq!(arp_message(1, arp.sender(), arp.target()), REQUEST);
     }
 
     #[test]

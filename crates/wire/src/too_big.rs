@@ -1,7 +1,8 @@
 //! What a router answers to the sender of a packet that is too big for the next link.
 
 use crate::checksum::{Sum, pseudo_v6};
-use crate::{Ethernet, Icmp, Ipv4, Ipv6, ethertype, l3_offset, protocol};
+use crate::icmp::{is_icmp_error, is_icmpv6_error};
+use crate::{Ethernet, Ipv4, Ipv6, ethertype, l3_offset, protocol};
 use longwire_packet::{Handle, Pool};
 
 /// Bytes of an ICMPv4 message's packet at most (RFC 1812, section 4.3.2.3).
@@ -48,7 +49,7 @@ fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8
     let packet = &frame[network..];
     let ip = Ipv4::check(packet).ok()?;
     let to_many = ip.destination() >= 0xe000_0000 || frame[0] & 1 != 0;
-    if packet[6] & DONT_FRAGMENT == 0 || ip.is_later_fragment() || to_many || is_error_v4(&ip) {
+    if packet[6] & DONT_FRAGMENT == 0 || ip.is_later_fragment() || to_many || is_icmp_error(&ip) {
         return None;
     }
     let quoted = &packet[..packet.len().min(LONGEST_V4 - V4_HEADER - ICMP_HEADER)];
@@ -76,7 +77,7 @@ fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8
 fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
     let packet = &frame[network..];
     let ip = Ipv6::check(packet).ok()?;
-    if is_error_v6(&ip, packet) {
+    if is_icmpv6_error(&ip, packet) {
         return None;
     }
     let quoted = &packet[..packet.len().min(LONGEST_V6 - V6_HEADER - ICMP_HEADER)];
@@ -100,25 +101,10 @@ fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
     Some(reply)
 }
 
-/// Whether a packet is an ICMP error, to which there is no answer: all but echo, time stamp and information messages.
-fn is_error_v4(ip: &Ipv4<'_>) -> bool {
-    const QUESTIONS_AND_ANSWERS: [u8; 8] = [0, 8, 13, 14, 15, 16, 17, 18];
-    ip.protocol() == protocol::ICMP
-        && Icmp::check(ip.payload()).is_ok_and(|icmp| !QUESTIONS_AND_ANSWERS.contains(&icmp.kind()))
-}
-
-/// ICMPv6 numbers its errors below 128, and redirects 137.
-fn is_error_v6(ip: &Ipv6<'_>, packet: &[u8]) -> bool {
-    const REDIRECT: u8 = 137;
-    let Some(transport) = ip.transport().filter(|transport| transport.protocol == protocol::ICMPV6) else {
-        return false;
-    };
-    packet.get(transport.offset).is_some_and(|&kind| kind < 128 || kind == REDIRECT)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Icmp;
 
     fn answer(frame: &[u8], mtu: u32) -> Option<Vec<u8>> {
         let mut pool = Pool::new(1 << 20).unwrap();
