@@ -84,7 +84,9 @@ impl<'c> Thread<'c> {
 
     fn step(&mut self, machine: &mut Machine<'_>) -> Result<(), Fault> {
         let instruction = *self.code.instructions().get(self.at).ok_or(Fault::End)?;
-        let missing = instruction.reads() & !self.written;
+        // A function that is called may return nothing.
+        let void = instruction == Instruction::Exit && self.depth > 0;
+        let missing = if void { 0 } else { instruction.reads() & !self.written };
         if missing != 0 {
             return Err(Fault::Register(missing.trailing_zeros() as u8));
         }
@@ -198,7 +200,7 @@ impl<'c> Thread<'c> {
         let frame = self.frames[depth];
         self.registers[6..10].copy_from_slice(&frame.saved);
         self.registers[10] = frame_pointer(depth);
-        self.written = Register::R0.bit() | Register::FRAME.bit() | frame.written;
+        self.written = self.written & Register::R0.bit() | Register::FRAME.bit() | frame.written;
         machine.stack.set_frames(depth + 1);
         frame.resume
     }

@@ -37,6 +37,7 @@ mod program;
 mod stack;
 mod state;
 mod verdict;
+mod verify;
 mod words;
 
 pub use asm::{AssemblyError, assemble};
@@ -59,4 +60,5 @@ pub use program::{Function, Line, Program};
 pub use stack::Stack;
 pub use state::State;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
+pub use verify::{Access, Call, Counts, Dearest, Fact, Item, Prices, Rejected, Rejection, Verified, verify};
 pub use words::Words;

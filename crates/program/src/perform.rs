@@ -155,7 +155,11 @@ impl Machine<'_> {
     fn load_bytes(&mut self, offset: u64, to: u64, size: u64) -> Result<u64, Fault> {
         let mut buffer = Buffer::new();
         let bytes = buffer.first(size, 4)?;
-        let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
+        let Some(start) = self.packet_offset(offset, bytes.len()) else {
+            // Programs may read what they had filled without looking whether it was.
+            self.write(to, bytes)?;
+            return Ok(offset_error(offset));
+        };
         bytes.copy_from_slice(&self.packet.bytes()[start..start + bytes.len()]);
         self.write(to, bytes)?;
         Ok(0)

@@ -201,7 +201,7 @@ helpers! {
     PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,
         "The length of the packet in bytes.";
     LoadBytes 189 "xdp_load_bytes" (Context, Number, Writable, Size) -> Number, Copy,
-        "Copies bytes of the packet from this offset on. 0, or a negative error number.";
+        "Copies bytes of the packet from this offset on. 0, or a negative error number and zeros.";
     StoreBytes 190 "xdp_store_bytes" (Context, Number, Readable, Size) -> Number, Copy,
         "Copies bytes into the packet from this offset on. 0, or a negative error number.";
     FlowState 0x1_0000 "lw_flow_state" (StateSize) -> State, Call,

@@ -68,16 +68,16 @@ fn without(mut left: Scalar, right: Scalar) -> Option<Scalar> {
         return None;
     }
     if left.min == value {
-        left.min += 1;
+        left.min = left.min.saturating_add(1);
     }
     if left.max == value {
-        left.max -= 1;
+        left.max = left.max.saturating_sub(1);
     }
     if left.signed_min == value as i64 {
-        left.signed_min += 1;
+        left.signed_min = left.signed_min.saturating_add(1);
     }
     if left.signed_max == value as i64 {
-        left.signed_max -= 1;
+        left.signed_max = left.signed_max.saturating_sub(1);
     }
     left.settle()
 }

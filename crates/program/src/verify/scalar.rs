@@ -325,6 +325,3 @@ impl Scalar {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,292 @@
+//! Loads, stores and atomic operations: whether every byte that may be touched is the program's to touch in this way.
+
+use super::cost::Touch;
+use super::error::Rejection;
+use super::explore::Explorer;
+use super::scalar::Scalar;
+use super::state::{LINE, Object, State};
+use super::value::Value;
+use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
+use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
+
+/// What is done to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    Write,
+    /// Both at once.
+    Change,
+}
+
+/// Bytes that may be touched: those of an instruction, at its size's multiples but in packets, or those that a helper is given.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    pub register: Register,
+    pub offset: i64,
+    pub size: u32,
+    pub mode: Mode,
+    pub aligned: bool,
+}
+
+/// Bytes that were found to be there.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached {
+    pub region: Region,
+    /// Where in the region, if that is always the same.
+    pub place: Option<u32>,
+    /// Of a stack frame: its number, the first byte and the one behind the last, from the lower end.
+    pub stack: (usize, usize, usize),
+    /// Whether `stack` is exactly what is touched, and not only what may be.
+    pub exact: bool,
+    lines: u32,
+}
+
+const FRAME: i64 = FRAME_SIZE as i64;
+
+impl Explorer<'_> {
+    pub fn load(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        instruction: Instruction,
+    ) -> Result<(), Rejection> {
+        let (Instruction::Load { size, dst, base, offset }
+        | Instruction::LoadExtended { size, dst, base, offset }) = instruction
+        else {
+            return Ok(());
+        };
+        let signed = matches!(instruction, Instruction::LoadExtended { .. });
+        let value = match state.register(base) {
+            Value::Context { offset: at } if signed => {
+                let offset = at + i64::from(offset);
+                return Err(Rejection::ContextField { offset, size: size.bytes() as u32 });
+            }
+            Value::Context { offset: at } => {
+                self.note_access(index, Region::Context, None)?;
+                field(at + i64::from(offset), size)?
+            }
+            _ => {
+                let wanted = instruction_bytes(base, offset, size, Mode::Read);
+                let reached = self.reach(state, wanted)?;
+                self.note(index, &wanted, &reached)?;
+                self.loaded(state, &reached, size)?
+            }
+        };
+        let value = match (signed, value) {
+            (false, value) => value,
+            (true, Value::Number { scalar, .. }) => Value::number(scalar.extend(narrow(size), Width::W64)),
+            (true, _) => Value::number(Scalar::of_size(size).extend(narrow(size), Width::W64)),
+        };
+        state.set(dst, value);
+        Ok(())
+    }
+
+    pub fn store(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        instruction: Instruction,
+    ) -> Result<(), Rejection> {
+        let Instruction::Store { size, base, offset, source } = instruction else { return Ok(()) };
+        let value = match source {
+            Operand::Register(register) => {
+                self.readable(state, register)?;
+                let linked = size == Size::Double && register != Register::FRAME;
+                if linked { state.link(register, || self.fresh()) } else { state.register(register) }
+            }
+            Operand::Immediate(_) => state.operand(source),
+        };
+        let wanted = instruction_bytes(base, offset, size, Mode::Write);
+        let reached = self.reach(state, wanted)?;
+        self.note(index, &wanted, &reached)?;
+        if reached.region != Region::Stack {
+            return Ok(());
+        }
+        let (frame, start, end) = reached.stack;
+        let frame = &mut state.frames[frame];
+        match (reached.exact, value) {
+            (false, _) => frame.forget(start, end),
+            (true, value) if size == Size::Double => frame.store(start, size.bytes(), value),
+            (true, Value::Number { scalar, .. }) => {
+                frame.store(start, size.bytes(), Value::number(scalar.cut(size)));
+            }
+            (true, _) => frame.write(start, end),
+        }
+        Ok(())
+    }
+
+    pub fn change(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        instruction: Instruction,
+    ) -> Result<(), Rejection> {
+        let Instruction::Atomic { width, operation, base, offset, src } = instruction else {
+            return Ok(());
+        };
+        self.readable(state, src)?;
+        if operation == Atomic::CompareExchange {
+            self.readable(state, Register::R0)?;
+        }
+        let size = if width == Width::W32 { Size::Word } else { Size::Double };
+        let wanted = instruction_bytes(base, offset, size, Mode::Change);
+        let reached = self.reach(state, wanted)?;
+        self.note(index, &wanted, &reached)?;
+        if reached.region == Region::Stack {
+            self.loaded(state, &reached, size)?;
+            let (frame, start, end) = reached.stack;
+            state.frames[frame].forget(start, end);
+        }
+        if let Some(register) = instruction.writes() {
+            state.set(register, Value::number(Scalar::of_size(size)));
+        }
+        Ok(())
+    }
+
+    /// What a load gives.
+    fn loaded(&self, state: &State, reached: &Reached, size: Size) -> Result<Value, Rejection> {
+        if reached.region == Region::Stack {
+            let (frame, start, _) = reached.stack;
+            if let Some(value) = state.frames[frame].load(start, size.bytes()).filter(|_| reached.exact) {
+                return Ok(value);
+            }
+            written(state, reached.stack)?;
+        }
+        Ok(Value::number(Scalar::of_size(size)))
+    }
+
+    /// Whether all bytes that may be touched are there and may be touched.
+    pub fn reach(&mut self, state: &mut State, wanted: Wanted) -> Result<Reached, Rejection> {
+        let Wanted { register, offset, size, mode, .. } = wanted;
+        let end = offset + i64::from(size);
+        match state.register(register) {
+            Value::Context { .. } if mode != Mode::Read => Err(Rejection::ContextWrite),
+            Value::Packet { origin, fixed } => {
+                let (least, proven) = state.packet_place(origin, fixed);
+                if mode == Mode::Change {
+                    return Err(Rejection::AtomicPacket);
+                }
+                if least.saturating_add(offset) < 0 {
+                    return Err(Rejection::PacketBefore { first: least.saturating_add(offset) });
+                }
+                if end > proven {
+                    let proven = Some(proven).filter(|proven| proven.unsigned_abs() < 1 << 32);
+                    return Err(Rejection::PacketUnchecked { register, end, proven });
+                }
+                Ok(Reached::new(Region::Packet))
+            }
+            Value::Stack { frame, offset: at } => {
+                let (first, end) = bounds("the stack frame", wanted, at, -FRAME, 0)?;
+                let bottom = (STACK_SIZE - usize::from(frame) * FRAME_SIZE) as i64;
+                let exact = end - first == i64::from(size);
+                let place = exact.then_some((bottom + first) as u32);
+                let stack = (usize::from(frame), (first + FRAME) as usize, (end + FRAME) as usize);
+                Ok(Reached { place, stack, exact, ..Reached::new(Region::Stack) })
+            }
+            Value::State { size: length, offset: at } => {
+                let (first, end) = bounds("the state", wanted, at, 0, i64::from(length))?;
+                let place = (end - first == i64::from(size)).then_some(first as u32);
+                let lines = touch(state, Object::State, wanted, first, end);
+                Ok(Reached { place, lines, ..Reached::new(Region::State) })
+            }
+            Value::Map { map, nullable: true, .. } => {
+                Err(Rejection::MaybeNull { register, map: self.map(u32::from(map))?.name.clone() })
+            }
+            Value::Map { map, object, offset: at, nullable: false } => {
+                let spec = self.map(u32::from(map))?;
+                if mode != Mode::Read && spec.read_only {
+                    return Err(Rejection::ReadOnly { map: spec.name.clone() });
+                }
+                let what = format!("a value of map {}", spec.name);
+                let (first, end) = bounds(&what, wanted, at, 0, i64::from(spec.value_size))?;
+                let lines = touch(state, Object::Value(object), wanted, first, end);
+                Ok(Reached { lines, ..Reached::new(Region::Map(map)) })
+            }
+            other => Err(Rejection::not_address(register, &other)),
+        }
+    }
+
+    /// Takes note of what an instruction accesses.
+    fn note(&mut self, index: usize, wanted: &Wanted, reached: &Reached) -> Result<(), Rejection> {
+        self.note_access(index, reached.region, reached.place)?;
+        self.note_touch(wanted, reached);
+        Ok(())
+    }
+
+    /// Takes note of what touching these bytes costs.
+    pub fn note_touch(&mut self, wanted: &Wanted, reached: &Reached) {
+        let (reads, writes) = (wanted.mode != Mode::Write, wanted.mode != Mode::Read);
+        let touch = Touch { region: reached.region, reads, writes, size: wanted.size, lines: reached.lines };
+        let atomic = wanted.mode == Mode::Change;
+        self.note_cost(&touch, atomic);
+    }
+
+    pub fn readable(&self, state: &State, register: Register) -> Result<Value, Rejection> {
+        match state.register(register) {
+            Value::Unset => Err(Rejection::Unwritten { register }),
+            value => Ok(value),
+        }
+    }
+}
+
+impl Reached {
+    fn new(region: Region) -> Self {
+        Self { region, place: None, stack: (0, 0, 0), exact: false, lines: 0 }
+    }
+}
+
+/// Whether all these bytes of a stack frame were written.
+pub fn written(state: &State, (frame, start, end): (usize, usize, usize)) -> Result<(), Rejection> {
+    match state.frames[frame].unwritten(start, end) {
+        Some(at) => Err(Rejection::StackUnwritten { offset: at as i64 - FRAME }),
+        None => Ok(()),
+    }
+}
+
+fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) -> Wanted {
+    Wanted { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
+}
+
+/// The first byte that may be touched and the one behind the last, of memory that has the bytes from `low` to before `high`.
+fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
+    let first = at.signed_min.saturating_add(wanted.offset);
+    let end = at.signed_max.saturating_add(wanted.offset).saturating_add(i64::from(wanted.size));
+    if first < low || end > high {
+        let (last, high) = (end - 1, high - 1);
+        return Err(Rejection::Bounds { what: what.into(), first, last, low, high });
+    }
+    let place = at.apply(Arithmetic::Add, Width::W64, Scalar::constant(wanted.offset as u64));
+    if wanted.aligned && !place.is_aligned(u64::from(wanted.size)) {
+        return Err(Rejection::Misaligned { what: what.into(), size: wanted.size });
+    }
+    Ok((first, end))
+}
+
+/// How many lines are perhaps touched for the first time.
+fn touch(state: &mut State, object: Object, wanted: Wanted, first: i64, end: i64) -> u32 {
+    if wanted.aligned {
+        return u32::from(state.touch(object, first, end - 1));
+    }
+    wanted.size.div_ceil(LINE as u32) + 1
+}
+
+fn field(offset: i64, size: Size) -> Result<Value, Rejection> {
+    let fault = Rejection::ContextField { offset, size: size.bytes() as u32 };
+    match ContextField::at(offset).filter(|_| size == Size::Word).ok_or(fault)? {
+        // There is no metadata: it ends where it begins, at the packet.
+        ContextField::Data | ContextField::DataMeta => Ok(Value::Packet { origin: 0, fixed: 0 }),
+        ContextField::DataEnd => Ok(Value::PacketEnd),
+        ContextField::Ingress | ContextField::Queue | ContextField::Egress => {
+            Ok(Value::number(Scalar::of_size(size)))
+        }
+    }
+}
+
+/// From how many bits a load of this size is extended.
+fn narrow(size: Size) -> Narrow {
+    match size {
+        Size::Byte => Narrow::S8,
+        Size::Half => Narrow::S16,
+        Size::Word | Size::Double => Narrow::S32,
+    }
+}

@@ -1,0 +1,116 @@
+//! What a branch teaches on either way out of it.
+
+use super::error::Rejection;
+use super::explore::{Explorer, Flow};
+use super::refine::refine;
+use super::state::State;
+use super::value::Value;
+use crate::{Condition, Instruction, Operand, Register, Width};
+
+/// A comparison, and whether it holds.
+#[derive(Clone, Copy)]
+struct Outcome {
+    condition: Condition,
+    holds: bool,
+    width: Width,
+}
+
+impl Explorer<'_> {
+    pub fn branch(&mut self, state: &mut State, instruction: Instruction) -> Result<Flow, Rejection> {
+        let Instruction::Branch { width, condition, dst, source, .. } = instruction else {
+            return Ok(Flow::Next);
+        };
+        self.readable(state, dst)?;
+        if let Operand::Register(register) = source {
+            self.readable(state, register)?;
+        }
+        let mut jumps = state.clone();
+        let taken = Outcome { condition, holds: true, width }.assume(&mut jumps, dst, source);
+        let falls = Outcome { condition, holds: false, width }.assume(state, dst, source);
+        Ok(Flow::Branch { falls, jumps: taken.then_some(Box::new(jumps)) })
+    }
+}
+
+impl Outcome {
+    /// Takes note of the outcome. False if it can't be.
+    fn assume(self, state: &mut State, dst: Register, source: Operand) -> bool {
+        let (left, right) = (state.register(dst), state.operand(source));
+        match (left, right) {
+            (Value::Number { scalar: a, .. }, Value::Number { scalar: b, .. }) => {
+                let Some((a, b)) = refine(self.condition, self.holds, self.width, a, b) else { return false };
+                state.learn(dst, a);
+                if let Operand::Register(register) = source {
+                    state.learn(register, b);
+                }
+                true
+            }
+            _ if self.width == Width::W32 => true,
+            (pointer, Value::Number { scalar, .. }) | (Value::Number { scalar, .. }, pointer)
+                if scalar.as_constant() == Some(0) =>
+            {
+                self.against_null(state, pointer)
+            }
+            (Value::Packet { origin, fixed }, Value::PacketEnd) => {
+                prove(state, origin, fixed, self.effective());
+                true
+            }
+            (Value::PacketEnd, Value::Packet { origin, fixed }) => {
+                prove(state, origin, fixed, self.effective().map(swapped));
+                true
+            }
+            (Value::Packet { origin: a, fixed: fa }, Value::Packet { origin: b, fixed: fb })
+                if a == b && state.is_ordered(a) =>
+            {
+                // Any two addresses as far apart compare like these.
+                let [left, right] = [fa, fb].map(|fixed| (fixed + (1 << 40)) as u64);
+                self.condition == Condition::BitsSet
+                    || self.condition.holds(Width::W64, left, right) == self.holds
+            }
+            _ => true,
+        }
+    }
+
+    /// The condition that holds.
+    fn effective(self) -> Option<Condition> {
+        if self.holds { Some(self.condition) } else { self.condition.negated() }
+    }
+
+    fn against_null(self, state: &mut State, pointer: Value) -> bool {
+        let is_null = match self.effective() {
+            Some(Condition::Equal) => true,
+            Some(Condition::NotEqual) => false,
+            _ => return true,
+        };
+        match pointer {
+            Value::Map { object, nullable: true, .. } => {
+                state.resolve(object, !is_null);
+                true
+            }
+            _ => !is_null,
+        }
+    }
+}
+
+/// What follows for the packet from comparing an address, on the left, with its end.
+fn prove(state: &mut State, origin: u32, fixed: i64, condition: Option<Condition>) {
+    match condition {
+        Some(Condition::Less) => state.prove(origin, fixed + 1),
+        Some(Condition::LessEqual | Condition::Equal) => state.prove(origin, fixed),
+        _ => {}
+    }
+}
+
+/// The condition between the same two, the other way round.
+const fn swapped(condition: Condition) -> Condition {
+    match condition {
+        Condition::Greater => Condition::Less,
+        Condition::GreaterEqual => Condition::LessEqual,
+        Condition::Less => Condition::Greater,
+        Condition::LessEqual => Condition::GreaterEqual,
+        Condition::SignedGreater => Condition::SignedLess,
+        Condition::SignedGreaterEqual => Condition::SignedLessEqual,
+        Condition::SignedLess => Condition::SignedGreater,
+        Condition::SignedLessEqual => Condition::SignedGreaterEqual,
+        Condition::Equal | Condition::NotEqual | Condition::BitsSet => condition,
+    }
+}

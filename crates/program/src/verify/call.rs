@@ -1,0 +1,215 @@
+//! Calls of helpers, held against their signatures.
+
+use super::access::{Mode, Reached, Wanted, written};
+use super::cost::helper_cost;
+use super::error::Rejection;
+use super::explore::Explorer;
+use super::scalar::Scalar;
+use super::state::State;
+use super::value::Value;
+use crate::memory::Region;
+use crate::{Argument, Helper, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
+
+/// The most that a packet can grow by, in bytes, as far as it is priced.
+const MAX_GROWTH: i64 = 65_535;
+
+/// A helper's call: the helper, and the map that it is given.
+struct Call<'p> {
+    helper: Helper,
+    map: Option<(u16, &'p MapSpec)>,
+}
+
+impl<'p> Explorer<'p> {
+    pub fn call(&mut self, index: usize, state: &mut State, number: u32) -> Result<(), Rejection> {
+        let unknown =
+            Rejection::UnknownHelper { number, name: kernel_name(number).unwrap_or("of no known name") };
+        let helper = Helper::from_number(number).ok_or(unknown)?;
+        let signature = helper.signature();
+        for argument in 0..signature.arguments.len() {
+            self.readable(state, register(argument))?;
+        }
+        let map = self.map_argument(state, helper)?;
+        let call = Call { helper, map };
+        let mut outputs = Vec::new();
+        for (argument, &wanted) in signature.arguments.iter().enumerate() {
+            self.argument(state, &call, argument, wanted, &mut outputs)?;
+        }
+        let worked_on = bytes(state, helper);
+        self.note_call(index, helper, map.map(|(map, _)| map), worked_on);
+        let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on);
+        self.add_cost(&cost);
+        for (reached, certain) in outputs {
+            output(state, &reached, certain);
+        }
+        let returned = self.returned(state, &call);
+        for argument in 0..5 {
+            state.set(register(argument), Value::Unset);
+        }
+        state.set(Register::R0, returned);
+        if signature.moves_packet {
+            state.move_packet();
+        }
+        Ok(())
+    }
+
+    /// The map that a helper is given, which is always the first argument.
+    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(u16, &'p MapSpec)>, Rejection> {
+        if helper.signature().arguments.first() != Some(&Argument::Map) {
+            return Ok(None);
+        }
+        let value = state.register(Register::R1);
+        let Value::Handle { map } = value else {
+            let (number, wanted, found) = (1, Argument::Map, value.what());
+            return Err(Rejection::Argument { helper, number, wanted, found });
+        };
+        let spec = self.map(u32::from(map))?;
+        if spec.kind.is_devices() != (helper == Helper::RedirectMap) {
+            return Err(Rejection::MapKind { helper, map: spec.name.clone(), kind: spec.kind });
+        }
+        if spec.read_only && matches!(helper, Helper::MapUpdate | Helper::MapDelete) {
+            return Err(Rejection::ReadOnly { map: spec.name.clone() });
+        }
+        Ok(Some((map, spec)))
+    }
+
+    fn argument(
+        &mut self,
+        state: &mut State,
+        call: &Call<'_>,
+        argument: usize,
+        wanted: Argument,
+        outputs: &mut Vec<(Reached, usize)>,
+    ) -> Result<(), Rejection> {
+        let value = state.register(register(argument));
+        let helper = call.helper;
+        let wrong = Rejection::Argument { helper, number: argument as u8 + 1, wanted, found: value.what() };
+        match wanted {
+            Argument::Map => Ok(()),
+            Argument::Number => value.as_scalar().map(|_| ()).ok_or(wrong),
+            Argument::Context if value == (Value::Context { offset: 0 }) => Ok(()),
+            Argument::Context => Err(wrong),
+            Argument::StateSize => {
+                let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
+                within(helper, argument, Scalar::constant(constant), 1, crate::State::MAX)?;
+                self.note_state(constant as u32);
+                Ok(())
+            }
+            Argument::Size | Argument::SizeOrZero => {
+                let scalar = value.as_scalar().ok_or(wrong)?;
+                within(helper, argument, scalar, u64::from(wanted == Argument::Size), MAX_SIZE)
+            }
+            Argument::Key | Argument::Value => {
+                let size =
+                    call.map.map_or(
+                        0,
+                        |(_, map)| {
+                            if wanted == Argument::Key { map.key_size } else { map.value_size }
+                        },
+                    );
+                self.memory(state, call, argument, Mode::Read, size)?;
+                Ok(())
+            }
+            Argument::ReadableOrNull if is_null(&value) => {
+                let size = state.register(register(argument + 1)).as_scalar().unwrap_or(Scalar::ANY);
+                within(helper, argument + 1, size, 0, 0)
+            }
+            Argument::Readable | Argument::ReadableOrNull | Argument::Writable => {
+                let mode = if wanted == Argument::Writable { Mode::Write } else { Mode::Read };
+                let next = state.register(register(argument + 1)).as_scalar();
+                let size = next.filter(|size| size.max <= u64::from(MAX_SIZE)).unwrap_or(Scalar::constant(0));
+                let reached = self.memory(state, call, argument, mode, size.max as u32)?;
+                if mode == Mode::Write {
+                    outputs.push((reached, size.min as usize));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Bytes that a helper is given.
+    fn memory(
+        &mut self,
+        state: &mut State,
+        call: &Call<'_>,
+        argument: usize,
+        mode: Mode,
+        size: u32,
+    ) -> Result<Reached, Rejection> {
+        let register = register(argument);
+        if !matches!(state.register(register), Value::Context { .. }) {
+            let wanted = Wanted { register, offset: 0, size, mode, aligned: false };
+            let reached = self.reach(state, wanted)?;
+            if mode == Mode::Read && reached.region == Region::Stack {
+                written(state, reached.stack)?;
+            }
+            self.note_touch(&wanted, &reached);
+            return Ok(reached);
+        }
+        let wanted = call.helper.signature().arguments[argument];
+        let (helper, number, found) = (call.helper, argument as u8 + 1, "the context");
+        Err(Rejection::Argument { helper, number, wanted, found })
+    }
+
+    fn returned(&mut self, state: &State, call: &Call<'_>) -> Value {
+        let start = Scalar::constant(0);
+        match (call.helper.signature().returns, call.map) {
+            (Returns::MapValueOrNull, Some((map, _))) => {
+                Value::Map { map, object: self.fresh(), offset: start, nullable: true }
+            }
+            (Returns::State, _) => {
+                let size = state.register(Register::R1).as_scalar().map_or(0, |size| size.max as u32);
+                Value::State { size, offset: start }
+            }
+            _ => match call.helper {
+                Helper::Random | Helper::Worker => Value::number(Scalar::between(0, u64::from(u32::MAX))),
+                _ => Value::ANY,
+            },
+        }
+    }
+}
+
+/// The register of an argument, counted from 0.
+fn register(argument: usize) -> Register {
+    [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5][argument.min(4)]
+}
+
+fn is_null(value: &Value) -> bool {
+    value.as_scalar().and_then(|scalar| scalar.as_constant()) == Some(0)
+}
+
+fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) -> Result<(), Rejection> {
+    let (number, high) = (argument as u8 + 1, u64::from(high));
+    if scalar.min >= low && scalar.max <= high {
+        return Ok(());
+    }
+    let Scalar { min, max, .. } = scalar;
+    Err(Rejection::ArgumentRange { helper, number, low, high, min, max })
+}
+
+/// How many bytes a helper works on at most.
+fn bytes(state: &State, helper: Helper) -> u32 {
+    let most = |register| state.register(register).as_scalar().map_or(0, |scalar| scalar.max as u32);
+    match helper {
+        Helper::ChecksumDiff => most(Register::R2) + most(Register::R4),
+        Helper::Hash => most(Register::R2),
+        Helper::LoadBytes | Helper::StoreBytes => most(Register::R4),
+        // New bytes at the end are zeroed. The helper looks at the lower half as a signed number.
+        Helper::AdjustTail => {
+            let by = state.register(Register::R2).as_scalar().unwrap_or(Scalar::ANY);
+            by.extend(crate::Narrow::S32, crate::Width::W64).signed_max.clamp(0, MAX_GROWTH) as u32
+        }
+        _ => 0,
+    }
+}
+
+/// Takes note of what a helper wrote: bytes that it wrote for `certain`, and others that it may have.
+fn output(state: &mut State, reached: &Reached, certain: usize) {
+    if reached.region != Region::Stack {
+        return;
+    }
+    let (frame, start, end) = reached.stack;
+    state.frames[frame].forget(start, end);
+    if reached.exact {
+        state.frames[frame].write(start, start + certain);
+    }
+}

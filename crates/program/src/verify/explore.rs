@@ -1,0 +1,239 @@
+//! Following a program along every way through it.
+//!
+//! Instructions are looked at in an order in which nothing comes before what leads to it. Each is looked at once, with all states that
+//! the ways to it have left: a state that another one includes is dropped, and where too many remain, they are joined.
+
+use super::cost::{Counts, Item, Touch};
+use super::error::{Rejected, Rejection};
+use super::state::State;
+use super::structure::{At, Structure};
+use super::value::{Id, Names};
+use super::{Access, Fact};
+use crate::memory::Region;
+use crate::{Helper, Instruction, MapSpec, Program, Register};
+
+/// Most states that an instruction is looked at with.
+const MAX_STATES: usize = 64;
+
+/// Most states of all instructions together: so that a hostile program is refused in well under a second.
+pub const MAX_STEPS: usize = 400_000;
+
+/// Where a state goes on.
+pub enum Flow {
+    Next,
+    Jump,
+    /// The given state is that of falling through, if that can be.
+    Branch {
+        falls: bool,
+        jumps: Option<Box<State>>,
+    },
+    Enter,
+    Exit,
+}
+
+/// A program that is being followed.
+pub struct Explorer<'p> {
+    program: &'p Program,
+    structure: &'p Structure,
+    facts: Vec<Fact>,
+    costs: Vec<Counts>,
+    /// What the instruction that is looked at costs for this state.
+    cost: Counts,
+    state_size: u32,
+    last: Id,
+    steps: usize,
+    names: Names,
+}
+
+/// What was found.
+pub struct Explored {
+    pub facts: Vec<Fact>,
+    /// What each instruction costs at most, without what it calls.
+    pub costs: Vec<Counts>,
+    pub state_size: u32,
+}
+
+impl<'p> Explorer<'p> {
+    pub fn explore(program: &'p Program, structure: &'p Structure) -> Result<Explored, Box<Rejected>> {
+        let count = program.code.len();
+        let mut explorer = Self {
+            program,
+            structure,
+            facts: vec![Fact::default(); count],
+            costs: vec![Counts::NONE; count],
+            cost: Counts::NONE,
+            state_size: 0,
+            last: 0,
+            steps: 0,
+            names: Names::default(),
+        };
+        explorer.run(0, vec![State::new()]).map_err(|(at, fault)| Rejected::new(program, at, fault))?;
+        let Self { facts, costs, state_size, .. } = explorer;
+        Ok(Explored { facts, costs, state_size })
+    }
+
+    /// Follows a function from these states; gives those that it returns with.
+    fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
+        let structure = self.structure;
+        let body = &structure.functions()[function];
+        let start = body.range.start;
+        let mut pending: Vec<Vec<State>> = vec![Vec::new(); body.range.len()];
+        let mut exits = Vec::new();
+        pending[0] = states;
+        for &index in &body.order {
+            let states = std::mem::take(&mut pending[index - start]);
+            let mut entering = Vec::new();
+            for mut state in states {
+                let flow = self.look(index, &mut state).map_err(|fault| (index, fault))?;
+                let target = self.program.code.target(index).unwrap_or(index);
+                match flow {
+                    Flow::Next => self.arrive(&mut pending, start, index + 1, state),
+                    Flow::Jump => self.arrive(&mut pending, start, target, state),
+                    Flow::Branch { falls, jumps } => {
+                        self.facts[index].falls |= falls;
+                        self.facts[index].jumps |= jumps.is_some();
+                        if let Some(jumps) = jumps {
+                            self.arrive(&mut pending, start, target, *jumps);
+                        }
+                        if falls {
+                            self.arrive(&mut pending, start, index + 1, state);
+                        }
+                    }
+                    Flow::Enter => {
+                        state.keep(structure.live(index));
+                        state.enter();
+                        self.add(&mut entering, state);
+                    }
+                    Flow::Exit => {
+                        state.keep(Register::R0.bit());
+                        self.add(&mut exits, state);
+                    }
+                }
+            }
+            for state in self.enter(index, entering)? {
+                self.arrive(&mut pending, start, index + 1, state);
+            }
+        }
+        Ok(exits)
+    }
+
+    /// Follows a function that is called, and gives the states after its return.
+    fn enter(&mut self, index: usize, states: Vec<State>) -> Result<Vec<State>, At> {
+        let Some(target) = self.program.code.target(index).filter(|_| !states.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let mut returned = self.run(self.structure.function_at(target), states)?;
+        returned.iter_mut().for_each(State::leave);
+        Ok(returned)
+    }
+
+    fn look(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(Rejection::TooComplex);
+        }
+        self.facts[index].reached = true;
+        self.cost = Counts::NONE;
+        self.cost[Item::Instruction] = 1;
+        let flow = self.step(index, state)?;
+        self.costs[index] = self.costs[index].most(&self.cost);
+        Ok(flow)
+    }
+
+    /// A state that reaches an instruction.
+    fn arrive(&mut self, pending: &mut [Vec<State>], start: usize, index: usize, mut state: State) {
+        let states = &mut pending[index - start];
+        if self.structure.is_merge(index) {
+            state.keep(self.structure.live(index));
+            self.add(states, state);
+        } else {
+            states.push(state);
+        }
+    }
+
+    /// Adds a state to others of the same place, of which it may make some needless, or they it.
+    fn add(&mut self, states: &mut Vec<State>, mut state: State) {
+        let names = &mut self.names;
+        for kept in states.iter_mut() {
+            if kept.contains(&state, names) {
+                kept.absorb(&state, names);
+                return;
+            }
+        }
+        states.retain(|kept| {
+            let included = state.contains(kept, names);
+            if included {
+                state.absorb(kept, names);
+            }
+            !included
+        });
+        let most = (MAX_STEPS / 4 / self.program.code.len()).clamp(2, MAX_STATES);
+        if states.len() >= most
+            && let Some(last) = states.pop()
+        {
+            state = last.join(&state, || {
+                self.last += 1;
+                self.last
+            });
+        }
+        states.push(state);
+    }
+
+    pub fn instruction(&self, index: usize) -> Instruction {
+        self.program.code.instructions()[index]
+    }
+
+    pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
+        self.program.maps.get(map as usize).ok_or(Rejection::NoMap(map))
+    }
+
+    /// A name that nothing has.
+    pub fn fresh(&mut self) -> Id {
+        self.last += 1;
+        self.last
+    }
+
+    /// Takes note of what an instruction accesses. The context is no memory that others could stand for.
+    pub fn note_access(&mut self, index: usize, region: Region, place: Option<u32>) -> Result<(), Rejection> {
+        let fact = &mut self.facts[index];
+        let now = Access { region: Some(region), place };
+        fact.access = Some(match fact.access {
+            None => now,
+            Some(before) if before.region == now.region => {
+                Access { place: before.place.filter(|_| before.place == place), ..now }
+            }
+            Some(before) if region == Region::Context || before.region == Some(Region::Context) => {
+                return Err(Rejection::ContextOrNot);
+            }
+            Some(_) => Access { region: None, place: None },
+        });
+        Ok(())
+    }
+
+    pub fn note_cost(&mut self, touch: &Touch, atomic: bool) {
+        touch.count(&mut self.cost);
+        self.cost[Item::Atomic] += u32::from(atomic);
+    }
+
+    pub fn add_cost(&mut self, cost: &Counts) {
+        self.cost = self.cost.plus(cost);
+    }
+
+    pub fn note_call(&mut self, index: usize, helper: Helper, map: Option<u16>, bytes: u32) {
+        let fact = &mut self.facts[index];
+        let now = super::Call { helper, map, bytes };
+        fact.call = Some(match fact.call {
+            None => now,
+            Some(before) => super::Call {
+                map: before.map.filter(|_| before.map == map),
+                bytes: before.bytes.max(bytes),
+                ..now
+            },
+        });
+    }
+
+    /// The program uses so many bytes of its state.
+    pub fn note_state(&mut self, bytes: u32) {
+        self.state_size = self.state_size.max(bytes);
+    }
+}

@@ -1,0 +1,163 @@
+//! The verifier: what no program may do that runs on packets, and what a program costs at worst.
+//!
+//! A program that it lets in never meets a [`Fault`](crate::Fault), whatever the packet, and ends after a known number of instructions. One pass goes
+//! forward over the instructions and knows what each register and each byte of the stack may be; there are no loops, so each instruction
+//! is looked at once. One goes backward and adds up costs.
+//!
+//! - `structure`: functions, order, loops, what is unreachable;
+//! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
+//! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
+//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
+//! - `cost`, `path`: the pass backward;
+//! - `error`: what can be wrong.
+//!
+//! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away: addresses may be
+//! written to maps, state and packets, and are numbers when they are loaded from there. On the stack they stay what they are.
+
+mod access;
+mod bits;
+mod branch;
+mod call;
+mod cost;
+mod error;
+mod explore;
+mod path;
+mod refine;
+mod scalar;
+mod stack;
+mod state;
+mod step;
+mod structure;
+mod value;
+
+pub use cost::{Counts, Item, Prices};
+pub use error::{Rejected, Rejection};
+
+use crate::memory::Region;
+use crate::{Helper, Program};
+use explore::Explorer;
+use path::Graph;
+use structure::Structure;
+
+/// A program that was verified. Nothing else makes one.
+#[derive(Debug)]
+pub struct Verified {
+    program: Program,
+    structure: Structure,
+    facts: Box<[Fact]>,
+    costs: Box<[Counts]>,
+    most: Counts,
+    state_size: u32,
+}
+
+/// What holds of an instruction whenever it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fact {
+    /// Whether it ever runs.
+    pub reached: bool,
+    /// Of a branch: whether it is ever not taken.
+    pub falls: bool,
+    /// Of a branch: whether it is ever taken.
+    pub jumps: bool,
+    /// Of a load, a store or an atomic operation: what it accesses, all of it proven to be there, aligned where it has to be, and
+    /// written before where that matters.
+    pub access: Option<Access>,
+    /// Of a helper's call: what it is given.
+    pub call: Option<Call>,
+}
+
+/// What an instruction accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The region. None if that depends on the path, so that the address has to tell; it is then never the context.
+    pub region: Option<Region>,
+    /// The place in the stack or the state, if it is always the same.
+    pub place: Option<u32>,
+}
+
+/// What a helper is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The helper.
+    pub helper: Helper,
+    /// The map, if it takes one and that is always the same.
+    pub map: Option<u16>,
+    /// How many bytes it sums, hashes or copies at most.
+    pub bytes: u32,
+}
+
+/// The path through a program that costs most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dearest {
+    /// What it costs, in the unit of the price list.
+    pub price: u64,
+    /// What happens on it.
+    pub counts: Counts,
+    /// Its instructions in order, those of called functions after the call. Perhaps no packet takes it: the conditions on it may
+    /// exclude each other.
+    pub path: Vec<usize>,
+}
+
+/// Verifies a program.
+///
+/// ```
+/// use longwire_program::{Program, assemble, verify};
+///
+/// let code = assemble("r0 = *(u32 *)(r1 + 0)\n r0 = *(u8 *)(r0 + 0)\n exit").unwrap();
+/// let rejected = verify(Program::new("peek", code, [])).unwrap_err();
+/// assert_eq!(
+///     rejected.to_string(),
+///     "program peek, instruction 1 (r0 = *(u8 *)(r0 + 0)): the packet may end before byte 1 beyond r0, \
+///      of which 0 are known to be there; compare with data_end first"
+/// );
+/// ```
+///
+/// # Errors
+/// Names the first instruction at fault, what is wrong with it, and the mend.
+pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
+    let structure =
+        Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;
+    let explored = Explorer::explore(&program, &structure)?;
+    let (facts, costs) = (explored.facts.into_boxed_slice(), explored.costs.into_boxed_slice());
+    let graph = Graph { code: &program.code, structure: &structure, facts: &facts, costs: &costs };
+    let most = graph.most();
+    Ok(Verified { structure, facts, costs, most, state_size: explored.state_size, program })
+}
+
+impl Verified {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What is known of each instruction.
+    pub fn facts(&self) -> &[Fact] {
+        &self.facts
+    }
+
+    /// How many bytes of state it uses: it must be installed with that many at least.
+    pub fn state_size(&self) -> u32 {
+        self.state_size
+    }
+
+    /// How many stack frames it needs.
+    pub fn frames(&self) -> usize {
+        self.structure.functions().iter().map(|body| body.frames).max().unwrap_or(1)
+    }
+
+    /// What an instruction costs at most, without the function that it may call.
+    pub fn cost(&self, instruction: usize) -> Option<&Counts> {
+        self.costs.get(instruction)
+    }
+
+    /// The most that each item can happen for one packet. No run exceeds any of these; none need reach them all.
+    pub fn most(&self) -> &Counts {
+        &self.most
+    }
+
+    /// The most that a packet can cost at these prices, and how.
+    pub fn dearest_path(&self, prices: &Prices) -> Dearest {
+        let Self { program, structure, facts, costs, .. } = self;
+        Graph { code: &program.code, structure, facts, costs }.dearest(prices)
+    }
+}

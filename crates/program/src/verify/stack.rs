@@ -1,0 +1,96 @@
+//! A stack frame as far as it is known: which bytes were written, and what was stored whole.
+
+use super::value::{Names, Value};
+use crate::memory::FRAME_SIZE;
+
+/// A frame. Places are counted from its lower end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// `r6` to `r9` of the function that called this one.
+    pub saved: [Value; 4],
+    /// One bit for each byte that was written on every path.
+    written: [u64; FRAME_SIZE / 64],
+    /// What was stored and can be loaded again as it was, in the order of places.
+    stored: Vec<Stored>,
+}
+
+/// A value in the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stored {
+    place: u16,
+    size: u16,
+    value: Value,
+}
+
+impl Frame {
+    /// A frame with nothing in it.
+    pub fn new(saved: [Value; 4]) -> Self {
+        Self { saved, written: [0; FRAME_SIZE / 64], stored: Vec::new() }
+    }
+
+    /// The first of these bytes that was perhaps never written.
+    pub fn unwritten(&self, start: usize, end: usize) -> Option<usize> {
+        (start..end).find(|&at| self.written[at / 64] >> (at % 64) & 1 == 0)
+    }
+
+    /// What was stored in exactly these bytes.
+    pub fn load(&self, place: usize, size: usize) -> Option<Value> {
+        let same = |stored: &&Stored| usize::from(stored.place) == place && usize::from(stored.size) == size;
+        self.stored.iter().find(same).map(|stored| stored.value)
+    }
+
+    /// Bytes that are written, all of them.
+    pub fn write(&mut self, start: usize, end: usize) {
+        self.forget(start, end);
+        for at in start..end {
+            self.written[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// Bytes of which some may be written, nobody knows with what.
+    pub fn forget(&mut self, start: usize, end: usize) {
+        self.stored.retain(|s| usize::from(s.place + s.size) <= start || usize::from(s.place) >= end);
+    }
+
+    /// A value that is stored whole.
+    pub fn store(&mut self, place: usize, size: usize, value: Value) {
+        self.write(place, place + size);
+        let stored = Stored { place: place as u16, size: size as u16, value };
+        let at = self.stored.partition_point(|s| s.place < stored.place);
+        self.stored.insert(at, stored);
+    }
+
+    /// Everything that it holds.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.saved.iter_mut().chain(self.stored.iter_mut().map(|stored| &mut stored.value))
+    }
+
+    /// Whether this allows whatever `other` allows.
+    pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
+        let written = self.written.iter().zip(&other.written).all(|(mine, theirs)| mine & !theirs == 0);
+        written
+            && self.saved.iter().zip(&other.saved).all(|(mine, theirs)| mine.contains(theirs, names))
+            && self.stored.iter().all(|mine| {
+                let theirs = other.load(usize::from(mine.place), usize::from(mine.size));
+                theirs.is_some_and(|theirs| mine.value.contains(&theirs, names))
+            })
+    }
+
+    /// What holds of both; `join` joins values.
+    pub fn join(&self, other: &Self, mut join: impl FnMut(&Value, &Value) -> Value) -> Self {
+        let mut both = Self::new(self.saved);
+        for (mine, theirs) in both.saved.iter_mut().zip(&other.saved) {
+            *mine = join(mine, theirs);
+        }
+        for (written, (mine, theirs)) in both.written.iter_mut().zip(self.written.iter().zip(&other.written))
+        {
+            *written = mine & theirs;
+        }
+        for mine in &self.stored {
+            if let Some(theirs) = other.load(usize::from(mine.place), usize::from(mine.size)) {
+                both.stored.push(Stored { value: join(&mine.value, &theirs), ..*mine });
+            }
+        }
+        both
+    }
+}

@@ -1,0 +1,331 @@
+//! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was checked.
+
+use super::scalar::Scalar;
+use super::stack::Frame;
+use super::value::{Id, Kind, Names, Value};
+use crate::{Arithmetic, Operand, Register, Width};
+
+/// Bytes that are brought into the cache together.
+pub const LINE: i64 = 64;
+
+/// Furthest that an address may be from where it began, in bytes: so that addresses of one region never get into another's.
+pub const FURTHEST: i64 = 1 << 29;
+
+/// A place in the packet that pointers are counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    id: Id,
+    /// Bytes beyond the packet's beginning.
+    offset: Scalar,
+    /// How many bytes from here on are known to be in the packet, if it is not before the beginning; may be negative.
+    proven: i64,
+}
+
+/// Nothing is known of a packet's bytes beyond an origin.
+const NOTHING: i64 = i64::MIN / 2;
+
+/// Something that lies in lines of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    State,
+    Value(Id),
+}
+
+/// What is known on a path, or on several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// `r0` to `r9`.
+    registers: [Value; 10],
+    /// The program's own frame, and those of functions that it called.
+    pub frames: Vec<Frame>,
+    origins: Vec<Origin>,
+    /// Which of the first 64 lines of objects were touched before, one bit each.
+    touched: Vec<(Object, u64)>,
+}
+
+impl State {
+    /// What is known when a program begins.
+    pub fn new() -> Self {
+        let mut registers = [Value::Unset; 10];
+        registers[1] = Value::Context { offset: 0 };
+        let frames = vec![Frame::new([Value::Unset; 4])];
+        Self { registers, frames, origins: vec![Self::beginning()], touched: Vec::new() }
+    }
+
+    fn beginning() -> Origin {
+        Origin { id: 0, offset: Scalar::constant(0), proven: 0 }
+    }
+
+    pub fn register(&self, register: Register) -> Value {
+        match self.registers.get(register.number()) {
+            Some(value) => *value,
+            None => Value::Stack { frame: self.depth() as u8, offset: Scalar::constant(0) },
+        }
+    }
+
+    pub fn set(&mut self, register: Register, value: Value) {
+        if let Some(slot) = self.registers.get_mut(register.number()) {
+            *slot = value;
+        }
+    }
+
+    pub fn operand(&self, operand: Operand) -> Value {
+        match operand {
+            Operand::Register(register) => self.register(register),
+            Operand::Immediate(value) => Value::constant(i64::from(value) as u64),
+        }
+    }
+
+    /// The innermost frame's number.
+    pub fn depth(&self) -> usize {
+        self.frames.len() - 1
+    }
+
+    /// Registers that are not in the set are of no interest any more.
+    pub fn keep(&mut self, live: u16) {
+        for (number, value) in self.registers.iter_mut().enumerate() {
+            if live >> number & 1 == 0 {
+                *value = Value::Unset;
+            }
+        }
+    }
+
+    /// Goes into a function.
+    pub fn enter(&mut self) {
+        let saved = [self.registers[6], self.registers[7], self.registers[8], self.registers[9]];
+        self.frames.push(Frame::new(saved));
+        self.registers[0] = Value::Unset;
+        self.registers[6..].fill(Value::Unset);
+    }
+
+    /// Returns from a function. What was the address of its frame is a number.
+    pub fn leave(&mut self) {
+        let gone = self.depth() as u8;
+        if let Some(frame) = self.frames.pop() {
+            self.registers[6..].copy_from_slice(&frame.saved);
+        }
+        self.registers[1..6].fill(Value::Unset);
+        for value in self.values_mut() {
+            if matches!(value, Value::Stack { frame, .. } if *frame == gone) {
+                *value = Value::ANY;
+            }
+        }
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.registers.iter_mut().chain(self.frames.iter_mut().flat_map(Frame::values_mut))
+    }
+
+    /// Gives a number in a register a link, so that its copies share what is learnt of it. Constants need none.
+    pub fn link(&mut self, register: Register, fresh: impl FnOnce() -> Id) -> Value {
+        match self.register(register) {
+            Value::Number { scalar, link: 0 } if scalar.as_constant().is_none() => {
+                let linked = Value::Number { scalar, link: fresh() };
+                self.set(register, linked);
+                linked
+            }
+            other => other,
+        }
+    }
+
+    /// Takes note of what a number in a register can be.
+    pub fn learn(&mut self, register: Register, scalar: Scalar) {
+        match self.register(register) {
+            Value::Number { link: 0, .. } => self.set(register, Value::number(scalar)),
+            Value::Number { link: linked, .. } => {
+                for value in self.values_mut() {
+                    if matches!(value, Value::Number { link, .. } if *link == linked) {
+                        *value = Value::Number { scalar, link: linked };
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note of whether a map's value was found.
+    pub fn resolve(&mut self, wanted: Id, found: bool) {
+        for value in self.values_mut() {
+            if let Value::Map { object, nullable, .. } = value
+                && *object == wanted
+            {
+                if found {
+                    *nullable = false;
+                } else {
+                    *value = Value::constant(0);
+                }
+            }
+        }
+    }
+
+    /// The packet was moved: addresses in it are worthless.
+    pub fn move_packet(&mut self) {
+        for value in self.values_mut() {
+            if matches!(value, Value::Packet { .. } | Value::PacketEnd) {
+                *value = Value::Stale;
+            }
+        }
+        self.origins = vec![Self::beginning()];
+    }
+
+    fn origin(&self, id: Id) -> Origin {
+        let found = self.origins.iter().find(|origin| origin.id == id);
+        found.copied().unwrap_or(Origin { id, offset: Scalar::ANY, proven: NOTHING })
+    }
+
+    /// Where in the packet an address is at least, and how many bytes beyond it are proven. Both may be negative.
+    pub fn packet_place(&self, origin: Id, fixed: i64) -> (i64, i64) {
+        let origin = self.origin(origin);
+        (origin.offset.signed_min.saturating_add(fixed), origin.proven.saturating_sub(fixed))
+    }
+
+    /// Takes note that `fixed` bytes beyond the origin are in the packet. Of use only where it is known well enough where that is.
+    pub fn prove(&mut self, id: Id, fixed: i64) {
+        if let Some(origin) = self.origins.iter_mut().find(|origin| origin.id == id)
+            && origin.offset.is_within(FURTHEST)
+        {
+            origin.proven = origin.proven.max(fixed);
+        }
+    }
+
+    /// Whether addresses counted from this origin are in the order of their distance from it.
+    pub fn is_ordered(&self, id: Id) -> bool {
+        self.origin(id).offset.is_within(FURTHEST)
+    }
+
+    /// An origin that is so much beyond or before another one.
+    pub fn move_origin(&mut self, from: Id, operation: Arithmetic, by: Scalar, fresh: Id) {
+        let from = self.origin(from);
+        let offset = from.offset.apply(operation, Width::W64, by);
+        let most = if operation == Arithmetic::Add { by.signed_max } else { by.signed_min.saturating_neg() };
+        let proven =
+            if by.is_within(FURTHEST) && from.proven > NOTHING / 2 { from.proven - most } else { NOTHING };
+        self.origins.push(Origin { id: fresh, offset, proven });
+    }
+
+    /// Takes note that bytes of an object are touched; whether their line was perhaps not touched before.
+    pub fn touch(&mut self, object: Object, first: i64, last: i64) -> bool {
+        let line = first.div_euclid(LINE);
+        if line != last.div_euclid(LINE) || !(0..64).contains(&line) {
+            return true;
+        }
+        let bit = 1 << line;
+        match self.touched.iter_mut().find(|(of, _)| *of == object) {
+            Some((_, lines)) => {
+                let cold = *lines & bit == 0;
+                *lines |= bit;
+                cold
+            }
+            None => {
+                self.touched.push((object, bit));
+                true
+            }
+        }
+    }
+
+    /// Makes this the state of all paths that `other` is of too, for which it already is but for what was touched.
+    pub fn absorb(&mut self, other: &Self, names: &Names) {
+        let theirs = |object: Object| {
+            let object = match object {
+                Object::State => Object::State,
+                Object::Value(id) => {
+                    let other = names.of(Kind::Object).find(|&(name, _)| name == id);
+                    Object::Value(other.map_or(id, |(_, other)| other))
+                }
+            };
+            other.touched.iter().find(|(of, _)| *of == object).map_or(0, |&(_, lines)| lines)
+        };
+        self.touched.iter_mut().for_each(|(object, lines)| *lines &= theirs(*object));
+        self.touched.retain(|&(_, lines)| lines != 0);
+    }
+
+    /// Whether every path that `other` may be on is one that this allows; `names` are then how this state's stand for the
+    /// other's. What was touched does not count.
+    pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
+        names.clear();
+        self.registers.iter().zip(&other.registers).all(|(mine, theirs)| mine.contains(theirs, names))
+            && self.frames.len() == other.frames.len()
+            && self.frames.iter().zip(&other.frames).all(|(mine, theirs)| mine.contains(theirs, names))
+            && names.of(Kind::Origin).chain([(0, 0)]).all(|(mine, theirs)| {
+                let (mine, theirs) = (self.origin(mine), other.origin(theirs));
+                mine.offset.contains(&theirs.offset) && mine.proven <= theirs.proven
+            })
+    }
+
+    /// A state that allows what either allows. Both have the same frames.
+    pub fn join(&self, other: &Self, mut fresh: impl FnMut() -> Id) -> Self {
+        let mut joined = self.clone();
+        joined.origins = vec![Self::beginning()];
+        joined.origins[0].proven = self.origin(0).proven.min(other.origin(0).proven);
+        let mut origins = Origins { mine: self, theirs: other, made: Vec::new() };
+        let mut join = |mine: &Value, theirs: &Value| origins.join(mine, theirs, &mut fresh);
+        for (mine, theirs) in joined.registers.iter_mut().zip(&other.registers) {
+            *mine = join(mine, theirs);
+        }
+        joined.frames = self
+            .frames
+            .iter()
+            .zip(&other.frames)
+            .map(|(mine, theirs)| mine.join(theirs, &mut join))
+            .collect();
+        joined.origins.extend(origins.made.into_iter().map(|(_, origin)| origin));
+        // Names are made once, so the same name means the same in both.
+        joined.absorb(other, &Names::default());
+        joined
+    }
+}
+
+/// Two states' places in the packet, as they are joined.
+struct Origins<'a> {
+    mine: &'a State,
+    theirs: &'a State,
+    /// For both origins and the difference of what is added to them: what became of them.
+    made: Vec<((Id, Id, i64), Origin)>,
+}
+
+impl Origins<'_> {
+    fn join(&mut self, mine: &Value, theirs: &Value, fresh: &mut impl FnMut() -> Id) -> Value {
+        match (*mine, *theirs) {
+            (Value::Unset, _) | (_, Value::Unset) => Value::Unset,
+            (Value::Number { scalar: a, link: la }, Value::Number { scalar: b, link: lb }) => {
+                Value::Number { scalar: a.join(b), link: if la == lb { la } else { 0 } }
+            }
+            (Value::Packet { origin: a, fixed: fa }, Value::Packet { origin: b, fixed: fb }) => {
+                if a == b && fa == fb && a == 0 {
+                    return *mine;
+                }
+                Value::Packet { origin: self.origin((a, fa), (b, fb), fresh), fixed: fa }
+            }
+            (Value::Stack { frame: fa, offset: a }, Value::Stack { frame: fb, offset: b }) if fa == fb => {
+                Value::Stack { frame: fa, offset: a.join(b) }
+            }
+            (Value::State { size: sa, offset: a }, Value::State { size: sb, offset: b }) => {
+                Value::State { size: sa.min(sb), offset: a.join(b) }
+            }
+            (
+                Value::Map { map: ma, object: oa, offset: a, nullable: na },
+                Value::Map { map: mb, object: ob, offset: b, nullable: nb },
+            ) if ma == mb && (oa == ob || !(na || nb)) => {
+                let object = if oa == ob { oa } else { fresh() };
+                Value::Map { map: ma, object, offset: a.join(b), nullable: na || nb }
+            }
+            (a, b) if a == b => a,
+            _ => Value::ANY,
+        }
+    }
+
+    fn origin(&mut self, (a, fa): (Id, i64), (b, fb): (Id, i64), fresh: &mut impl FnMut() -> Id) -> Id {
+        let key = (a, b, fb - fa);
+        if let Some((_, origin)) = self.made.iter().find(|(made, _)| *made == key) {
+            return origin.id;
+        }
+        // The other's is seen from where this one's additions lead to the same place.
+        let (mine, theirs) = (self.mine.origin(a), self.theirs.origin(b));
+        let shift = Scalar::constant((fb - fa) as u64);
+        let offset = mine.offset.join(theirs.offset.apply(Arithmetic::Add, Width::W64, shift));
+        let proven = mine.proven.min(theirs.proven - (fb - fa));
+        let origin = Origin { id: if a == b && fa == fb { a } else { fresh() }, offset, proven };
+        self.made.push((key, origin));
+        origin.id
+    }
+}

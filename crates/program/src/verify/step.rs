@@ -1,0 +1,212 @@
+//! What an instruction makes of what is known.
+
+use super::error::Rejection;
+use super::explore::{Explorer, Flow};
+use super::scalar::Scalar;
+use super::state::{FURTHEST, State};
+use super::value::{Id, Value};
+use crate::memory::FRAME_SIZE;
+use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
+
+impl Explorer<'_> {
+    /// Carries out an instruction on a state.
+    pub fn step(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
+        let instruction = self.instruction(index);
+        match instruction {
+            Instruction::Arithmetic { width, operation: Arithmetic::Mov, dst, source } => {
+                self.copy(state, width, dst, source)?;
+            }
+            Instruction::Arithmetic { width, operation, dst, source } => {
+                self.arithmetic(state, width, operation, dst, source)?;
+            }
+            Instruction::MoveExtended { width, from, dst, src } => {
+                let scalar = self.number(state, src)?;
+                state.set(dst, Value::number(scalar.extend(from, width)));
+            }
+            Instruction::Negate { width, dst } => {
+                let scalar = self.number(state, dst)?;
+                let negated = Scalar::constant(0).apply(Arithmetic::Sub, width, scalar);
+                state.set(dst, Value::number(negated));
+            }
+            Instruction::Swap { order, width, dst } => {
+                let scalar = self.number(state, dst)?;
+                state.set(dst, Value::number(scalar.swap(order, width)));
+            }
+            Instruction::LoadWide { dst, value } => state.set(dst, Value::constant(value)),
+            Instruction::LoadMap { dst, map } => {
+                self.map(map)?;
+                state.set(dst, Value::Handle { map: map as u16 });
+            }
+            Instruction::LoadMapValue { dst, map, offset } => {
+                let value = self.map_value(map, offset)?;
+                state.set(dst, value);
+            }
+            Instruction::Load { .. } | Instruction::LoadExtended { .. } => {
+                self.load(index, state, instruction)?;
+            }
+            Instruction::Store { .. } => self.store(index, state, instruction)?,
+            Instruction::Atomic { .. } => self.change(index, state, instruction)?,
+            Instruction::Jump { .. } | Instruction::JumpLong { .. } => return Ok(Flow::Jump),
+            Instruction::Branch { .. } => return self.branch(state, instruction),
+            Instruction::Call { helper } => self.call(index, state, helper)?,
+            Instruction::CallKernel { .. } => return Err(Rejection::KernelFunction),
+            Instruction::CallLocal { .. } => return Ok(Flow::Enter),
+            Instruction::Exit => {
+                leave(state)?;
+                return Ok(Flow::Exit);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn number(&self, state: &State, register: Register) -> Result<Scalar, Rejection> {
+        let value = self.readable(state, register)?;
+        value.as_scalar().ok_or(Rejection::PointerArithmetic { register, what: value.what() })
+    }
+
+    fn copy(
+        &mut self,
+        state: &mut State,
+        width: Width,
+        dst: Register,
+        source: Operand,
+    ) -> Result<(), Rejection> {
+        let Operand::Register(src) = source else {
+            let Value::Number { scalar, .. } = state.operand(source) else { return Ok(()) };
+            let scalar = if width == Width::W32 { scalar.low_half() } else { scalar };
+            state.set(dst, Value::number(scalar));
+            return Ok(());
+        };
+        let value = match (width, self.readable(state, src)?) {
+            (Width::W64, _) => state.link(src, || self.fresh()),
+            // Nothing is cut off: the copy is as good as one of 64 bits.
+            (Width::W32, Value::Number { scalar, .. }) if scalar.max <= u64::from(u32::MAX) => {
+                state.link(src, || self.fresh())
+            }
+            (Width::W32, Value::Number { scalar, .. }) => Value::number(scalar.low_half()),
+            (Width::W32, _) => Value::number(Scalar::of_size(Size::Word)),
+        };
+        state.set(dst, value);
+        Ok(())
+    }
+
+    fn arithmetic(
+        &mut self,
+        state: &mut State,
+        width: Width,
+        operation: Arithmetic,
+        dst: Register,
+        source: Operand,
+    ) -> Result<(), Rejection> {
+        let left = self.readable(state, dst)?;
+        let right = match source {
+            Operand::Register(register) => self.readable(state, register)?,
+            Operand::Immediate(_) => state.operand(source),
+        };
+        let sums = matches!(operation, Arithmetic::Add | Arithmetic::Sub);
+        let value = match (left, right) {
+            (Value::Number { scalar: left, .. }, Value::Number { scalar: right, .. }) => {
+                Value::number(left.apply(operation, width, right))
+            }
+            // The lower half of an address, or how far two are apart, is no more than a number.
+            _ if sums && width == Width::W32 => Value::number(Scalar::of_size(Size::Word)),
+            (pointer, Value::Number { scalar, .. }) if sums => {
+                self.shift(state, dst, pointer, operation, scalar)?
+            }
+            (Value::Number { scalar, .. }, pointer) if operation == Arithmetic::Add => {
+                let Operand::Register(register) = source else { return Ok(()) };
+                self.shift(state, register, pointer, operation, scalar)?
+            }
+            // Compilers write sums like this where the address is a multiple of more than the number can be.
+            (pointer, Value::Number { scalar, .. })
+                if operation == Arithmetic::Or && width == Width::W64 && is_disjoint(&pointer, &scalar) =>
+            {
+                self.shift(state, dst, pointer, Arithmetic::Add, scalar)?
+            }
+            (left, right) if operation == Arithmetic::Sub && left.is_pointer() && right.is_pointer() => {
+                Value::ANY
+            }
+            (left, right) => {
+                let (register, value) = match source {
+                    Operand::Register(register) if !left.is_pointer() => (register, right),
+                    _ => (dst, left),
+                };
+                return Err(Rejection::PointerArithmetic { register, what: value.what() });
+            }
+        };
+        state.set(dst, value);
+        Ok(())
+    }
+
+    /// A pointer moved by a number.
+    fn shift(
+        &mut self,
+        state: &mut State,
+        register: Register,
+        pointer: Value,
+        operation: Arithmetic,
+        by: Scalar,
+    ) -> Result<Value, Rejection> {
+        let moved = |fixed: i64| {
+            let by = by.as_constant().map(|by| by as i64).filter(|by| by.unsigned_abs() <= FURTHEST as u64);
+            let by = by.ok_or(Rejection::PointerRange { register })?;
+            let to = if operation == Arithmetic::Add { fixed + by } else { fixed - by };
+            Some(to).filter(|to| to.abs() <= FURTHEST).ok_or(Rejection::PointerRange { register })
+        };
+        let sum = |offset: Scalar| offset.apply(operation, Width::W64, by);
+        Ok(match pointer {
+            Value::Context { offset } => Value::Context { offset: moved(offset)? },
+            Value::Packet { origin, fixed } if by.as_constant().is_some() => {
+                Value::Packet { origin, fixed: moved(fixed)? }
+            }
+            Value::Packet { origin, fixed } => {
+                let fresh = self.fresh();
+                state.move_origin(origin, operation, by, fresh);
+                Value::Packet { origin: fresh, fixed }
+            }
+            Value::Stack { frame, offset } => Value::Stack { frame, offset: sum(offset) },
+            Value::State { size, offset } => Value::State { size, offset: sum(offset) },
+            Value::Map { map, nullable: true, .. } => {
+                return Err(Rejection::MaybeNull { register, map: self.map(u32::from(map))?.name.clone() });
+            }
+            Value::Map { map, object, offset, nullable } => {
+                Value::Map { map, object, offset: sum(offset), nullable }
+            }
+            Value::Stale => Value::Stale,
+            other => return Err(Rejection::PointerArithmetic { register, what: other.what() }),
+        })
+    }
+
+    fn map_value(&self, map: u32, offset: u32) -> Result<Value, Rejection> {
+        let spec = self.map(map)?;
+        if spec.kind != MapKind::Array || offset >= spec.value_size {
+            return Err(Rejection::NoMapValue { map: spec.name.clone(), offset });
+        }
+        let offset = Scalar::constant(u64::from(offset));
+        Ok(Value::Map { map: map as u16, object: Id::MAX - map, offset, nullable: false })
+    }
+}
+
+/// Whether setting the number's bits in the address is the same as adding it. Frames begin at multiples of their size, the
+/// state at 0, and values at multiples of 8.
+fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
+    let (offset, aligned) = match pointer {
+        Value::Stack { offset, .. } => (offset, FRAME_SIZE as u64),
+        Value::State { offset, .. } => (offset, u64::from(crate::State::MAX)),
+        Value::Map { offset, nullable: false, .. } => (offset, 8),
+        _ => return false,
+    };
+    number.max < aligned && offset.bits.max() & number.bits.max() == 0
+}
+
+/// Whether this may be returned.
+fn leave(state: &State) -> Result<(), Rejection> {
+    let returned = state.register(Register::R0);
+    let depth = state.depth() as u8;
+    match returned {
+        Value::Unset if depth == 0 => Err(Rejection::Unwritten { register: Register::R0 }),
+        Value::Stack { frame, .. } if frame == depth && depth > 0 => Err(Rejection::ReturnsLocal),
+        value if value.is_pointer() && depth == 0 => Err(Rejection::Returns { what: value.what() }),
+        _ => Ok(()),
+    }
+}

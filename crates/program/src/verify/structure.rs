@@ -1,0 +1,223 @@
+//! The shape of a program: functions, the order in which to look at instructions, who calls whom, which registers are still
+//! of interest.
+
+use super::error::Rejection;
+use crate::memory::MAX_FRAMES;
+use crate::{Code, Helper, Instruction, Register};
+use std::ops::Range;
+
+/// A rejection, and the instruction that it is about.
+pub type At = (usize, Rejection);
+
+/// What is known of a program before its data is looked at.
+#[derive(Debug)]
+pub struct Structure {
+    /// In the order of their first instructions.
+    functions: Vec<Body>,
+    /// For each instruction, the registers that are read from there on before they are written.
+    live: Vec<u16>,
+    /// For each instruction, whether more than one lead there.
+    merges: Vec<bool>,
+}
+
+/// A function.
+#[derive(Debug)]
+pub struct Body {
+    pub range: Range<usize>,
+    /// Its instructions in an order in which nothing comes before what leads to it.
+    pub order: Vec<usize>,
+    /// Frames that it and what it calls need at most.
+    pub frames: usize,
+}
+
+impl Structure {
+    /// Looks at a program's jumps and calls.
+    pub fn new(code: &Code) -> Result<Self, At> {
+        let entries = code.entries();
+        let ends = entries.iter().skip(1).copied().chain([code.len()]);
+        let mut functions = Vec::with_capacity(entries.len());
+        for (&start, end) in entries.iter().zip(ends) {
+            let order = Walk::new(code, start..end).order()?;
+            functions.push(Body { range: start..end, order, frames: 0 });
+        }
+        let mut structure = Self { functions, live: vec![0; code.len()], merges: vec![false; code.len()] };
+        structure.count_frames(code)?;
+        if let Some(unused) = structure.functions.iter().find(|body| body.frames == 0) {
+            return Err((unused.range.start, Rejection::Unreachable));
+        }
+        structure.look_back(code);
+        Ok(structure)
+    }
+
+    /// The functions; the first is the program.
+    pub fn functions(&self) -> &[Body] {
+        &self.functions
+    }
+
+    /// The number of the function that begins at this instruction.
+    pub fn function_at(&self, entry: usize) -> usize {
+        self.functions.partition_point(|body| body.range.start < entry)
+    }
+
+    pub fn live(&self, instruction: usize) -> u16 {
+        self.live[instruction]
+    }
+
+    pub fn is_merge(&self, instruction: usize) -> bool {
+        self.merges[instruction]
+    }
+
+    /// Follows calls from the program on.
+    fn count_frames(&mut self, code: &Code) -> Result<(), At> {
+        let calls: Vec<Vec<(usize, usize)>> = self
+            .functions
+            .iter()
+            .map(|body| {
+                let local = |&i: &usize| matches!(code.instructions()[i], Instruction::CallLocal { .. });
+                let callee = |i: usize| code.target(i).map(|target| (i, self.function_at(target)));
+                body.range.clone().filter(local).filter_map(callee).collect()
+            })
+            .collect();
+        // The functions being looked at, and how many of their calls were.
+        let mut path = vec![(0, 0)];
+        while let Some(&(function, done)) = path.last() {
+            if let Some(&(instruction, callee)) = calls[function].get(done) {
+                if path.iter().any(|&(on_path, _)| on_path == callee) {
+                    return Err((instruction, Rejection::Recursion));
+                }
+                if path.len() >= MAX_FRAMES {
+                    return Err((instruction, Rejection::TooDeep));
+                }
+                let last = path.len() - 1;
+                path[last].1 += 1;
+                let known = self.functions[callee].frames;
+                if known == 0 {
+                    path.push((callee, 0));
+                } else if path.len() + known > MAX_FRAMES {
+                    return Err((instruction, Rejection::TooDeep));
+                }
+                continue;
+            }
+            let below = calls[function].iter().map(|&(_, callee)| self.functions[callee].frames).max();
+            self.functions[function].frames = 1 + below.unwrap_or(0);
+            path.pop();
+        }
+        Ok(())
+    }
+
+    /// Which registers are read later, and where paths meet.
+    fn look_back(&mut self, code: &Code) {
+        for body in &self.functions {
+            let mut reached = vec![false; body.range.len()];
+            for &index in body.order.iter().rev() {
+                let instruction = &code.instructions()[index];
+                let mut after = 0;
+                for next in next(code, index).into_iter().flatten() {
+                    after |= self.live[next];
+                    self.merges[next] |= reached[next - body.range.start];
+                    reached[next - body.range.start] = true;
+                }
+                self.live[index] = reads(instruction) | after & !writes(instruction);
+            }
+        }
+    }
+}
+
+/// The instructions that may follow one within its function: the next one, and where it jumps to.
+pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
+    let instruction = &code.instructions()[index];
+    let jumps = !matches!(instruction, Instruction::CallLocal { .. });
+    [instruction.falls_through().then_some(index + 1), code.target(index).filter(|_| jumps)]
+}
+
+const ARGUMENTS: u16 = 0b11_1110;
+
+fn reads(instruction: &Instruction) -> u16 {
+    match instruction {
+        Instruction::CallLocal { .. } | Instruction::CallKernel { .. } => ARGUMENTS,
+        Instruction::Call { helper } => {
+            let wanted = Helper::from_number(*helper).map_or(5, |h| h.signature().arguments.len());
+            ARGUMENTS & ((2 << wanted) - 1)
+        }
+        other => other.reads(),
+    }
+}
+
+fn writes(instruction: &Instruction) -> u16 {
+    match instruction {
+        Instruction::CallLocal { .. } | Instruction::CallKernel { .. } | Instruction::Call { .. } => {
+            ARGUMENTS | Register::R0.bit()
+        }
+        other => other.writes().map_or(0, Register::bit),
+    }
+}
+
+/// A walk through a function, depth first.
+struct Walk<'c> {
+    code: &'c Code,
+    range: Range<usize>,
+    /// For each instruction: not seen, on the way, or done.
+    marks: Vec<Mark>,
+    /// The way: instructions, and how many of what may follow them were looked at.
+    path: Vec<(usize, usize)>,
+    done: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    OnPath,
+    Done,
+}
+
+impl<'c> Walk<'c> {
+    fn new(code: &'c Code, range: Range<usize>) -> Self {
+        let (marks, done) = (vec![Mark::New; range.len()], Vec::with_capacity(range.len()));
+        Self { code, range, marks, path: Vec::new(), done }
+    }
+
+    fn order(mut self) -> Result<Vec<usize>, At> {
+        self.go(self.range.start);
+        while let Some((index, looked)) = self.path.pop() {
+            let Some(&next) = next(self.code, index).get(looked) else {
+                self.marks[index - self.range.start] = Mark::Done;
+                self.done.push(index);
+                continue;
+            };
+            self.path.push((index, looked + 1));
+            let Some(next) = next else { continue };
+            if !self.range.contains(&next) {
+                return Err((index, self.outside(looked, next)));
+            }
+            match self.marks[next - self.range.start] {
+                Mark::New => self.go(next),
+                Mark::OnPath => return Err(self.back(next)),
+                Mark::Done => {}
+            }
+        }
+        if let Some(unseen) = self.marks.iter().position(|&mark| mark == Mark::New) {
+            return Err((self.range.start + unseen, Rejection::Unreachable));
+        }
+        self.done.reverse();
+        Ok(self.done)
+    }
+
+    fn go(&mut self, index: usize) {
+        self.marks[index - self.range.start] = Mark::OnPath;
+        self.path.push((index, 0));
+    }
+
+    fn outside(&self, looked: usize, next: usize) -> Rejection {
+        if looked == 0 { Rejection::RunsOff } else { Rejection::Leaves { to: self.code.slot(next) } }
+    }
+
+    /// The jump of a loop that leads backward: one does.
+    fn back(&self, to: usize) -> At {
+        let cycle: Vec<usize> =
+            self.path.iter().map(|&(index, _)| index).skip_while(|&index| index != to).collect();
+        let mut jumps = cycle.iter().filter_map(|&index| Some((index, next(self.code, index)[1]?)));
+        let backward = |&(index, target): &(usize, usize)| target <= index && cycle.contains(&target);
+        let (index, target) = jumps.find(backward).unwrap_or((to, to));
+        (index, Rejection::Loop { to: self.code.slot(target) })
+    }
+}

@@ -1,0 +1,145 @@
+//! What a register or a stretch of the stack holds.
+
+use super::scalar::Scalar;
+
+/// A name for something that is not known but is the same wherever the name is: a number, a place in the packet, a map's value.
+/// 0 is no name.
+pub type Id = u32;
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing that could be read.
+    Unset,
+    /// A number. Equal numbers that are not constant may share a link, so that what is learnt of one is known of all.
+    /// As pointers are numbers of a region and a place, a number may happen to be one; nothing can be done with it as such.
+    Number { scalar: Scalar, link: Id },
+    /// A place in the context.
+    Context { offset: i64 },
+    /// `fixed` bytes beyond a place in the packet, of which the state knows more.
+    Packet { origin: Id, fixed: i64 },
+    /// The end of the packet.
+    PacketEnd,
+    /// What was an address in the packet before it was moved.
+    Stale,
+    /// A place in a stack frame, from its end.
+    Stack { frame: u8, offset: Scalar },
+    /// A place in the flow's state, of which `size` bytes are known to be there.
+    State { size: u32, offset: Scalar },
+    /// A place in a value of a map. `object` names the value; whether it may be 0 instead.
+    Map { map: u16, object: Id, offset: Scalar, nullable: bool },
+    /// A map itself.
+    Handle { map: u16 },
+}
+
+impl Value {
+    /// Any number.
+    pub const ANY: Self = Self::number(Scalar::ANY);
+
+    pub const fn number(scalar: Scalar) -> Self {
+        Self::Number { scalar, link: 0 }
+    }
+
+    pub const fn constant(value: u64) -> Self {
+        Self::number(Scalar::constant(value))
+    }
+
+    /// Whether it is an address, or may be one.
+    pub fn is_pointer(&self) -> bool {
+        !matches!(self, Self::Unset | Self::Number { .. })
+    }
+
+    pub fn as_scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Number { scalar, .. } => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// What it is, in messages.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::Unset => "nothing",
+            Self::Number { scalar, .. } if scalar.as_constant() == Some(0) => "0",
+            Self::Number { .. } => "a number",
+            Self::Context { .. } => "the context",
+            Self::Packet { .. } => "an address in the packet",
+            Self::PacketEnd => "the end of the packet",
+            Self::Stale => "an address in the packet as it was before it was moved",
+            Self::Stack { .. } => "an address in the stack",
+            Self::State { .. } => "an address in the state",
+            Self::Map { nullable: true, .. } => "an address of a map's value, or 0",
+            Self::Map { .. } => "an address of a map's value",
+            Self::Handle { .. } => "a map",
+        }
+    }
+}
+
+/// Which names of one state stand for which of another. A name may stand for one only, though several may stand for the same.
+#[derive(Debug, Default)]
+pub struct Names {
+    pairs: Vec<(Kind, Id, Id)>,
+}
+
+/// What a name is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Number,
+    Origin,
+    Object,
+}
+
+impl Names {
+    pub fn clear(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// Whether `name` can stand for `other`. A second occurrence of a name must stand for the same as the first, and what no
+    /// name is given to is the same as nothing else.
+    pub fn allow(&mut self, kind: Kind, name: Id, other: Id) -> bool {
+        if name == 0 {
+            return true;
+        }
+        match self.pairs.iter().find(|&&(k, n, _)| k == kind && n == name) {
+            Some(&(_, _, before)) => before == other && other != 0,
+            None => {
+                self.pairs.push((kind, name, other));
+                true
+            }
+        }
+    }
+
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (Id, Id)> + '_ {
+        self.pairs.iter().filter(move |&&(k, ..)| k == kind).map(|&(_, name, other)| (name, other))
+    }
+}
+
+impl Value {
+    /// Whether whatever `other` can be, this can be, with this state's names standing for those of the other. What is said of
+    /// the places in the packet has to be compared besides.
+    pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
+        match (*self, *other) {
+            (Self::Unset, _) => true,
+            (Self::Number { scalar: a, link: la }, Self::Number { scalar: b, link: lb }) => {
+                a.contains(&b) && names.allow(Kind::Number, la, lb)
+            }
+            (Self::Number { scalar, link: 0 }, pointer) => scalar == Scalar::ANY && pointer != Self::Unset,
+            (Self::Context { offset: a }, Self::Context { offset: b }) => a == b,
+            (Self::Packet { origin: a, fixed: fa }, Self::Packet { origin: b, fixed: fb }) => {
+                // The packet's beginning has no name of its own.
+                fa == fb && if a == 0 || b == 0 { a == b } else { names.allow(Kind::Origin, a, b) }
+            }
+            (Self::Stack { frame: fa, offset: a }, Self::Stack { frame: fb, offset: b }) => {
+                fa == fb && a.contains(&b)
+            }
+            (Self::State { size: sa, offset: a }, Self::State { size: sb, offset: b }) => {
+                sa <= sb && a.contains(&b)
+            }
+            (
+                Self::Map { map: ma, object: oa, offset: a, nullable: na },
+                Self::Map { map: mb, object: ob, offset: b, nullable: nb },
+            ) => ma == mb && na == nb && a.contains(&b) && names.allow(Kind::Object, oa, ob),
+            (a, b) => a == b,
+        }
+    }
+}
