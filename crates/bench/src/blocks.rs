@@ -107,10 +107,10 @@ fn compared(
     let shown: Vec<String> = given.iter().map(|(name, text)| format!("{name} {text}")).collect();
     let name = format!("blocks: {key} {kind} ({}) over {what}", shown.join(", "));
     let (mut bases, mut withs) = (Vec::new(), Vec::new());
-    for _ in 0..settings.runs(5) {
+    for _ in 0..settings.runs(11) {
         settings.next(&name)?;
         for (config, list) in [(base, &mut bases), (&with, &mut withs)] {
-            list.push(run(&Case::new(config, settings.time(Duration::from_millis(200))))?);
+            list.push(run(&Case::new(config, settings.time(Duration::from_millis(120))))?);
         }
     }
     let ns = |outcomes: &[Outcome]| -> Sample {
