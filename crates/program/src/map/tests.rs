@@ -1,5 +1,5 @@
 use super::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
 
 fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, workers: u32) -> Map {
     let (read_only, initial) = (false, Box::default());
@@ -127,35 +127,34 @@ fn too_much_memory_is_refused() {
     );
 }
 
-/// One writer changes whole values of 64 equal bytes, and replaces keys; what readers get is never a mixture.
+/// One writer changes whole values of 64 equal bytes, and replaces keys, until both readers have read enough; what they get is never
+/// a mixture.
 #[test]
 fn values_are_never_torn() {
+    const ENOUGH: u32 = 20_000;
     let hash = map(MapKind::Hash, 4, 64, 4, 1);
-    let done = AtomicBool::new(false);
+    let reading = AtomicU32::new(2);
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut read = 0;
-                    while !done.load(Ordering::Relaxed) {
-                        for k in 0..8 {
-                            let Some(value) = hash.get(&key(k), 0) else { continue };
-                            assert!(value.iter().all(|&byte| byte == value[0] && byte % 8 == k as u8));
-                            read += 1;
-                        }
-                    }
-                    read
-                })
-            })
-            .collect();
-        for round in 0..20_000u32 {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let values = (0..8).cycle().filter_map(|k| Some((k, hash.get(&key(k), 0)?)));
+                let torn = values.take(ENOUGH as usize).find(|(k, value)| {
+                    value.iter().any(|&byte| byte != value[0] || u32::from(byte % 8) != *k)
+                });
+                // Before anything can panic, or the writer would go on for ever.
+                reading.fetch_sub(1, Ordering::Relaxed);
+                assert_eq!(torn, None);
+            });
+        }
+        for round in 0u32.. {
+            if reading.load(Ordering::Relaxed) == 0 {
+                break;
+            }
             let k = round % 8;
             let value = [(k + round / 8 % 31 * 8) as u8; 64];
             // Either may find a reader at its turn.
             hash.update(&key(k), 0, 0, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()])).ok();
             hash.delete(&key((k + 5) % 8)).ok();
         }
-        done.store(true, Ordering::Relaxed);
-        assert!(readers.into_iter().map(|r| r.join().unwrap()).sum::<u32>() > 0);
     });
 }
