@@ -167,3 +167,16 @@ fn changes_of_links_between_workers_come_in_their_place() {
         assert!(departures > 10_000 && dropped > 1000, "the swarm was idle: {departures} {dropped}");
     }
 }
+
+/// A packet and its copy leave at the same moment, and bits of each second one are flipped: their order can be seen.
+#[test]
+fn a_packet_and_its_copy_leave_in_their_order() {
+    let text = "seed = 1\n[[bridge]]\nname = \"b\"\n\
+        [[port]]\nname = \"p0\"\ndriver = \"source\"\nbridge = \"b\"\naddresses = \"10.0.0.1/32\"\n\
+        [[port]]\nname = \"p1\"\ndriver = \"source\"\nbridge = \"b\"\naddresses = \"10.0.0.2/32\"\n\
+        [[link]]\nname = \"l\"\nbetween = [\"p0\", \"p1\"]\nduplicate = \"100 %\"\n\
+        bit-error = { kind = \"per-packet\", probability = \"50 %\", where = \"wire\" }\n\
+        [[source]]\nfrom = \"p0\"\nto = \"p1\"\ninterval = \"1 ms\"\nsize = \"100 B\"\npackets = 50\n";
+    let report = compare("copies", text, TO_THE_END);
+    assert_eq!((report.flow.sent, report.links[0].stats.made_packets), (100, 50));
+}
