@@ -116,6 +116,8 @@ fn change_judges(
         }
     }
     link.seat_judges(judges);
+    // What judged on the wire so far may have put packets out of order that still travel.
+    link.note_order();
 }
 
 impl Link {
