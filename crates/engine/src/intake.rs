@@ -121,8 +121,7 @@ impl Worker {
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
             } else if meta.out_port == CONSUMED {
-                self.flow.consumed += u64::from(meta.segments);
-                self.pool.free(handle);
+                self.consume(handle);
             } else if meta.out_port != KEPT {
                 plain.push(handle);
             }
@@ -143,6 +142,10 @@ impl Worker {
                 self.drop(handle, reason);
                 continue;
             }
+            if out_port == CONSUMED {
+                self.consume(handle);
+                continue;
+            }
             if meta.in_port == out_port {
                 meta.path = DIRECT;
             } else {
@@ -155,6 +158,11 @@ impl Worker {
             let pool = &self.pool;
             self.ready.sort_by_key(|&handle| order_key(pool, handle));
         }
+    }
+
+    fn consume(&mut self, handle: Handle) {
+        self.flow.consumed += u64::from(self.pool.meta(handle).segments);
+        self.pool.free(handle);
     }
 
     fn classify(&mut self, batch: &mut Batch) {

@@ -2,7 +2,30 @@
 #![forbid(unsafe_code)]
 
 mod bridge;
+mod cache;
+mod classify;
 mod fdb;
+mod fib;
+mod fragment;
+mod full;
+mod hops;
+mod icmp;
+mod minimal;
+mod neighbour;
+mod police;
+mod ports;
 pub mod prefix;
+mod resolve;
+mod router;
+mod state;
+#[cfg(test)]
+mod support;
 
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
+pub use classify::{Class, Classify, IpClassifier, Why};
+pub use fib::{CacheStats, FibLimits, RouteError};
+pub use hops::{NextHop, neighbour_key};
+pub use neighbour::NeighbourLimits;
+pub use police::{Limit, Limits, Work};
+pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};
+pub use router::{Router, RouterConfig, RouterError, RouterStats};

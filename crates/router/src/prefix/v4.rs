@@ -45,7 +45,14 @@ impl V4Table {
         let mut nodes = Arena::new();
         // Place 0 means that there is no child.
         nodes.alloc(16);
-        Self { default: None, root: vec![0; 1 << ENDS[0]], nodes, weights: vec![0], prefixes: BTreeMap::new(), limit }
+        Self {
+            default: None,
+            root: vec![0; 1 << ENDS[0]],
+            nodes,
+            weights: vec![0],
+            prefixes: BTreeMap::new(),
+            limit,
+        }
     }
 
     /// The next hop of the longest prefix that holds `address`.

@@ -6,7 +6,7 @@
 //! Memory: 24 bytes a node, in arrays of powers of two; at most 22 nodes a prefix, and few where prefixes share their beginnings.
 
 use super::arena::Arena;
-use super::{Address, HopId, Prefix, TableFull};
+use super::{HopId, Prefix, TableFull};
 use std::collections::BTreeMap;
 
 const STRIDE: u8 = 6;
@@ -189,6 +189,7 @@ const fn holding() -> [u64; 64] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Address;
     use super::*;
     use proptest::prelude::*;
 

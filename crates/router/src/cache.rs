@@ -1,0 +1,151 @@
+//! The route cache: destinations seen lately, with their next hops, four to a set.
+
+use crate::prefix::{Address, HopId};
+use longwire_packet::prefetch;
+
+const WAYS: usize = 4;
+
+/// Four destinations, half a cache line for IPv4.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(32))]
+struct Set<A> {
+    destinations: [A; WAYS],
+    /// When each was learnt; 0 for never.
+    generations: [u16; WAYS],
+    hops: [u16; WAYS],
+}
+
+/// Destinations with their next hops. What it knows is of one generation: a new one is begun when a route has changed.
+#[derive(Debug)]
+pub struct Cache<A> {
+    sets: Box<[Set<A>]>,
+    shift: u32,
+    generation: u16,
+    /// Which way of a full set is given up next.
+    turn: usize,
+    hits: u64,
+    misses: u64,
+}
+
+impl<A: Address + Default + Into<u128>> Cache<A> {
+    /// A cache for about `destinations`, rounded up to a power of two, at least 8.
+    pub fn new(destinations: usize) -> Self {
+        let sets = destinations.div_ceil(WAYS).max(2).next_power_of_two();
+        Self {
+            sets: vec![Set::default(); sets].into(),
+            shift: u64::BITS - sets.trailing_zeros(),
+            generation: 1,
+            turn: 0,
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    /// The next hop of `destination`, if it is known. Counted as a hit or a miss.
+    #[inline]
+    pub fn find(&mut self, destination: A) -> Option<HopId> {
+        let hop = self.peek(destination);
+        self.hits += u64::from(hop.is_some());
+        self.misses += u64::from(hop.is_none());
+        hop
+    }
+
+    /// The next hop of `destination`, if it is known; not counted.
+    #[inline]
+    pub fn peek(&self, destination: A) -> Option<HopId> {
+        let set = &self.sets[self.home(destination)];
+        let mut hop = 0;
+        for way in 0..WAYS {
+            let same = set.destinations[way] == destination && set.generations[way] == self.generation;
+            hop = if same { set.hops[way] } else { hop };
+        }
+        HopId::from_raw(hop)
+    }
+
+    /// Learns a destination that is not known.
+    #[inline]
+    pub fn insert(&mut self, destination: A, hop: HopId) {
+        let home = self.home(destination);
+        let set = &mut self.sets[home];
+        let old = set.generations.iter().position(|&generation| generation != self.generation);
+        let way = old.unwrap_or_else(|| {
+            self.turn = (self.turn + 1) % WAYS;
+            self.turn
+        });
+        set.destinations[way] = destination;
+        set.generations[way] = self.generation;
+        set.hops[way] = hop.0.get();
+    }
+
+    /// Forgets everything: a route has changed. Takes the same time whatever is known, but for one time in 65535.
+    pub fn forget(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            self.sets.fill(Set::default());
+            self.generation = 1;
+        }
+    }
+
+    /// Reads what is known of `destination` ahead of use.
+    #[inline]
+    pub fn prefetch(&self, destination: A) {
+        prefetch(&self.sets[self.home(destination)]);
+    }
+
+    /// How often a destination was known, and how often not.
+    pub const fn hits_and_misses(&self) -> (u64, u64) {
+        (self.hits, self.misses)
+    }
+
+    /// Fibonacci hashing (Knuth, vol. 3, 6.4).
+    #[inline]
+    fn home(&self, destination: A) -> usize {
+        let wide: u128 = destination.into();
+        let folded = (wide as u64) ^ ((wide >> 64) as u64).rotate_left(29);
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u16) -> HopId {
+        HopId::from_raw(number).unwrap()
+    }
+
+    #[test]
+    fn knows_what_it_learnt_until_a_route_changes() {
+        let mut cache = Cache::<u32>::new(64);
+        assert_eq!(cache.find(0), None);
+        for destination in 0..16u32 {
+            cache.insert(destination, id(destination as u16 + 1));
+        }
+        assert_eq!((cache.find(7), cache.find(16)), (Some(id(8)), None));
+        assert_eq!(cache.hits_and_misses(), (1, 2));
+        cache.forget();
+        assert!((0..16).all(|destination| cache.find(destination).is_none()));
+        assert_eq!(cache.hits_and_misses(), (1, 18));
+    }
+
+    #[test]
+    fn a_full_set_gives_up_one_of_four() {
+        let mut cache = Cache::<u128>::new(8);
+        let crowded: Vec<_> = (0..100u128).filter(|&address| cache.home(address) == 1).take(5).collect();
+        for &address in &crowded {
+            cache.insert(address, id(9));
+        }
+        assert_eq!(crowded.iter().filter(|&&address| cache.peek(address).is_some()).count(), 4);
+        assert_eq!(cache.peek(crowded[4]), Some(id(9)));
+    }
+
+    #[test]
+    fn generations_come_round_without_a_ghost() {
+        let mut cache = Cache::<u32>::new(8);
+        cache.insert(5, id(1));
+        for round in 0..1 << 17 {
+            cache.forget();
+            assert_eq!(cache.peek(5), None, "{round}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What a packet is: the one place that knows the formats of what a router forwards. Another classifier may take its place.
+
+use crate::ports::RouterPort;
+use crate::prefix::HopId;
+use longwire_block::DropReason;
+use longwire_packet::Meta;
+use longwire_wire::checksum::Sum;
+use longwire_wire::{ethertype, protocol};
+
+/// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else goes by its answer.
+pub trait Classify: Send {
+    /// What the frame is that came in by `port`. It may rewrite headers of its own that lie between Ethernet and IP (labels).
+    fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class;
+}
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// An IPv4 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
+    V4 {
+        /// Its destination.
+        destination: u32,
+    },
+    /// The same of IPv6.
+    V6 {
+        /// Its destination.
+        destination: u128,
+    },
+    /// Something whose next hop is known already: only its Ethernet addresses are to be replaced.
+    Switched {
+        /// The next hop.
+        hop: HopId,
+    },
+    /// Something for full IP.
+    Exceptional(Why),
+    /// Nothing a router forwards.
+    Dropped(DropReason),
+}
+
+/// Why a packet needs full IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Why {
+    /// An IPv4 header with options.
+    Options,
+    /// An IPv6 hop-by-hop header.
+    HopByHop,
+    /// Its hops are used up.
+    Expired,
+    /// For many stations, by its IP or its link address.
+    Group,
+    /// To or from an IPv6 address that holds within a link.
+    LinkLocal,
+    /// ARP.
+    Arp,
+    /// For the router itself.
+    Local,
+    /// No route.
+    NoRoute,
+    /// Longer than the next link takes.
+    TooBig,
+    /// The next hop's link address is not known.
+    Unresolved,
+}
+
+impl Why {
+    /// Every reason, in order of its number.
+    pub const ALL: [Self; 10] = [
+        Self::Options,
+        Self::HopByHop,
+        Self::Expired,
+        Self::Group,
+        Self::LinkLocal,
+        Self::Arp,
+        Self::Local,
+        Self::NoRoute,
+        Self::TooBig,
+        Self::Unresolved,
+    ];
+
+    /// Its name in statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Options => "options",
+            Self::HopByHop => "hop-by-hop",
+            Self::Expired => "hop-limit",
+            Self::Group => "group",
+            Self::LinkLocal => "link-local",
+            Self::Arp => "arp",
+            Self::Local => "local",
+            Self::NoRoute => "no-route",
+            Self::TooBig => "too-big",
+            Self::Unresolved => "unresolved",
+        }
+    }
+}
+
+/// Bytes of an Ethernet header.
+pub(crate) const ETHERNET: usize = 14;
+
+/// IPv4 and IPv6 on Ethernet without tags.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IpClassifier;
+
+impl Classify for IpClassifier {
+    #[inline]
+    fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class {
+        let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {
+            return Class::Dropped(DropReason::BadFrame);
+        };
+        let to_group = ethernet[0] & 1 == 1;
+        if ethernet[..6] != port.mac && !to_group {
+            return Class::Dropped(DropReason::OtherStation);
+        }
+        if ethernet[6] & 1 == 1 {
+            return Class::Dropped(DropReason::BadFrame);
+        }
+        let on_wire = meta.wire_len as usize - ETHERNET.min(meta.wire_len as usize);
+        let class = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
+            ethertype::IPV4 => v4(packet, on_wire),
+            ethertype::IPV6 => v6(packet, on_wire),
+            ethertype::ARP => return Class::Exceptional(Why::Arp),
+            _ => Class::Dropped(DropReason::Unserved),
+        };
+        if to_group && !matches!(class, Class::Dropped(_)) { Class::Exceptional(Why::Group) } else { class }
+    }
+}
+
+/// Validates an IPv4 header (RFC 1812, 5.2.2 and 5.3.7) of a packet of which `on_wire` bytes came in.
+#[inline]
+fn v4(packet: &[u8], on_wire: usize) -> Class {
+    let Some(header) = packet.first_chunk::<20>() else { return Class::Dropped(DropReason::BadHeader) };
+    let header_len = usize::from(header[0] & 15) * 4;
+    let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let whole = packet.get(..header_len).unwrap_or_default();
+    let possible = header[0] >> 4 == 4 && header_len >= 20 && total_len >= header_len && total_len <= on_wire;
+    if !possible || whole.is_empty() || Sum::ZERO.bytes(whole).checksum() != 0 {
+        return Class::Dropped(DropReason::BadHeader);
+    }
+    let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+    let destination = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+    if is_martian_v4(source) || source >= 0xe000_0000 || is_martian_v4(destination) {
+        return Class::Dropped(DropReason::Martian);
+    }
+    if destination >= 0xe000_0000 {
+        return Class::Exceptional(Why::Group);
+    }
+    if header_len > 20 {
+        return Class::Exceptional(Why::Options);
+    }
+    if header[8] <= 1 {
+        return Class::Exceptional(Why::Expired);
+    }
+    Class::V4 { destination }
+}
+
+/// This network, and loopback.
+#[inline]
+const fn is_martian_v4(address: u32) -> bool {
+    matches!(address >> 24, 0 | 127)
+}
+
+/// Validates an IPv6 header (RFC 8200, 3; RFC 4291, 2.5 to 2.7).
+#[inline]
+fn v6(packet: &[u8], on_wire: usize) -> Class {
+    let Some(header) = packet.first_chunk::<40>() else { return Class::Dropped(DropReason::BadHeader) };
+    let len = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if header[0] >> 4 != 6 || len > on_wire {
+        return Class::Dropped(DropReason::BadHeader);
+    }
+    let (Some(source), Some(destination)) = (header[8..].first_chunk(), header[24..].first_chunk()) else {
+        return Class::Dropped(DropReason::BadHeader);
+    };
+    let (source, destination) = (u128::from_be_bytes(*source), u128::from_be_bytes(*destination));
+    // The unspecified address and loopback, those within IPv4 ones, and groups as sources. Stations without an address ask who has it.
+    if is_martian_v6(destination) || source >> 120 == 0xff || (is_martian_v6(source) && source != 0) {
+        return Class::Dropped(DropReason::Martian);
+    }
+    if destination >> 120 == 0xff {
+        return Class::Exceptional(Why::Group);
+    }
+    if is_link_local(source) || is_link_local(destination) {
+        return Class::Exceptional(Why::LinkLocal);
+    }
+    if source == 0 {
+        return Class::Dropped(DropReason::Martian);
+    }
+    if header[6] == protocol::HOP_BY_HOP {
+        return Class::Exceptional(Why::HopByHop);
+    }
+    if header[7] <= 1 {
+        return Class::Exceptional(Why::Expired);
+    }
+    Class::V6 { destination }
+}
+
+/// ::, ::1, and IPv4 addresses in IPv6 form.
+#[inline]
+const fn is_martian_v6(address: u128) -> bool {
+    address <= 1 || address >> 32 == 0xffff
+}
+
+#[inline]
+pub(crate) const fn is_link_local(address: u128) -> bool {
+    address >> 118 == 0x3fa
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{frame_v4, frame_v6, mend, three_ports};
+
+    fn class(frame: &[u8]) -> Class {
+        let mut pool = longwire_packet::Pool::new(1 << 20).unwrap();
+        let handle = pool.insert(frame).unwrap();
+        let (meta, frame) = pool.parts_mut(handle);
+        let meta = *meta;
+        IpClassifier.classify(&three_ports()[0], &meta, frame)
+    }
+
+    /// An IPv4 frame with some bytes of its IP header changed, and its checksum mended.
+    fn changed(bytes: &[(usize, u8)]) -> Class {
+        let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
+        bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
+        mend(&mut frame);
+        class(&frame)
+    }
+
+    #[test]
+    fn ipv4_headers_are_validated() {
+        let drop = Class::Dropped;
+        let table = [
+            ("regular", changed(&[]), Class::V4 { destination: 0x0a00_0109 }),
+            ("version 5", changed(&[(0, 0x55)]), drop(DropReason::BadHeader)),
+            ("header of 16", changed(&[(0, 0x44)]), drop(DropReason::BadHeader)),
+            ("total below header", changed(&[(3, 19)]), drop(DropReason::BadHeader)),
+            ("shorter than the frame", changed(&[(3, 30)]), Class::V4 { destination: 0x0a00_0109 }),
+            ("longer than the frame", changed(&[(3, 47)]), drop(DropReason::BadHeader)),
+            ("options", changed(&[(0, 0x46)]), Class::Exceptional(Why::Options)),
+            ("one hop", changed(&[(8, 1)]), Class::Exceptional(Why::Expired)),
+            ("no hop", changed(&[(8, 0)]), Class::Exceptional(Why::Expired)),
+            ("from 0.x", changed(&[(12, 0)]), drop(DropReason::Martian)),
+            ("from 127.x", changed(&[(12, 127)]), drop(DropReason::Martian)),
+            ("from a group", changed(&[(12, 224)]), drop(DropReason::Martian)),
+            ("from 240.x", changed(&[(12, 240)]), drop(DropReason::Martian)),
+            ("to 0.x", changed(&[(16, 0)]), drop(DropReason::Martian)),
+            ("to 127.x", changed(&[(16, 127)]), drop(DropReason::Martian)),
+            ("to a group", changed(&[(16, 224)]), Class::Exceptional(Why::Group)),
+            ("to all", changed(&[(16, 255)]), Class::Exceptional(Why::Group)),
+        ];
+        for (what, class, expected) in table {
+            assert_eq!(class, expected, "{what}");
+        }
+        let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
+        frame[24] ^= 1;
+        assert_eq!(class(&frame), drop(DropReason::BadHeader), "checksum");
+    }
+
+    #[test]
+    fn ipv6_headers_are_validated() {
+        let changed = |bytes: &[(usize, u8)]| {
+            let mut frame = frame_v6(0xfd00 << 112 | 9, 0xfd01 << 112 | 9, 17, 64, &[0; 8]);
+            bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
+            class(&frame)
+        };
+        let table = [
+            ("regular", changed(&[]), Class::V6 { destination: 0xfd01 << 112 | 9 }),
+            ("version", changed(&[(0, 0x40)]), Class::Dropped(DropReason::BadHeader)),
+            ("too long", changed(&[(5, 9)]), Class::Dropped(DropReason::BadHeader)),
+            ("one hop", changed(&[(7, 1)]), Class::Exceptional(Why::Expired)),
+            ("hop-by-hop", changed(&[(6, 0)]), Class::Exceptional(Why::HopByHop)),
+            ("from a group", changed(&[(8, 0xff)]), Class::Dropped(DropReason::Martian)),
+            ("to a group", changed(&[(24, 0xff)]), Class::Exceptional(Why::Group)),
+            ("link-local", changed(&[(8, 0xfe), (9, 0x80)]), Class::Exceptional(Why::LinkLocal)),
+            ("from nobody", changed(&[(8, 0), (9, 0), (23, 0)]), Class::Dropped(DropReason::Martian)),
+            ("to loopback", changed(&[(24, 0), (25, 0), (39, 1)]), Class::Dropped(DropReason::Martian)),
+        ];
+        for (what, class, expected) in table {
+            assert_eq!(class, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn frames_for_others_are_told_from_frames_for_all() {
+        let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
+        frame[5] ^= 1;
+        assert_eq!(class(&frame), Class::Dropped(DropReason::OtherStation));
+        frame[..6].fill(0xff);
+        assert_eq!(class(&frame), Class::Exceptional(Why::Group));
+        frame[12..14].copy_from_slice(&[8, 6]);
+        assert_eq!(class(&frame), Class::Exceptional(Why::Arp));
+        frame[12] = 0x81;
+        assert_eq!(class(&frame), Class::Dropped(DropReason::Unserved));
+        frame[6] = 1;
+        assert_eq!(class(&frame), Class::Dropped(DropReason::BadFrame));
+        assert_eq!(class(&frame[..13]), Class::Dropped(DropReason::BadFrame));
+        assert_eq!(Why::ALL.map(|why| why as usize), std::array::from_fn(|at| at));
+    }
+}

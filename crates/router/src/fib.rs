@@ -1,0 +1,252 @@
+//! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next hops.
+
+use crate::cache::Cache;
+use crate::hops::{NextHop, NextHops};
+use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
+use thiserror::Error;
+
+/// Sizes of a router's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FibLimits {
+    /// Most prefixes of each kind. Nothing is reserved for them.
+    pub prefixes: usize,
+    /// Destinations of each kind in the route cache, 8 bytes (IPv4) and 24 bytes (IPv6) each.
+    pub cached: usize,
+}
+
+impl Default for FibLimits {
+    /// Two million prefixes, 16384 destinations.
+    fn default() -> Self {
+        Self { prefixes: 2_000_000, cached: 16384 }
+    }
+}
+
+/// Why a route can't be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RouteError {
+    /// Too many prefixes.
+    #[error(transparent)]
+    TableFull(#[from] TableFull),
+    /// Too many next hops.
+    #[error("there are 65535 next hops already: let routes share some")]
+    TooManyHops,
+    /// No port of this router.
+    #[error("port {port} is not the router's: name one of its ports")]
+    ForeignPort {
+        /// The port's place in the plan.
+        port: u16,
+    },
+}
+
+/// Hits and misses of the route caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// IPv4 destinations that were known.
+    pub v4_hits: u64,
+    /// IPv4 destinations that were not.
+    pub v4_misses: u64,
+    /// IPv6 destinations that were known.
+    pub v6_hits: u64,
+    /// IPv6 destinations that were not.
+    pub v6_misses: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fib {
+    v4: V4Table,
+    v6: V6Table,
+    hops: NextHops,
+    cache_v4: Cache<u32>,
+    cache_v6: Cache<u128>,
+}
+
+impl Fib {
+    pub fn new(limits: FibLimits) -> Self {
+        Self {
+            v4: V4Table::new(limits.prefixes),
+            v6: V6Table::new(limits.prefixes),
+            hops: NextHops::new(),
+            cache_v4: Cache::new(limits.cached),
+            cache_v6: Cache::new(limits.cached),
+        }
+    }
+
+    pub fn insert_v4(&mut self, prefix: Prefix<u32>, hop: NextHop) -> Result<(), RouteError> {
+        let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
+        let before = self.v4.insert(prefix, id);
+        self.settle(before, id)
+    }
+
+    pub fn insert_v6(&mut self, prefix: Prefix<u128>, hop: NextHop) -> Result<(), RouteError> {
+        let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
+        let before = self.v6.insert(prefix, id);
+        self.settle(before, id)
+    }
+
+    pub fn remove_v4(&mut self, prefix: Prefix<u32>) -> bool {
+        let hop = self.v4.remove(prefix);
+        self.let_go(hop)
+    }
+
+    pub fn remove_v6(&mut self, prefix: Prefix<u128>) -> bool {
+        let hop = self.v6.remove(prefix);
+        self.let_go(hop)
+    }
+
+    /// The next hop's number for a destination; the cache learns it.
+    #[inline]
+    pub fn find_v4(&mut self, destination: u32) -> Option<HopId> {
+        if let Some(hop) = self.cache_v4.find(destination) {
+            return Some(hop);
+        }
+        let hop = self.v4.find(destination)?;
+        self.cache_v4.insert(destination, hop);
+        Some(hop)
+    }
+
+    /// The same for IPv6.
+    #[inline]
+    pub fn find_v6(&mut self, destination: u128) -> Option<HopId> {
+        if let Some(hop) = self.cache_v6.find(destination) {
+            return Some(hop);
+        }
+        let hop = self.v6.find(destination)?;
+        self.cache_v6.insert(destination, hop);
+        Some(hop)
+    }
+
+    /// The next hop for a destination, past the cache: for packets of which there are few.
+    pub fn way_v4(&self, destination: u32) -> Option<NextHop> {
+        self.v4.find(destination).map(|id| self.hops.at(id))
+    }
+
+    /// The same for IPv6.
+    pub fn way_v6(&self, destination: u128) -> Option<NextHop> {
+        self.v6.find(destination).map(|id| self.hops.at(id))
+    }
+
+    /// What a number stands for.
+    #[inline]
+    pub fn hop(&self, id: HopId) -> NextHop {
+        self.hops.at(id)
+    }
+
+    /// A number for a next hop that no route leads to: what labels stand for.
+    pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
+        self.hops.take(hop).ok_or(RouteError::TooManyHops)
+    }
+
+    /// Reads the cache's and the root's slots ahead of use.
+    #[inline]
+    pub fn prefetch_v4(&self, destination: u32) {
+        self.cache_v4.prefetch(destination);
+        self.v4.prefetch_root(destination);
+    }
+
+    /// Reads the table's slot ahead of use, if the cache does not know the destination.
+    #[inline]
+    pub fn prefetch_v4_node(&self, destination: u32) {
+        if self.cache_v4.peek(destination).is_none() {
+            self.v4.prefetch_node(destination);
+        }
+    }
+
+    #[inline]
+    pub fn prefetch_v6(&self, destination: u128) {
+        self.cache_v6.prefetch(destination);
+    }
+
+    pub fn cache_stats(&self) -> CacheStats {
+        let (v4_hits, v4_misses) = self.cache_v4.hits_and_misses();
+        let (v6_hits, v6_misses) = self.cache_v6.hits_and_misses();
+        CacheStats { v4_hits, v4_misses, v6_hits, v6_misses }
+    }
+
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, NextHop)> {
+        self.v4.iter().map(|(prefix, id)| (prefix, self.hops.at(id)))
+    }
+
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, NextHop)> {
+        self.v6.iter().map(|(prefix, id)| (prefix, self.hops.at(id)))
+    }
+
+    /// Bytes of both tries.
+    pub fn memory(&self) -> usize {
+        self.v4.memory() + self.v6.memory()
+    }
+
+    fn settle(&mut self, before: Result<Option<HopId>, TableFull>, id: HopId) -> Result<(), RouteError> {
+        match before {
+            Ok(None) => self.forget(),
+            Ok(Some(before)) => {
+                self.let_go(Some(before));
+            }
+            Err(full) => {
+                self.hops.give_back(id);
+                return Err(full.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self, hop: Option<HopId>) -> bool {
+        if let Some(hop) = hop {
+            self.forget();
+            self.hops.give_back(hop);
+        }
+        hop.is_some()
+    }
+
+    fn forget(&mut self) {
+        self.cache_v4.forget();
+        self.cache_v6.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECT: NextHop = NextHop::Direct { port: 1 };
+
+    #[test]
+    fn a_change_of_routes_is_seen_at_once_though_the_destination_is_cached() {
+        let mut fib = Fib::new(FibLimits::default());
+        let mut seen = vec![];
+        let mut find = |fib: &mut Fib| {
+            for _ in 0..2 {
+                let hop = fib.find_v4(0x0a01_0203).map(|id| fib.hop(id));
+                assert_eq!(hop, fib.way_v4(0x0a01_0203));
+                seen.push(hop);
+            }
+        };
+        find(&mut fib);
+        fib.insert_v4("0.0.0.0/0".parse().unwrap(), DIRECT).unwrap();
+        find(&mut fib);
+        fib.insert_v4("10.0.0.0/8".parse().unwrap(), NextHop::Local).unwrap();
+        find(&mut fib);
+        fib.insert_v4("10.0.0.0/8".parse().unwrap(), NextHop::Discard).unwrap();
+        find(&mut fib);
+        assert!(fib.remove_v4("10.0.0.0/8".parse().unwrap()));
+        assert!(!fib.remove_v4("10.0.0.0/8".parse().unwrap()));
+        find(&mut fib);
+        let expected = [None, Some(DIRECT), Some(NextHop::Local), Some(NextHop::Discard), Some(DIRECT)];
+        assert!(seen.chunks(2).zip(expected).all(|(pair, expected)| pair == [expected; 2]));
+        // Of each pair after the first, the first was a miss.
+        let stats = fib.cache_stats();
+        assert_eq!((stats.v4_hits, stats.v4_misses), (4, 6));
+    }
+
+    #[test]
+    fn ipv6_likewise() {
+        let mut fib = Fib::new(FibLimits { prefixes: 1, cached: 8 });
+        fib.insert_v6("fd00::/8".parse().unwrap(), DIRECT).unwrap();
+        let full = fib.insert_v6("fe00::/8".parse().unwrap(), NextHop::Local);
+        assert_eq!(full, Err(TableFull { limit: 1 }.into()));
+        assert_eq!(fib.find_v6(0xfd << 120 | 5).map(|id| fib.hop(id)), Some(DIRECT));
+        assert!(fib.find_v6(0xfd << 120 | 5).is_some() && fib.find_v6(5).is_none());
+        let stats = fib.cache_stats();
+        assert_eq!((stats.v6_hits, stats.v6_misses), (1, 2));
+        assert_eq!(fib.routes_v6().count(), 1);
+    }
+}

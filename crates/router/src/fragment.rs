@@ -1,0 +1,119 @@
+//! Fragmentation of IPv4 packets (RFC 791, 2.3 and 3.2).
+
+use crate::classify::ETHERNET;
+use crate::state::{Core, Fate};
+use longwire_block::{DropReason, Outbox};
+use longwire_packet::{Handle, Pool};
+use longwire_wire::checksum::Sum;
+use longwire_wire::{Ipv4, Ipv4Options, ethertype};
+
+const FIXED: usize = 20;
+const MORE: u16 = 0x2000;
+const OFFSET: u16 = 0x1fff;
+/// An option that every fragment carries.
+const COPIED: u8 = 0x80;
+
+/// The header of one kind of fragments.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    bytes: [u8; 60],
+    len: usize,
+}
+
+impl Core {
+    /// Makes fragments of at most `mtu` bytes of a packet that may be fragmented, and sends them out of the port at `place`. Its Ethernet
+    /// addresses are right.
+    pub fn fragment(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        place: u16,
+        mtu: u32,
+        out: &mut Outbox,
+    ) -> Fate {
+        let (frame, in_port) = (pool.data(handle), pool.meta(handle).in_port);
+        let is_v4 = frame.get(12..ETHERNET) == Some(&ethertype::IPV4.to_be_bytes());
+        let Some(ip) = Ipv4::check(&frame[ETHERNET..]).ok().filter(|_| is_v4) else {
+            return Fate::Dropped(DropReason::Mtu);
+        };
+        let (total, header_len) = (usize::from(ip.total_len()), ip.header_len());
+        let mtu = mtu as usize;
+        if total <= mtu {
+            // What made the frame too long was not the packet's.
+            let meta = pool.meta_mut(handle);
+            (meta.len, meta.wire_len) = ((ETHERNET + total) as u32, (ETHERNET + total) as u32);
+            return Fate::Out(place);
+        }
+        let (first, later) = headers(&frame[ETHERNET..ETHERNET + header_len]);
+        let field = u16::from_be_bytes([frame[ETHERNET + 6], frame[ETHERNET + 7]]);
+        let (begin, more) = (usize::from(field & OFFSET), field & MORE);
+        let end = ETHERNET + total;
+        let mut from = ETHERNET + header_len;
+        let mut header = first;
+        while from < end {
+            let left = end - from;
+            let most = mtu - header.len;
+            let take = if left > most { most & !7 } else { left };
+            let Some(piece) = self.make(pool, in_port, ETHERNET + header.len + take, out) else {
+                let room = Self::may_make(out);
+                return Fate::Dropped(if room { DropReason::PoolFull } else { DropReason::SlowPath });
+            };
+            pool.copy(handle, 0..ETHERNET, piece, 0);
+            pool.copy(handle, from..from + take, piece, ETHERNET + header.len);
+            let offset = begin + (from - ETHERNET - header_len) / 8;
+            let flags = if from + take < end { MORE } else { more };
+            let field = flags | offset as u16 & OFFSET;
+            write_header(&mut pool.data_mut(piece)[ETHERNET..], &mut header, field);
+            self.settle(pool, piece, Fate::Out(place), out);
+            (from, header) = (from + take, later);
+        }
+        Fate::Consumed
+    }
+}
+
+/// The headers of the first and of all other fragments: these carry only the options that are to be copied.
+fn headers(header: &[u8]) -> (Header, Header) {
+    let mut first = Header { bytes: [0; 60], len: header.len() };
+    first.bytes[..header.len()].copy_from_slice(header);
+    let mut later = first;
+    later.len = FIXED;
+    let options = &header[FIXED..];
+    for option in Ipv4Options::new(options).flatten().filter(|option| option.kind & COPIED != 0) {
+        let bytes = &options[option.offset..option.offset + option.len];
+        later.bytes[later.len..later.len + option.len].copy_from_slice(bytes);
+        later.len += option.len;
+    }
+    let padded = later.len.next_multiple_of(4);
+    later.bytes[later.len..padded].fill(0);
+    later.len = padded;
+    later.bytes[0] = 0x40 | (padded / 4) as u8;
+    (first, later)
+}
+
+/// Writes a header before a fragment whose bytes, with it, are `packet`.
+fn write_header(packet: &mut [u8], header: &mut Header, field: u16) {
+    let total = packet.len() as u16;
+    let bytes = &mut header.bytes[..header.len];
+    bytes[2..4].copy_from_slice(&total.to_be_bytes());
+    bytes[6..8].copy_from_slice(&field.to_be_bytes());
+    bytes[10..12].fill(0);
+    let checksum = Sum::ZERO.bytes(bytes).checksum();
+    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet[..bytes.len()].copy_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_some_options_are_copied() {
+        let mut header = [0; 36];
+        header[0] = 0x49;
+        // Record route, router alert (to be copied), nothing, end.
+        header[20..32].copy_from_slice(&[7, 7, 4, 0, 0, 0, 0, 148, 4, 0, 0, 1]);
+        let (first, later) = headers(&header);
+        assert_eq!((first.len, later.len), (36, 24));
+        assert_eq!((later.bytes[0], &later.bytes[20..24]), (0x46, &[148, 4, 0, 0][..]));
+    }
+}

@@ -1,0 +1,220 @@
+//! ICMP as routers speak it: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and answers to echoes.
+
+use crate::classify::ETHERNET;
+use crate::hops::{NextHop, v4_key};
+use crate::police::Work;
+use crate::state::{Core, Fate};
+use longwire_block::{DropReason, Outbox};
+use longwire_packet::{Handle, Pool};
+use longwire_wire::checksum::{Sum, pseudo_v6};
+use longwire_wire::{
+    Icmp, Ipv4, Ipv4Header, Ipv6, Ipv6Header, ethertype, icmp_kind, icmpv6_kind, is_icmp_error,
+    is_icmpv6_error, protocol,
+};
+
+/// Bytes of an ICMPv4 error's packet at most (RFC 1812, 4.3.2.3), and of an ICMPv6 error's (RFC 4443, 2.4 c).
+const LONGEST_V4: usize = 576;
+const LONGEST_V6: usize = 1280;
+const V4: usize = 20;
+const V6: usize = 40;
+const ICMP: usize = 8;
+const HOPS: u8 = 64;
+/// Precedence 6, internetwork control: what errors have (RFC 1812, 4.3.2.5).
+const INTERNETWORK: u8 = 0xc0;
+
+/// Type, code, and the four bytes behind the checksum.
+type Message = (u8, u8, u32);
+
+impl Core {
+    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7).
+    pub fn error_v4(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
+        let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
+        let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return };
+        let (source, len) = (ip.source(), usize::from(ip.total_len()).min(frame.len() - ETHERNET));
+        let to_many = frame[0] & 1 == 1 || ip.destination() >= 0xe000_0000;
+        if to_many || ip.is_later_fragment() || is_icmp_error(&ip) || !self.is_elsewhere_v4(source) {
+            return;
+        }
+        let Some(own) = self.ports.source_v4(place) else { return };
+        if !self.allows(place, Work::Errors, out) {
+            return;
+        }
+        let quoted = len.min(LONGEST_V4 - V4 - ICMP);
+        let Some(handle) = self.make(pool, place, ETHERNET + V4 + ICMP + quoted, out) else { return };
+        pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V4 + ICMP);
+        self.counts.errors += 1;
+        self.send_icmp_v4(pool, handle, (own, source), message, INTERNETWORK, out);
+    }
+
+    /// The same for IPv6 (RFC 4443, 2.4 e).
+    pub fn error_v6(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
+        let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
+        let packet = &frame[ETHERNET..];
+        let Ok(ip) = Ipv6::check(packet) else { return };
+        let (source, len) = (ip.source(), (usize::from(ip.payload_len()) + V6).min(packet.len()));
+        let to_many = frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff;
+        if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
+            return;
+        }
+        let Some(own) = self.ports.source_v6(place) else { return };
+        if !self.allows(place, Work::Errors, out) {
+            return;
+        }
+        let quoted = len.min(LONGEST_V6 - V6 - ICMP);
+        let Some(handle) = self.make(pool, place, ETHERNET + V6 + ICMP + quoted, out) else { return };
+        pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V6 + ICMP);
+        self.counts.errors += 1;
+        self.send_icmp_v6(pool, handle, (own, source), message, out);
+    }
+
+    /// An ICMP message for the router itself: echoes are answered, all else is taken.
+    pub fn local_icmp_v4(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
+        let (frame, meta) = (pool.data(handle), *pool.meta(handle));
+        let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return Fate::Dropped(DropReason::BadHeader) };
+        let payload = ip.payload();
+        let Ok(icmp) = Icmp::check(payload) else { return Fate::Dropped(DropReason::BadHeader) };
+        let whole = usize::from(ip.total_len()) - ip.header_len();
+        if icmp.kind() != icmp_kind::ECHO {
+            return Fate::Consumed;
+        }
+        let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
+        let (start, class) = (ETHERNET + ip.header_len() + ICMP, ip.traffic_class());
+        if !self.allows(meta.in_port, Work::Echo, out) {
+            return Fate::Dropped(DropReason::SlowPath);
+        }
+        if meta.is_train() || payload.len() < whole || Sum::ZERO.bytes(payload).checksum() != 0 {
+            return Fate::Dropped(DropReason::BadHeader);
+        }
+        let echoed = whole - ICMP;
+        if let Some(reply) = self.make(pool, meta.in_port, ETHERNET + V4 + ICMP + echoed, out) {
+            pool.copy(handle, start..start + echoed, reply, ETHERNET + V4 + ICMP);
+            self.send_icmp_v4(pool, reply, (from, to), (icmp_kind::ECHO_REPLY, 0, rest), class, out);
+        }
+        Fate::Consumed
+    }
+
+    /// The same for ICMPv6; the message begins at `offset` from the IPv6 header's first byte.
+    pub fn local_icmp_v6(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        offset: usize,
+        out: &mut Outbox,
+    ) -> Fate {
+        if let Some(fate) = self.discovery(pool, handle, out) {
+            return fate;
+        }
+        let (packet, meta) = (&pool.data(handle)[ETHERNET..], *pool.meta(handle));
+        let Ok(ip) = Ipv6::check(packet) else { return Fate::Dropped(DropReason::BadHeader) };
+        let end = V6 + usize::from(ip.payload_len());
+        let Some(payload) = packet.get(offset..end) else { return Fate::Dropped(DropReason::BadHeader) };
+        let Ok(icmp) = Icmp::check(payload) else { return Fate::Dropped(DropReason::BadHeader) };
+        if icmp.kind() != icmpv6_kind::ECHO {
+            return Fate::Consumed;
+        }
+        let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
+        let echoed = payload.len() - ICMP;
+        let sum = pseudo_v6(to, from, protocol::ICMPV6, payload.len() as u32).bytes(payload);
+        let intact = !meta.is_train() && sum.checksum() == 0;
+        if !self.allows(meta.in_port, Work::Echo, out) {
+            return Fate::Dropped(DropReason::SlowPath);
+        }
+        if !intact {
+            return Fate::Dropped(DropReason::BadHeader);
+        }
+        if let Some(reply) = self.make(pool, meta.in_port, ETHERNET + V6 + ICMP + echoed, out) {
+            let start = ETHERNET + offset + ICMP;
+            pool.copy(handle, start..start + echoed, reply, ETHERNET + V6 + ICMP);
+            self.send_icmp_v6(pool, reply, (from, to), (icmpv6_kind::ECHO_REPLY, 0, rest), out);
+        }
+        Fate::Consumed
+    }
+
+    /// Whether an address is a host's that may be told something: not a group's, not the router's own.
+    fn is_elsewhere_v4(&self, address: u32) -> bool {
+        let way = self.fib.way_v4(address);
+        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
+    }
+
+    fn is_elsewhere_v6(&self, address: u128) -> bool {
+        let way = self.fib.way_v6(address);
+        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
+    }
+
+    /// Writes headers before what is echoed or quoted, and sends it.
+    fn send_icmp_v4(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (source, destination): (u32, u32),
+        message: Message,
+        traffic_class: u8,
+        out: &mut Outbox,
+    ) {
+        let frame = pool.data_mut(handle);
+        let payload_len = (frame.len() - ETHERNET - V4) as u16;
+        let (id, protocol) = (self.id, protocol::ICMP);
+        self.id = self.id.wrapping_add(1);
+        let header = Ipv4Header { source, destination, protocol, ttl: HOPS, traffic_class, id, payload_len };
+        frame[12..ETHERNET].copy_from_slice(&ethertype::IPV4.to_be_bytes());
+        frame[ETHERNET..ETHERNET + V4].copy_from_slice(&header.bytes());
+        write_message(&mut frame[ETHERNET + V4..], message, Sum::ZERO);
+        let way = self.fib.way_v4(destination);
+        self.send_own(pool, handle, way, v4_key(destination), out);
+    }
+
+    fn send_icmp_v6(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (source, destination): (u128, u128),
+        message: Message,
+        out: &mut Outbox,
+    ) {
+        let place = pool.meta(handle).in_port;
+        let frame = pool.data_mut(handle);
+        let payload_len = (frame.len() - ETHERNET - V6) as u16;
+        let next_header = protocol::ICMPV6;
+        let header = Ipv6Header { source, destination, next_header, hop_limit: HOPS, payload_len };
+        frame[12..ETHERNET].copy_from_slice(&ethertype::IPV6.to_be_bytes());
+        frame[ETHERNET..ETHERNET + V6].copy_from_slice(&header.bytes());
+        let pseudo = pseudo_v6(source, destination, next_header, payload_len.into());
+        write_message(&mut frame[ETHERNET + V6..], message, pseudo);
+        // An address within the link is behind the port by which the question came.
+        let link = crate::classify::is_link_local(destination);
+        let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v6(destination) };
+        self.send_own(pool, handle, way, destination, out);
+    }
+
+    /// Sends what the router has made itself: it comes from its own out port.
+    fn send_own(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        way: Option<NextHop>,
+        destination: u128,
+        out: &mut Outbox,
+    ) {
+        let hop = match way {
+            Some(NextHop::Gateway { port, gateway }) => Some((port, gateway, true)),
+            Some(NextHop::Direct { port }) => Some((port, destination, false)),
+            _ => None,
+        };
+        let fate = match hop {
+            Some(hop) => {
+                pool.meta_mut(handle).in_port = hop.0;
+                self.resolve(pool, handle, hop, out)
+            }
+            None => Fate::Dropped(DropReason::NoRoute),
+        };
+        self.settle(pool, handle, fate, out);
+    }
+}
+
+fn write_message(bytes: &mut [u8], (kind, code, rest): Message, sum: Sum) {
+    (bytes[0], bytes[1]) = (kind, code);
+    bytes[2..4].fill(0);
+    bytes[4..8].copy_from_slice(&rest.to_be_bytes());
+    let checksum = sum.bytes(bytes).checksum();
+    bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
+}

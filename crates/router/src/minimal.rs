@@ -1,0 +1,196 @@
+//! Minimal IP: what most packets need, for a batch, on the data path (T. Spalink and others, "Building a robust software-based router
+//! using network processors", section 4.4). Whatever else a packet needs, it is given to full IP with the reason.
+
+use crate::classify::{Class, Classify, ETHERNET, Why};
+use crate::hops::{NextHop, v4_key};
+use crate::neighbour::Found;
+use crate::state::{Core, Fate};
+use longwire_block::{DropReason, Outbox};
+use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
+use longwire_units::Nanos;
+use longwire_wire::checksum::update;
+
+/// Which counter of hops is to be lowered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hops {
+    V4,
+    V6,
+    /// The classifier has seen to it.
+    Label,
+}
+
+/// How far ahead packets are read from memory.
+const AHEAD: usize = 8;
+
+impl Core {
+    /// Decides about every packet of a batch.
+    pub fn forward<C: Classify>(
+        &mut self,
+        classifier: &mut C,
+        pool: &mut Pool,
+        batch: &Batch,
+        out: &mut Outbox,
+    ) {
+        let handles = batch.as_slice();
+        let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
+        handles.iter().take(AHEAD).for_each(|&handle| pool.prefetch(handle));
+        for (at, (&handle, class)) in handles.iter().zip(&mut classes).enumerate() {
+            if let Some(&next) = handles.get(at + AHEAD) {
+                pool.prefetch(next);
+            }
+            let (meta, frame) = pool.parts_mut(handle);
+            let Some(port) = self.ports.at(meta.in_port) else { continue };
+            *class = classifier.classify(port, meta, frame);
+            match *class {
+                Class::V4 { destination } => self.fib.prefetch_v4(destination),
+                Class::V6 { destination } => self.fib.prefetch_v6(destination),
+                _ => {}
+            }
+        }
+        for class in &classes[..handles.len()] {
+            if let Class::V4 { destination } = *class {
+                self.fib.prefetch_v4_node(destination);
+            }
+        }
+        for (&handle, &class) in handles.iter().zip(&classes) {
+            let fate = self.decide(pool, handle, class, out);
+            let meta = pool.meta_mut(handle);
+            meta.out_port = fate.code();
+            self.counts.received += u64::from(meta.segments);
+            self.counts.note(fate, meta.segments);
+        }
+    }
+
+    #[inline]
+    fn decide(&mut self, pool: &mut Pool, handle: Handle, class: Class, out: &mut Outbox) -> Fate {
+        match class {
+            Class::V4 { destination } => match self.fib.find_v4(destination) {
+                Some(id) => {
+                    let hop = self.fib.hop(id);
+                    self.pass_on(pool, handle, (hop, v4_key(destination)), Hops::V4, out)
+                }
+                None => self.exceptional(pool, handle, Why::NoRoute, out),
+            },
+            Class::V6 { destination } => match self.fib.find_v6(destination) {
+                Some(id) => self.pass_on(pool, handle, (self.fib.hop(id), destination), Hops::V6, out),
+                None => self.exceptional(pool, handle, Why::NoRoute, out),
+            },
+            Class::Switched { hop } => self.pass_on(pool, handle, (self.fib.hop(hop), 0), Hops::Label, out),
+            Class::Exceptional(why) => self.exceptional(pool, handle, why, out),
+            Class::Dropped(reason) => Fate::Dropped(reason),
+        }
+    }
+
+    /// Sends a packet to its next hop: one hop less to go, other Ethernet addresses.
+    #[inline]
+    fn pass_on(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (hop, destination): (NextHop, u128),
+        hops: Hops,
+        out: &mut Outbox,
+    ) -> Fate {
+        let (place, neighbour) = match hop {
+            NextHop::Gateway { port, gateway } => (port, gateway),
+            NextHop::Direct { port } => (port, destination),
+            NextHop::Local => return self.exceptional(pool, handle, Why::Local, out),
+            NextHop::Broadcast => return self.exceptional(pool, handle, Why::Group, out),
+            NextHop::Discard => return Fate::Dropped(DropReason::Discard),
+        };
+        let Some(port) = self.ports.at(place) else { return Fate::Dropped(DropReason::PortDown) };
+        let (meta, frame) = pool.parts_mut(handle);
+        let Found::Known(mac) = self.neighbours.find(place, neighbour, Nanos(meta.arrival)) else {
+            return self.exceptional_hop(pool, handle, (place, neighbour), hops == Hops::Label, out);
+        };
+        if longest_packet(meta) > port.mtu {
+            return match hops {
+                Hops::Label => Fate::Dropped(DropReason::Mtu),
+                _ => self.exceptional(pool, handle, Why::TooBig, out),
+            };
+        }
+        let Some(ethernet) = frame.first_chunk_mut::<ETHERNET>() else {
+            return Fate::Dropped(DropReason::BadFrame);
+        };
+        ethernet[..6].copy_from_slice(&mac);
+        ethernet[6..12].copy_from_slice(&port.mac);
+        match hops {
+            Hops::V4 => lower_ttl(frame),
+            Hops::V6 => lower_hop_limit(frame),
+            Hops::Label => {}
+        }
+        Fate::Out(place)
+    }
+
+    /// What is switched has no header that full IP could read: it waits, or goes, as it is.
+    #[cold]
+    fn exceptional_hop(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (place, neighbour): (u16, u128),
+        switched: bool,
+        out: &mut Outbox,
+    ) -> Fate {
+        if switched {
+            out.because_of(pool.meta(handle));
+            return self.resolve(pool, handle, (place, neighbour, true), out);
+        }
+        self.exceptional(pool, handle, Why::Unresolved, out)
+    }
+}
+
+/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment.
+#[inline]
+pub(crate) fn longest_packet(meta: &Meta) -> u32 {
+    let frame =
+        if meta.is_train() { u32::from(meta.header_len) + u32::from(meta.gso_size) } else { meta.wire_len };
+    frame.saturating_sub(ETHERNET as u32)
+}
+
+/// One hop less, and the checksum with it (RFC 1624, equation 3). The packet has hops left.
+#[inline]
+pub(crate) fn lower_ttl(frame: &mut [u8]) {
+    if let Some([ttl, protocol, high, low]) = frame.get_mut(ETHERNET + 8..ETHERNET + 12) {
+        let old = u16::from_be_bytes([*ttl, *protocol]);
+        let checksum = update(u16::from_be_bytes([*high, *low]), old, old.wrapping_sub(0x100));
+        *ttl = ttl.wrapping_sub(1);
+        [*high, *low] = checksum.to_be_bytes();
+    }
+}
+
+/// The same for IPv6, which has no checksum.
+#[inline]
+pub(crate) fn lower_hop_limit(frame: &mut [u8]) {
+    if let Some(hop_limit) = frame.get_mut(ETHERNET + 7) {
+        *hop_limit = hop_limit.wrapping_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::frame_v4;
+    use longwire_wire::checksum::Sum;
+
+    #[test]
+    fn the_checksum_stays_right_at_every_ttl() {
+        for id in 0..=u16::MAX {
+            let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], (id as u8).max(2), &[]);
+            frame[18..20].copy_from_slice(&id.to_be_bytes());
+            crate::support::mend(&mut frame);
+            lower_ttl(&mut frame);
+            assert_eq!(frame[22], (id as u8).max(2) - 1);
+            assert_eq!(Sum::ZERO.bytes(&frame[14..34]).checksum(), 0, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_by_hand() {
+        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to b171: checksum 4e8e, and 4f8e with one hop less.
+        let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 6]);
+        assert_eq!(frame[24..26], [0x4e, 0x8e]);
+        lower_ttl(&mut frame);
+        assert_eq!((frame[22], &frame[24..26]), (63, &[0x4f, 0x8e][..]));
+    }
+}

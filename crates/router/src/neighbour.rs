@@ -1,0 +1,542 @@
+//! Neighbours: link addresses of next hops, as ARP (RFC 826) and neighbour discovery (RFC 4861, 7.3, reduced) tell them.
+//!
+//! A neighbour is *incomplete* while it is asked for, *reachable* for a while after it has answered, then *stale*: still used, but asked whether
+//! it is there (*probe*) when it is next used. One that does not answer three times is forgotten. RFC 4861's DELAY state is left out: a router gets no
+//! hints from transports. Addresses are numbers of 128 bits, as [`crate::neighbour_key`] writes them.
+//!
+//! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what was told without having been asked,
+//! have shares of their own and do not push out what has answered.
+
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+
+/// Bounds and times of a router's neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeighbourLimits {
+    /// Neighbours remembered, 64 bytes for each and as much free.
+    pub neighbours: usize,
+    /// Of these, at most so many being asked for at once; the last quarter is for gateways.
+    pub asked: usize,
+    /// Packets that wait for one neighbour.
+    pub queue: u16,
+    /// Packets that wait for all neighbours together, at most [`longwire_block::OUTBOX`] / 4.
+    pub kept: u64,
+    /// How long a neighbour that has answered counts as reachable (RFC 4861, 10: 30 s).
+    pub reachable: Nanos,
+    /// Time between requests (RFC 4861, 10: 1 s).
+    pub retransmit: Nanos,
+    /// Requests before it is given up (RFC 4861, 10: 3).
+    pub tries: u8,
+    /// After how long without an answer a neighbour makes room for another.
+    pub forget: Nanos,
+}
+
+impl Default for NeighbourLimits {
+    /// 4096 neighbours, 256 asked for, 16 packets for each and 512 for all, RFC 4861's times, and ten minutes.
+    fn default() -> Self {
+        Self {
+            neighbours: 4096,
+            asked: 256,
+            queue: 16,
+            kept: 512,
+            reachable: Nanos::from_secs(30),
+            retransmit: Nanos::from_secs(1),
+            tries: 3,
+            forget: Nanos::from_secs(600),
+        }
+    }
+}
+
+/// What is known of a next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Known([u8; 6]),
+    /// Known, but it is time to ask whether it is still there.
+    Doubtful([u8; 6]),
+    Unknown,
+}
+
+/// How something was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The neighbour was asked.
+    pub solicited: bool,
+    /// It counts even if another link address was known.
+    pub overrides: bool,
+    /// A neighbour that was not known is remembered.
+    pub creates: bool,
+}
+
+/// What is to be done because time has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Ask for it: at its link address if that is known.
+    Ask { port: u16, address: u128, mac: Option<[u8; 6]> },
+    /// It has not answered; these packets waited for it.
+    GivenUp { port: u16, address: u128, waiting: Waiting },
+}
+
+/// Packets that waited for a neighbour, linked through their metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    first: Handle,
+}
+
+impl Waiting {
+    pub const NONE: Self = Self { first: Handle::NONE };
+
+    /// Takes the first packet out.
+    pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {
+        let first = self.first;
+        if first.is_none() {
+            return None;
+        }
+        self.first = Handle(pool.meta(first).next);
+        Some(first)
+    }
+}
+
+/// A neighbour that is being asked for, and when it is asked again.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    due: Nanos,
+    port: u16,
+    address: u128,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Incomplete,
+    Reachable,
+    Stale,
+    Probe,
+    Permanent,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    address: u128,
+    /// When it last answered, or was first told of.
+    confirmed: Nanos,
+    first: Handle,
+    last: Handle,
+    port: u16,
+    waiting: u16,
+    mac: [u8; 6],
+    state: State,
+    tries: u8,
+    /// It has never answered.
+    unasked: bool,
+}
+
+const FREE: Slot = Slot {
+    address: 0,
+    confirmed: Nanos::ZERO,
+    first: Handle::NONE,
+    last: Handle::NONE,
+    port: 0,
+    waiting: 0,
+    mac: [0; 6],
+    state: State::Free,
+    tries: 0,
+    unasked: false,
+};
+
+/// Most slots that a search visits.
+const REACH: usize = 32;
+
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    slots: Box<[Slot]>,
+    shift: u32,
+    seed: u64,
+    limits: NeighbourLimits,
+    used: usize,
+    unasked: usize,
+    asked: Vec<Asked>,
+    due: Nanos,
+    kept: u64,
+}
+
+impl Neighbours {
+    /// No neighbours. `seed` makes their places unforeseeable.
+    pub fn new(limits: NeighbourLimits, seed: u64) -> Self {
+        let homes = (limits.neighbours.max(1) * 2).next_power_of_two();
+        Self {
+            slots: vec![FREE; homes + REACH].into(),
+            shift: u64::BITS - homes.trailing_zeros(),
+            seed,
+            limits,
+            used: 0,
+            unasked: 0,
+            asked: Vec::with_capacity(limits.asked),
+            due: Nanos::NEVER,
+            kept: 0,
+        }
+    }
+
+    /// The link address of a neighbour.
+    #[inline]
+    pub fn find(&self, port: u16, address: u128, now: Nanos) -> Found {
+        let Some(at) = self.place(port, address) else { return Found::Unknown };
+        let slot = &self.slots[at];
+        match slot.state {
+            State::Permanent | State::Probe => Found::Known(slot.mac),
+            State::Reachable if now.since(slot.confirmed) < self.limits.reachable => Found::Known(slot.mac),
+            State::Reachable | State::Stale => Found::Doubtful(slot.mac),
+            State::Free | State::Incomplete => Found::Unknown,
+        }
+    }
+
+    /// Makes a packet wait for a neighbour, which is a gateway of routes or not: gateways are still asked for when strangers' addresses are
+    /// asked for too much. Answers whether the neighbour is to be asked for now, or that there is no room.
+    pub fn keep(
+        &mut self,
+        pool: &mut Pool,
+        (port, address, is_gateway): (u16, u128, bool),
+        handle: Handle,
+        now: Nanos,
+    ) -> Option<bool> {
+        let most = if is_gateway { self.limits.asked } else { self.limits.asked / 4 * 3 };
+        if self.kept >= self.limits.kept {
+            return None;
+        }
+        let known = self.place(port, address);
+        let at = match known {
+            Some(at) => at,
+            None if self.asked.len() >= most => return None,
+            None => {
+                let slot = Slot { address, port, state: State::Incomplete, tries: 1, confirmed: now, ..FREE };
+                let at = self.insert(slot, now)?;
+                self.ask_at(port, address, now + self.limits.retransmit);
+                at
+            }
+        };
+        let slot = &mut self.slots[at];
+        if slot.waiting >= self.limits.queue {
+            return None;
+        }
+        pool.meta_mut(handle).next = Handle::NONE.0;
+        if slot.first.is_none() {
+            slot.first = handle;
+        } else {
+            pool.meta_mut(slot.last).next = handle.0;
+        }
+        slot.last = handle;
+        slot.waiting += 1;
+        self.kept += u64::from(pool.meta(handle).segments);
+        Some(known.is_none())
+    }
+
+    /// Begins to ask a neighbour whether it is still there. False if too many are being asked already: it stays doubtful.
+    pub fn probe(&mut self, port: u16, address: u128, now: Nanos) -> bool {
+        let Some(at) = self.place(port, address).filter(|_| self.asked.len() < self.limits.asked) else {
+            return false;
+        };
+        (self.slots[at].state, self.slots[at].tries) = (State::Probe, 1);
+        self.ask_at(port, address, now + self.limits.retransmit);
+        true
+    }
+
+    /// Whether the neighbour is being asked for.
+    pub fn is_asked(&self, port: u16, address: u128) -> bool {
+        let at = self.place(port, address);
+        at.is_some_and(|at| matches!(self.slots[at].state, State::Incomplete | State::Probe))
+    }
+
+    /// Notes the link address of a neighbour; answers the packets that waited for it.
+    pub fn learn(&mut self, port: u16, address: u128, mac: [u8; 6], told: Told, now: Nanos) -> Waiting {
+        let Some(at) = self.place(port, address) else {
+            if told.creates && self.unasked < self.limits.neighbours / 4 {
+                let slot =
+                    Slot { address, port, mac, state: State::Stale, confirmed: now, unasked: true, ..FREE };
+                self.unasked += usize::from(self.insert(slot, now).is_some());
+            }
+            return Waiting::NONE;
+        };
+        let slot = &mut self.slots[at];
+        match slot.state {
+            State::Permanent => return Waiting::NONE,
+            State::Incomplete => {}
+            _ if slot.mac == mac && !told.solicited => return Waiting::NONE,
+            _ if slot.mac == mac || told.overrides => {}
+            State::Reachable => {
+                // RFC 4861, 7.2.5: another address that does not override makes the known one doubtful.
+                slot.state = State::Stale;
+                return Waiting::NONE;
+            }
+            _ => return Waiting::NONE,
+        }
+        let was_asked = matches!(slot.state, State::Incomplete | State::Probe);
+        slot.state = if told.solicited { State::Reachable } else { State::Stale };
+        (slot.mac, slot.confirmed) = (mac, now);
+        if told.solicited && slot.unasked {
+            slot.unasked = false;
+            self.unasked -= 1;
+        }
+        let waiting = self.unqueue(at);
+        if was_asked {
+            self.stop_asking(port, address);
+        }
+        waiting
+    }
+
+    /// Notes a neighbour for good. False if there is no room, or it is just being asked for.
+    pub fn set(&mut self, port: u16, address: u128, mac: [u8; 6]) -> bool {
+        if let Some(at) = self.place(port, address) {
+            let slot = &mut self.slots[at];
+            if matches!(slot.state, State::Incomplete | State::Probe) {
+                return false;
+            }
+            self.unasked -= usize::from(slot.unasked);
+            (slot.mac, slot.state, slot.unasked) = (mac, State::Permanent, false);
+            return true;
+        }
+        self.insert(Slot { address, port, mac, state: State::Permanent, ..FREE }, Nanos::ZERO).is_some()
+    }
+
+    /// When something is next due.
+    #[inline]
+    pub fn deadline(&self) -> Nanos {
+        self.due
+    }
+
+    /// The next thing that is due by `now`.
+    pub fn next_due(&mut self, now: Nanos) -> Option<Due> {
+        if self.due > now {
+            return None;
+        }
+        let first = (0..self.asked.len()).min_by_key(|&at| (self.asked[at].due, at))?;
+        let Asked { due, port, address } = self.asked[first];
+        let at = self.place(port, address)?;
+        let slot = &mut self.slots[at];
+        if slot.tries < self.limits.tries {
+            slot.tries += 1;
+            let mac = (slot.state == State::Probe).then_some(slot.mac);
+            self.asked[first].due = due.max(now) + self.limits.retransmit;
+            self.note_due();
+            return Some(Due::Ask { port, address, mac });
+        }
+        let waiting = self.unqueue(at);
+        self.remove(at);
+        self.asked.remove(first);
+        self.note_due();
+        Some(Due::GivenUp { port, address, waiting })
+    }
+
+    /// Packets that wait; segments of a train count one each.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Says that a packet that waited does so no longer.
+    pub fn release(&mut self, segments: u16) {
+        self.kept -= u64::from(segments);
+    }
+
+    /// Neighbours remembered, and those among them that are being asked for.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.used, self.asked.len())
+    }
+
+    fn ask_at(&mut self, port: u16, address: u128, due: Nanos) {
+        self.asked.push(Asked { due, port, address });
+        self.due = self.due.min(due);
+    }
+
+    fn stop_asking(&mut self, port: u16, address: u128) {
+        self.asked.retain(|asked| (asked.port, asked.address) != (port, address));
+        self.note_due();
+    }
+
+    fn note_due(&mut self) {
+        self.due = self.asked.iter().map(|asked| asked.due).min().unwrap_or(Nanos::NEVER);
+    }
+
+    fn unqueue(&mut self, at: usize) -> Waiting {
+        let slot = &mut self.slots[at];
+        let waiting = Waiting { first: slot.first };
+        (slot.first, slot.last, slot.waiting) = (Handle::NONE, Handle::NONE, 0);
+        waiting
+    }
+
+    #[inline]
+    fn place(&self, port: u16, address: u128) -> Option<usize> {
+        let home = self.home(port, address);
+        for (at, slot) in self.slots[home..home + REACH].iter().enumerate() {
+            if slot.state == State::Free {
+                return None;
+            }
+            if slot.address == address && slot.port == port {
+                return Some(home + at);
+            }
+        }
+        None
+    }
+
+    /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will miss.
+    fn insert(&mut self, slot: Slot, now: Nanos) -> Option<usize> {
+        let home = self.home(slot.port, slot.address);
+        let reach = home..home + REACH;
+        let free = reach.clone().find(|&at| self.slots[at].state == State::Free);
+        if let Some(at) = free.filter(|_| self.used < self.limits.neighbours) {
+            self.used += 1;
+            self.slots[at] = slot;
+            return Some(at);
+        }
+        let at = reach.clone().find(|&at| self.is_old(at, now)).or_else(|| {
+            // What was told without having been asked gives way to what is asked for.
+            reach
+                .clone()
+                .find(|&at| !slot.unasked && self.slots[at].unasked && self.slots[at].state == State::Stale)
+        })?;
+        self.unasked -= usize::from(self.slots[at].unasked);
+        self.slots[at] = slot;
+        Some(at)
+    }
+
+    fn is_old(&self, at: usize, now: Nanos) -> bool {
+        let slot = &self.slots[at];
+        matches!(slot.state, State::Stale | State::Reachable)
+            && now.since(slot.confirmed) >= self.limits.forget
+    }
+
+    /// Frees a slot and moves those behind it up.
+    fn remove(&mut self, at: usize) {
+        self.unasked -= usize::from(self.slots[at].unasked);
+        let mut hole = at;
+        for next in at + 1..self.slots.len() {
+            let slot = self.slots[next];
+            if slot.state == State::Free {
+                break;
+            }
+            if self.home(slot.port, slot.address) <= hole {
+                self.slots[hole] = slot;
+                hole = next;
+            }
+        }
+        self.slots[hole] = FREE;
+        self.used -= 1;
+    }
+
+    #[inline]
+    fn home(&self, port: u16, address: u128) -> usize {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let low = (address as u64 ^ self.seed).wrapping_mul(ODD);
+        let high = ((address >> 64) as u64 ^ u64::from(port) ^ low.rotate_left(32)).wrapping_mul(ODD);
+        ((high ^ high >> 29).wrapping_mul(ODD) >> self.shift) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u128 = 0xffff << 32 | 0x0a00_0001;
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+    const ANSWER: Told = Told { solicited: true, overrides: true, creates: false };
+    const QUESTION: Told = Told { solicited: false, overrides: true, creates: true };
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(seconds: u64) -> Nanos {
+        Nanos(seconds * SECOND)
+    }
+
+    fn waiting(pool: &Pool, mut waiting: Waiting) -> Vec<Handle> {
+        std::iter::from_fn(|| waiting.pop(pool)).collect()
+    }
+
+    #[test]
+    fn packets_wait_for_the_answer_in_order() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut table = Neighbours::new(NeighbourLimits { queue: 2, ..NeighbourLimits::default() }, 1);
+        let packets: Vec<_> = (0..3).map(|_| pool.alloc(60).unwrap()).collect();
+        let mut keep = |packet: usize| table.keep(&mut pool, (3, A, false), packets[packet], at(1));
+        assert_eq!((keep(0), keep(1), keep(2)), (Some(true), Some(false), None));
+        assert_eq!((table.kept(), table.deadline(), table.counts()), (2, at(2), (1, 1)));
+        assert!(table.is_asked(3, A) && !table.is_asked(4, A));
+        assert_eq!(table.find(3, A, at(1)), Found::Unknown);
+        let answered = table.learn(3, A, MAC, ANSWER, at(1));
+        assert_eq!(waiting(&pool, answered), packets[..2]);
+        assert_eq!((table.find(3, A, at(1)), table.find(4, A, at(1))), (Found::Known(MAC), Found::Unknown));
+        assert_eq!((table.deadline(), table.counts()), (Nanos::NEVER, (1, 0)));
+    }
+
+    #[test]
+    fn who_does_not_answer_three_times_is_given_up() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        let packet = pool.alloc(60).unwrap();
+        table.keep(&mut pool, (3, A, false), packet, at(1));
+        let ask = Some(Due::Ask { port: 3, address: A, mac: None });
+        assert_eq!(table.next_due(Nanos(at(2).0 - 1)), None);
+        assert_eq!((table.next_due(at(2)), table.next_due(at(2)), table.next_due(at(3))), (ask, None, ask));
+        let Some(Due::GivenUp { waiting: packets, .. }) = table.next_due(at(4)) else { panic!() };
+        assert_eq!(waiting(&pool, packets), [packet]);
+        assert_eq!((table.deadline(), table.counts()), (Nanos::NEVER, (0, 0)));
+    }
+
+    #[test]
+    fn a_stale_neighbour_is_used_and_asked() {
+        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        table.learn(3, A, MAC, QUESTION, at(0));
+        assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
+        assert!(table.probe(3, A, at(0)));
+        assert_eq!(table.find(3, A, at(0)), Found::Known(MAC), "while it is asked");
+        assert_eq!(table.next_due(at(1)), Some(Due::Ask { port: 3, address: A, mac: Some(MAC) }));
+        table.learn(3, A, MAC, ANSWER, at(1));
+        assert_eq!(table.find(3, A, Nanos(at(31).0 - 1)), Found::Known(MAC));
+        assert_eq!(table.find(3, A, at(31)), Found::Doubtful(MAC));
+        // Nobody answers: it is forgotten.
+        assert!(table.probe(3, A, at(31)));
+        let ask = Some(Due::Ask { port: 3, address: A, mac: Some(MAC) });
+        assert_eq!((table.next_due(at(32)), table.next_due(at(33))), (ask, ask));
+        assert!(matches!(table.next_due(at(34)), Some(Due::GivenUp { .. })));
+        assert_eq!(table.find(3, A, at(34)), Found::Unknown);
+    }
+
+    #[test]
+    fn another_link_address_counts_if_it_overrides() {
+        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        table.learn(3, A, MAC, QUESTION, at(0));
+        table.learn(3, A, MAC, ANSWER, at(0));
+        assert_eq!(table.find(3, A, at(0)), Found::Known(MAC));
+        table.learn(3, A, OTHER, Told { overrides: false, ..ANSWER }, at(0));
+        assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
+        table.learn(3, A, OTHER, ANSWER, at(0));
+        assert_eq!(table.find(3, A, at(0)), Found::Known(OTHER));
+        assert!(table.set(3, A, MAC));
+        table.learn(3, A, OTHER, ANSWER, at(0));
+        assert_eq!(table.find(3, A, at(9999)), Found::Known(MAC), "for good");
+    }
+
+    #[test]
+    fn floods_leave_those_alone_that_have_answered() {
+        let mut pool = Pool::new(4 << 20).unwrap();
+        let limits = NeighbourLimits { neighbours: 64, asked: 16, ..NeighbourLimits::default() };
+        let mut table = Neighbours::new(limits, 7);
+        for address in 0..32 {
+            table.learn(3, A + address, MAC, QUESTION, at(0));
+            table.learn(3, A + address, MAC, ANSWER, at(0));
+        }
+        // Told by strangers, and asked for.
+        (1000..3000).for_each(|n| drop(waiting(&pool, table.learn(3, A + n, OTHER, QUESTION, at(1)))));
+        assert_eq!(
+            (table.counts(), table.unasked),
+            ((32, 0), 0),
+            "16 of 64 are for strangers, and were taken"
+        );
+        let kept = (5000..9000).filter(|&n| {
+            let packet = pool.alloc(60).unwrap();
+            let kept = table.keep(&mut pool, (3, A + n, n % 2 == 0), packet, at(2)).is_some();
+            if !kept {
+                pool.free(packet);
+            }
+            kept
+        });
+        assert_eq!(kept.count(), 16);
+        assert!((0..32).all(|address| table.find(3, A + address, at(2)) == Found::Known(MAC)));
+    }
+}

@@ -1,0 +1,190 @@
+//! How much of each kind of exceptional work a router does: rates, by the packets' times.
+
+use longwire_units::Nanos;
+
+/// Kinds of work that are policed, for each port on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// Packets given to full IP, but for groups' and neighbours'.
+    Exceptions,
+    /// ICMP errors made (RFC 1812, 4.3.2.8; RFC 4443, 2.4 f).
+    Errors,
+    /// Answers to echoes for the router itself.
+    Echo,
+    /// Packets with IP options or hop-by-hop headers.
+    Options,
+    /// Packets to be fragmented.
+    Fragments,
+    /// ARP and neighbour discovery that the router has not asked for.
+    Neighbours,
+    /// Requests that the router sends for neighbours' addresses.
+    Requests,
+}
+
+impl Work {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Exceptions,
+        Self::Errors,
+        Self::Echo,
+        Self::Options,
+        Self::Fragments,
+        Self::Neighbours,
+        Self::Requests,
+    ];
+}
+
+/// How often something may be done: `rate` times a second on average, `burst` times at once. A rate of 0 is never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Times a second.
+    pub rate: u32,
+    /// Times at once, at least 1.
+    pub burst: u32,
+}
+
+/// The limits of each kind of work for each port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// See [`Work::Exceptions`].
+    pub exceptions: Limit,
+    /// See [`Work::Errors`].
+    pub errors: Limit,
+    /// See [`Work::Echo`].
+    pub echo: Limit,
+    /// See [`Work::Options`].
+    pub options: Limit,
+    /// See [`Work::Fragments`].
+    pub fragments: Limit,
+    /// See [`Work::Neighbours`].
+    pub neighbours: Limit,
+    /// See [`Work::Requests`].
+    pub requests: Limit,
+}
+
+impl Default for Limits {
+    /// 50000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests.
+    fn default() -> Self {
+        let thousand = Limit { rate: 1000, burst: 64 };
+        Self {
+            exceptions: Limit { rate: 50_000, burst: 1024 },
+            errors: thousand,
+            echo: thousand,
+            options: thousand,
+            fragments: Limit { rate: 10_000, burst: 256 },
+            neighbours: Limit { rate: 600, burst: 128 },
+            requests: Limit { rate: 200, burst: 64 },
+        }
+    }
+}
+
+impl Limits {
+    const fn of(&self, work: Work) -> Limit {
+        match work {
+            Work::Exceptions => self.exceptions,
+            Work::Errors => self.errors,
+            Work::Echo => self.echo,
+            Work::Options => self.options,
+            Work::Fragments => self.fragments,
+            Work::Neighbours => self.neighbours,
+            Work::Requests => self.requests,
+        }
+    }
+}
+
+/// A token bucket as the time at which it will be full again (the generic cell rate algorithm of ITU-T I.371): one number and no
+/// division.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    /// Nanoseconds a token.
+    interval: u64,
+    /// How far ahead `full_at` may be.
+    depth: u64,
+    full_at: u64,
+}
+
+impl Bucket {
+    fn new(limit: Limit) -> Self {
+        let interval = 1_000_000_000_u64.checked_div(limit.rate.into()).unwrap_or(u64::MAX);
+        let depth = interval.saturating_mul(u64::from(limit.burst.max(1)) - 1);
+        Self { interval, depth, full_at: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self, now: Nanos) -> bool {
+        let begin = self.full_at.max(now.0);
+        let allowed = begin - now.0 <= self.depth && self.interval != u64::MAX;
+        if allowed {
+            self.full_at = begin.saturating_add(self.interval);
+        }
+        allowed
+    }
+}
+
+/// What all ports may still do, and how often they were refused.
+#[derive(Debug)]
+pub(crate) struct Police {
+    buckets: Vec<[Bucket; Work::ALL.len()]>,
+    refused: [u64; Work::ALL.len()],
+}
+
+impl Police {
+    pub fn new(limits: &Limits, ports: usize) -> Self {
+        let each = Work::ALL.map(|work| Bucket::new(limits.of(work)));
+        Self { buckets: vec![each; ports], refused: [0; Work::ALL.len()] }
+    }
+
+    /// Whether one more may be done at `now` because of what came in by the port numbered `port` among the router's.
+    pub fn allows(&mut self, port: usize, work: Work, now: Nanos) -> bool {
+        let allowed = self.buckets[port][work as usize].take(now);
+        self.refused[work as usize] += u64::from(!allowed);
+        allowed
+    }
+
+    /// How often each kind of work was refused, in the order of [`Work::ALL`].
+    pub const fn refused(&self) -> [u64; Work::ALL.len()] {
+        self.refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let mut bucket = Bucket::new(Limit { rate: 1000, burst: 3 });
+        let ms = 1_000_000;
+        // (time, allowed): three at once, then one a millisecond; after a pause three again.
+        let table = [
+            (5 * ms, true),
+            (5 * ms, true),
+            (5 * ms, true),
+            (5 * ms, false),
+            (6 * ms - 1, false),
+            (6 * ms, true),
+            (6 * ms, false),
+            (7 * ms, true),
+            (20 * ms, true),
+            (20 * ms, true),
+            (20 * ms, true),
+            (20 * ms, false),
+            // Packets' times may be a little out of order.
+            (19 * ms, false),
+        ];
+        for (at, allowed) in table {
+            assert_eq!(bucket.take(Nanos(at)), allowed, "at {at}");
+        }
+    }
+
+    #[test]
+    fn ports_and_kinds_have_their_own() {
+        let (echo, errors) = (Limit { rate: 0, burst: 9 }, Limit { rate: 1, burst: 1 });
+        let limits = Limits { echo, errors, ..Limits::default() };
+        let mut police = Police::new(&limits, 2);
+        assert!(!police.allows(0, Work::Echo, Nanos(5)));
+        assert!(police.allows(0, Work::Errors, Nanos(5)) && !police.allows(0, Work::Errors, Nanos(5)));
+        assert!(police.allows(1, Work::Errors, Nanos(5)) && police.allows(0, Work::Options, Nanos(5)));
+        assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0]);
+    }
+}

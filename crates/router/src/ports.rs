@@ -1,0 +1,222 @@
+//! A router's ports: their places, link addresses, addresses and longest packets.
+
+use crate::prefix::Address;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// The least a port's MTU may be: what IPv6 asks for (RFC 8200, 5).
+pub const LEAST_MTU: u32 = 1280;
+
+/// An address of a router with the length of its network's prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterfaceAddress<A> {
+    /// The address.
+    pub address: A,
+    /// Bits of it that all neighbours have in common.
+    pub len: u8,
+}
+
+impl<A: Address> InterfaceAddress<A> {
+    /// Whether `other` is in its network.
+    pub fn is_neighbour(&self, other: A) -> bool {
+        other.masked(self.len) == self.address.masked(self.len)
+    }
+}
+
+/// One port of a router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterPort {
+    /// Its place in the plan.
+    pub place: u16,
+    /// Its link address.
+    pub mac: [u8; 6],
+    /// Longest IP packet that it sends, in bytes: [`LEAST_MTU`] to 65535.
+    pub mtu: u32,
+    /// Its IPv4 addresses; errors come from the first.
+    pub v4: Vec<InterfaceAddress<u32>>,
+    /// Its IPv6 addresses; errors come from the first. A link-local one is added.
+    pub v6: Vec<InterfaceAddress<u128>>,
+}
+
+impl RouterPort {
+    /// Its IPv6 address within the link (RFC 4291, appendix A).
+    pub fn link_local(&self) -> u128 {
+        let [a, b, c, d, e, f] = self.mac.map(u128::from);
+        0xfe80 << 112 | (a ^ 2) << 56 | b << 48 | c << 40 | 0xff_fe << 24 | d << 16 | e << 8 | f
+    }
+
+    /// Whether it has the IPv4 address.
+    pub fn has_v4(&self, address: u32) -> bool {
+        self.v4.iter().any(|own| own.address == address)
+    }
+
+    /// Whether it has the IPv6 address.
+    pub fn has_v6(&self, address: u128) -> bool {
+        self.v6.iter().any(|own| own.address == address)
+    }
+}
+
+/// Why ports can't be a router's.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PortsError {
+    /// Two with one place.
+    #[error("port {place} is named twice")]
+    Twice {
+        /// The place.
+        place: u16,
+    },
+    /// An MTU out of range.
+    #[error("port {place}: mtu is {mtu}, it must be 1280 to 65535")]
+    Mtu {
+        /// The place.
+        place: u16,
+        /// What was asked for.
+        mtu: u32,
+    },
+    /// A link address that no station has.
+    #[error("port {place}: its MAC address is zero or a group's, give it a station's, as 02:00:00:00:00:01")]
+    Mac {
+        /// The place.
+        place: u16,
+    },
+    /// An address that no interface has.
+    #[error("port {place}: {address}/{len} is no address of a host in a network")]
+    Address {
+        /// The place.
+        place: u16,
+        /// The address.
+        address: IpAddr,
+        /// The length of its prefix.
+        len: u8,
+    },
+    /// None at all.
+    #[error("a router has at least one port")]
+    None,
+}
+
+/// A router's ports, found by place.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    list: Vec<RouterPort>,
+    places: Vec<u16>,
+    first: u16,
+    /// By place from `first` on: the number in `list`, or [`NOBODY`].
+    numbers: Vec<u16>,
+}
+
+const NOBODY: u16 = u16::MAX;
+
+impl Ports {
+    pub fn new(mut list: Vec<RouterPort>) -> Result<Self, PortsError> {
+        list.sort_by_key(|port| port.place);
+        let (Some(first), Some(last)) = (list.first(), list.last()) else { return Err(PortsError::None) };
+        let (first, last) = (first.place, last.place);
+        if let Some(pair) = list.windows(2).find(|pair| pair[0].place == pair[1].place) {
+            return Err(PortsError::Twice { place: pair[0].place });
+        }
+        let mut numbers = vec![NOBODY; usize::from(last - first) + 1];
+        for (number, port) in list.iter_mut().enumerate() {
+            check(port)?;
+            let address = port.link_local();
+            port.v6.push(InterfaceAddress { address, len: 64 });
+            numbers[usize::from(port.place - first)] = number as u16;
+        }
+        let places = list.iter().map(|port| port.place).collect();
+        Ok(Self { list, places, first, numbers })
+    }
+
+    /// The number of the port with this place.
+    #[inline]
+    pub fn number(&self, place: u16) -> Option<usize> {
+        let number = *self.numbers.get(usize::from(place.wrapping_sub(self.first)))?;
+        (number != NOBODY).then_some(usize::from(number))
+    }
+
+    /// The port with this place.
+    #[inline]
+    pub fn at(&self, place: u16) -> Option<&RouterPort> {
+        self.list.get(self.number(place)?)
+    }
+
+    pub fn list(&self) -> &[RouterPort] {
+        &self.list
+    }
+
+    pub fn places(&self) -> &[u16] {
+        &self.places
+    }
+
+    /// An IPv4 address for what the router sends because of a packet that came in by the port `place`: one of that port's, else any.
+    pub fn source_v4(&self, place: u16) -> Option<u32> {
+        let own = self.at(place).into_iter().chain(&self.list);
+        own.flat_map(|port| &port.v4).map(|own| own.address).next()
+    }
+
+    /// The same for IPv6. The link-local address is last.
+    pub fn source_v6(&self, place: u16) -> Option<u128> {
+        let own = self.at(place).into_iter().chain(&self.list);
+        let global = own.clone().flat_map(|port| &port.v6).find(|own| own.address >> 118 != 0x3fa);
+        global.or_else(|| self.at(place)?.v6.first()).map(|own| own.address)
+    }
+}
+
+fn check(port: &RouterPort) -> Result<(), PortsError> {
+    let place = port.place;
+    if !(LEAST_MTU..=65535).contains(&port.mtu) {
+        return Err(PortsError::Mtu { place, mtu: port.mtu });
+    }
+    if port.mac == [0; 6] || port.mac[0] & 1 == 1 {
+        return Err(PortsError::Mac { place });
+    }
+    for &InterfaceAddress { address, len } in &port.v4 {
+        let first = address >> 24;
+        if len == 0 || len > 32 || first == 0 || first == 127 || first >= 224 {
+            return Err(PortsError::Address { place, address: IpAddr::V4(address.into()), len });
+        }
+    }
+    for &InterfaceAddress { address, len } in &port.v6 {
+        if len == 0 || len > 128 || address <= 1 || address >> 120 == 0xff {
+            return Err(PortsError::Address { place, address: IpAddr::V6(address.into()), len });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(place: u16, mtu: u32, v4: u32) -> RouterPort {
+        let v4 = vec![InterfaceAddress { address: v4, len: 24 }];
+        RouterPort { place, mac: [2, 0, 0, 0, 0, place as u8], mtu, v4, v6: vec![] }
+    }
+
+    #[test]
+    fn ports_are_found_by_place() {
+        let ports = Ports::new(vec![port(9, 1500, 0x0a00_0101), port(4, 1500, 0x0a00_0001)]).unwrap();
+        assert_eq!(ports.places(), [4, 9]);
+        for (place, number) in
+            [(0, None), (4, Some(0)), (5, None), (9, Some(1)), (10, None), (u16::MAX, None)]
+        {
+            assert_eq!(ports.number(place), number, "{place}");
+        }
+        assert_eq!((ports.source_v4(9), ports.source_v4(7)), (Some(0x0a00_0101), Some(0x0a00_0001)));
+        // RFC 4291, appendix A: the universal bit is turned over, fffe is put in the middle.
+        let link_local = 0xfe80_0000_0000_0000_0000_00ff_fe00_0009;
+        assert_eq!((ports.source_v6(9), ports.list()[1].has_v6(link_local)), (Some(link_local), true));
+    }
+
+    #[test]
+    fn what_no_router_has_is_refused() {
+        assert_eq!(Ports::new(vec![]).unwrap_err(), PortsError::None);
+        let twice = vec![port(4, 1500, 0x0a00_0001), port(4, 1500, 0x0a00_0101)];
+        assert_eq!(Ports::new(twice).unwrap_err(), PortsError::Twice { place: 4 });
+        assert!(matches!(Ports::new(vec![port(4, 1279, 0x0a00_0001)]), Err(PortsError::Mtu { .. })));
+        for address in [0, 0x7f00_0001, 0xe000_0001, u32::MAX] {
+            let refused = Ports::new(vec![port(4, 1500, address)]);
+            assert!(matches!(refused, Err(PortsError::Address { .. })), "{address:x}");
+        }
+        let group = RouterPort { mac: [1; 6], ..port(4, 1500, 0x0a00_0001) };
+        assert!(matches!(Ports::new(vec![group]), Err(PortsError::Mac { .. })));
+    }
+}

@@ -1,0 +1,257 @@
+//! A router: IPv4 and IPv6 between ports, minimal IP for most packets and full IP for the others.
+
+use crate::classify::{Classify, IpClassifier, Why};
+use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
+use crate::hops::{NextHop, neighbour_key};
+use crate::neighbour::{NeighbourLimits, Neighbours};
+use crate::police::{Limits, Police, Work};
+use crate::ports::{Ports, PortsError, RouterPort};
+use crate::prefix::{HopId, Prefix, PrefixError};
+use crate::state::{Core, Counts};
+use longwire_block::{Node, Outbox};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// What a router is made of.
+#[derive(Debug, Clone, Default)]
+pub struct RouterConfig {
+    /// Its ports, at least one.
+    pub ports: Vec<RouterPort>,
+    /// Sizes of its tables.
+    pub fib: FibLimits,
+    /// Bounds and times of its neighbours.
+    pub neighbours: NeighbourLimits,
+    /// What it does at most for exceptional packets.
+    pub police: Limits,
+    /// Makes the places of neighbours in their table unforeseeable.
+    pub seed: u64,
+}
+
+/// Why a router can't be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RouterError {
+    /// Its ports can't be.
+    #[error(transparent)]
+    Ports(#[from] PortsError),
+    /// The routes to its own networks can't be.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// An address has a prefix that is too long.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+}
+
+/// What a router has done. Packets; segments of a train count one each: received + made = forwarded + consumed + dropped + kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterStats {
+    /// Taken in.
+    pub received: u64,
+    /// Made: errors, answers, requests, fragments.
+    pub made: u64,
+    /// Given out to ports.
+    pub forwarded: u64,
+    /// For the router itself, or taken apart into fragments.
+    pub consumed: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// Waiting for neighbours now.
+    pub kept: u64,
+    /// ICMP errors made.
+    pub errors: u64,
+    /// Not made, though they should have been, for want of room.
+    pub unmade: u64,
+    /// Given to full IP, by reason in the order of [`Why::ALL`].
+    pub exceptions: [u64; Why::ALL.len()],
+    /// Not done because there was too much, in the order of [`Work::ALL`].
+    pub policed: [u64; Work::ALL.len()],
+    /// The route cache.
+    pub cache: CacheStats,
+    /// Neighbours known, those being asked for included.
+    pub neighbours: usize,
+    /// Neighbours being asked for.
+    pub asked: usize,
+    /// Bytes of the prefix tables.
+    pub table_bytes: usize,
+}
+
+/// A router. `C` says what packets are.
+#[derive(Debug)]
+pub struct Router<C = IpClassifier> {
+    classifier: C,
+    core: Core,
+}
+
+impl Router {
+    /// A router for IP. It has routes to the networks of its addresses.
+    ///
+    /// # Errors
+    /// A port or an address can't be, or there are more networks than the tables take.
+    pub fn new(config: RouterConfig) -> Result<Self, RouterError> {
+        Self::with_classifier(config, IpClassifier)
+    }
+}
+
+impl<C: Classify> Router<C> {
+    /// A router for what `classifier` knows.
+    ///
+    /// # Errors
+    /// As [`Router::new`].
+    pub fn with_classifier(config: RouterConfig, classifier: C) -> Result<Self, RouterError> {
+        let ports = Ports::new(config.ports)?;
+        let police = Police::new(&config.police, ports.list().len());
+        let neighbours = Neighbours::new(config.neighbours, config.seed);
+        let mut core =
+            Core { fib: Fib::new(config.fib), ports, neighbours, police, counts: Counts::default(), id: 0 };
+        for port in core.ports.list().to_vec() {
+            core.add_own_routes(&port)?;
+        }
+        Ok(Self { classifier, core })
+    }
+
+    /// Adds an IPv4 route, or changes where it leads.
+    ///
+    /// # Errors
+    /// The port is not the router's, or a table is full.
+    pub fn add_route_v4(&mut self, prefix: Prefix<u32>, hop: NextHop) -> Result<(), RouteError> {
+        self.check(hop)?;
+        self.core.fib.insert_v4(prefix, hop)
+    }
+
+    /// Adds an IPv6 route, or changes where it leads.
+    ///
+    /// # Errors
+    /// As [`Router::add_route_v4`].
+    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, hop: NextHop) -> Result<(), RouteError> {
+        self.check(hop)?;
+        self.core.fib.insert_v6(prefix, hop)
+    }
+
+    /// Takes an IPv4 route out. Whether there was one.
+    pub fn remove_route_v4(&mut self, prefix: Prefix<u32>) -> bool {
+        self.core.fib.remove_v4(prefix)
+    }
+
+    /// Takes an IPv6 route out. Whether there was one.
+    pub fn remove_route_v6(&mut self, prefix: Prefix<u128>) -> bool {
+        self.core.fib.remove_v6(prefix)
+    }
+
+    /// The IPv4 routes in order, those of own networks and addresses included.
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, NextHop)> {
+        self.core.fib.routes_v4()
+    }
+
+    /// The IPv6 routes in order, those of own networks and addresses included.
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, NextHop)> {
+        self.core.fib.routes_v6()
+    }
+
+    /// A number for a next hop that a classifier switches packets to.
+    ///
+    /// # Errors
+    /// The port is not the router's, or there are too many next hops.
+    pub fn number_of(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
+        self.check(hop)?;
+        self.core.fib.keep_hop(hop)
+    }
+
+    /// Tells the router a neighbour's link address for good. False if there is no room for it, or it is just being asked for.
+    pub fn set_neighbour(&mut self, port: u16, address: IpAddr, mac: [u8; 6]) -> bool {
+        self.core.ports.number(port).is_some() && self.core.neighbours.set(port, neighbour_key(address), mac)
+    }
+
+    /// What classifies packets.
+    pub fn classifier_mut(&mut self) -> &mut C {
+        &mut self.classifier
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> RouterStats {
+        let Counts { received, made, forwarded, consumed, dropped, errors, unmade, exceptions } =
+            self.core.counts;
+        let (neighbours, asked) = self.core.neighbours.counts();
+        RouterStats {
+            received,
+            made,
+            forwarded,
+            consumed,
+            dropped,
+            kept: self.core.neighbours.kept(),
+            errors,
+            unmade,
+            exceptions,
+            policed: self.core.police.refused(),
+            cache: self.core.fib.cache_stats(),
+            neighbours,
+            asked,
+            table_bytes: self.core.fib.memory(),
+        }
+    }
+
+    fn check(&self, hop: NextHop) -> Result<(), RouteError> {
+        match hop {
+            NextHop::Gateway { port, .. } | NextHop::Direct { port }
+                if self.core.ports.number(port).is_none() =>
+            {
+                Err(RouteError::ForeignPort { port })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Core {
+    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC 1812, 5.3.5) or any router (RFC
+    /// 4291, 2.6.1) of a network.
+    fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
+        let direct = NextHop::Direct { port: port.place };
+        for own in &port.v4 {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 32 {
+                self.fib.insert_v4(network, direct)?;
+            }
+            if own.len < 31 {
+                let last = network.address() | (u32::MAX >> own.len);
+                self.fib.insert_v4(Prefix::host(last), NextHop::Broadcast)?;
+                self.fib.insert_v4(Prefix::host(network.address()), NextHop::Broadcast)?;
+            }
+            self.fib.insert_v4(Prefix::host(own.address), NextHop::Local)?;
+        }
+        let global = |address| !crate::classify::is_link_local(address);
+        for own in port.v6.iter().filter(|own| global(own.address)) {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 127 {
+                self.fib.insert_v6(Prefix::host(network.address()), NextHop::Local)?;
+            }
+            if own.len < 128 {
+                self.fib.insert_v6(network, direct)?;
+            }
+            self.fib.insert_v6(Prefix::host(own.address), NextHop::Local)?;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Classify> Node for Router<C> {
+    fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox) {
+        self.core.forward(&mut self.classifier, pool, batch, out);
+    }
+
+    fn ports(&self) -> &[u16] {
+        self.core.ports.places()
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.core.neighbours.deadline()
+    }
+
+    fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
+        self.core.tick(pool, now, out);
+    }
+
+    fn kept(&self) -> u64 {
+        self.core.neighbours.kept()
+    }
+}
