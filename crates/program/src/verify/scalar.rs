@@ -16,6 +16,9 @@ pub struct Scalar {
     /// Bounds of the lower 32 bits.
     pub low_min: u32,
     pub low_max: u32,
+    /// The same, signed.
+    pub low_signed_min: i32,
+    pub low_signed_max: i32,
 }
 
 impl Scalar {
@@ -28,6 +31,8 @@ impl Scalar {
         signed_max: i64::MAX,
         low_min: 0,
         low_max: u32::MAX,
+        low_signed_min: i32::MIN,
+        low_signed_max: i32::MAX,
     };
 
     pub const fn constant(value: u64) -> Self {
@@ -39,6 +44,8 @@ impl Scalar {
             signed_max: value as i64,
             low_min: value as u32,
             low_max: value as u32,
+            low_signed_min: value as i32,
+            low_signed_max: value as i32,
         }
     }
 
@@ -107,9 +114,26 @@ impl Scalar {
         if self.min > self.max || self.low_min > self.low_max {
             return None;
         }
+        self.tighten_low_signed()?;
         let low = Bits::range(u64::from(self.low_min), u64::from(self.low_max)).low_only();
         self.bits = self.bits.meet(Bits::range(self.min, self.max))?.meet(low)?;
         Some(self)
+    }
+
+    fn tighten_low_signed(&mut self) -> Option<()> {
+        if let (Ok(min), Ok(max)) = (i32::try_from(self.signed_min), i32::try_from(self.signed_max)) {
+            self.low_signed_min = self.low_signed_min.max(min);
+            self.low_signed_max = self.low_signed_max.min(max);
+        }
+        if self.low_min >> 31 == self.low_max >> 31 {
+            self.low_signed_min = self.low_signed_min.max(self.low_min as i32);
+            self.low_signed_max = self.low_signed_max.min(self.low_max as i32);
+        }
+        if (self.low_signed_min < 0) == (self.low_signed_max < 0) {
+            self.low_min = self.low_min.max(self.low_signed_min as u32);
+            self.low_max = self.low_max.min(self.low_signed_max as u32);
+        }
+        (self.low_signed_min <= self.low_signed_max && self.low_min <= self.low_max).then_some(())
     }
 
     /// The numbers that are in both sets; nothing if there are none.
@@ -122,6 +146,8 @@ impl Scalar {
             signed_max: self.signed_max.min(other.signed_max),
             low_min: self.low_min.max(other.low_min),
             low_max: self.low_max.min(other.low_max),
+            low_signed_min: self.low_signed_min.max(other.low_signed_min),
+            low_signed_max: self.low_signed_max.min(other.low_signed_max),
         }
         .settle()
     }
@@ -136,6 +162,8 @@ impl Scalar {
             signed_max: self.signed_max.max(other.signed_max),
             low_min: self.low_min.min(other.low_min),
             low_max: self.low_max.max(other.low_max),
+            low_signed_min: self.low_signed_min.min(other.low_signed_min),
+            low_signed_max: self.low_signed_max.max(other.low_signed_max),
         }
     }
 
@@ -147,13 +175,17 @@ impl Scalar {
             && self.signed_max >= other.signed_max
             && self.low_min <= other.low_min
             && self.low_max >= other.low_max
+            && self.low_signed_min <= other.low_signed_min
+            && self.low_signed_max >= other.low_signed_max
             && self.bits.contains(other.bits)
     }
 
     /// The lower 32 bits, zeros above: what instructions on 32 bits read and leave.
     pub fn low_half(self) -> Self {
         let (min, max) = (u64::from(self.low_min), u64::from(self.low_max));
-        Self { bits: self.bits.low_half(), min, max, ..Self::ANY }.settled()
+        let (low_signed_min, low_signed_max) = (self.low_signed_min, self.low_signed_max);
+        let bits = self.bits.low_half();
+        Self { bits, min, max, low_signed_min, low_signed_max, ..Self::ANY }.settled()
     }
 
     /// This number with the lower 32 bits as `low` has them; nothing if that can't be.
@@ -162,6 +194,8 @@ impl Scalar {
             bits: self.bits.meet(low.bits.low_only())?,
             low_min: self.low_min.max(low.low_min),
             low_max: self.low_max.min(low.low_max),
+            low_signed_min: self.low_signed_min.max(low.low_signed_min),
+            low_signed_max: self.low_signed_max.min(low.low_signed_max),
             ..self
         }
         .settle()
@@ -185,6 +219,8 @@ impl Scalar {
         } else if cut.min > most as u64 {
             let sign = !size.cut(u64::MAX);
             Self { min: cut.min | sign, max: cut.max | sign, ..Self::ANY }.settled()
+        } else if from == Narrow::S32 {
+            Self::between_signed(self.low_signed_min.into(), self.low_signed_max.into())
         } else {
             Self::between_signed(-most - 1, most)
         };
@@ -323,5 +359,157 @@ impl Scalar {
             least if self.max < least => self,
             _ => Self::between(0, self.max.min(right.max - 1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::refine::refine;
+    use super::*;
+    use crate::Condition;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    /// A number that tends to be near where things change.
+    fn number() -> impl Strategy<Value = u64> {
+        let edges = vec![0, 1 << 7, 1 << 8, 1 << 15, 1 << 31, 1 << 32, 1 << 63, 0x7fff_ffff_0000_0000];
+        let near = (select(edges), -3i64..4).prop_map(|(edge, by): (u64, i64)| edge.wrapping_add_signed(by));
+        prop_oneof![near, any::<u64>(), 0..70u64, any::<u32>().prop_map(u64::from)]
+    }
+
+    /// A set of numbers, and one of them.
+    fn member() -> impl Strategy<Value = (Scalar, u64)> {
+        let bits = prop_oneof![Just(0), Just(u64::MAX), Just(7), Just(0xff), Just(0xffff_ffff), any::<u64>()];
+        (number(), number(), number(), bits, 0..6).prop_map(|(a, b, c, unknown, shape)| {
+            let mut all = [a, b, c];
+            let scalar = match shape {
+                0 => Scalar::constant(a),
+                1 => {
+                    all.sort_unstable();
+                    Scalar::between(all[0], all[2])
+                }
+                2 => {
+                    all.sort_unstable_by_key(|&n| n as i64);
+                    Scalar::between_signed(all[0] as i64, all[2] as i64)
+                }
+                3 => {
+                    all.sort_unstable_by_key(|&n| n as u32);
+                    let (low_min, low_max) = (all[0] as u32, all[2] as u32);
+                    Scalar { low_min, low_max, ..Scalar::ANY }.settled()
+                }
+                4 => {
+                    let bits = Bits { value: b & !unknown, unknown };
+                    all[1] = b & !unknown | c & unknown;
+                    Scalar { bits, ..Scalar::ANY }.settled()
+                }
+                _ => Scalar::constant(a).join(Scalar::constant(b)).join(Scalar::constant(c)),
+            };
+            (scalar, if shape == 0 { a } else { all[1] })
+        })
+    }
+
+    fn has(scalar: &Scalar, number: u64) -> bool {
+        scalar.contains(&Scalar::constant(number))
+    }
+
+    const OPERATIONS: &[Arithmetic] = &[
+        Arithmetic::Add,
+        Arithmetic::Sub,
+        Arithmetic::Mul,
+        Arithmetic::Div,
+        Arithmetic::SignedDiv,
+        Arithmetic::Or,
+        Arithmetic::And,
+        Arithmetic::ShiftLeft,
+        Arithmetic::ShiftRight,
+        Arithmetic::Mod,
+        Arithmetic::SignedMod,
+        Arithmetic::Xor,
+        Arithmetic::Mov,
+        Arithmetic::ShiftRightSigned,
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn results_are_among_those_that_were_said((left, a) in member(), (right, b) in member(), operation in select(OPERATIONS)) {
+            prop_assert!(has(&left, a) && has(&right, b));
+            for width in [Width::W32, Width::W64] {
+                let result = left.apply(operation, width, right);
+                let number = operation.apply(width, a, b);
+                prop_assert!(has(&result, number), "{width:?} {a:#x} {b:#x} {number:#x} {result:x?}");
+            }
+        }
+
+        #[test]
+        fn whatever_holds_is_possible((left, a) in member(), (right, b) in member()) {
+            for (condition, width) in Condition::ALL.iter().flat_map(|&c| [(c, Width::W32), (c, Width::W64)]) {
+                let holds = condition.holds(width, a, b);
+                let refined = refine(condition, holds, width, left, right);
+                let known = refined.is_some_and(|(left, right)| has(&left, a) && has(&right, b));
+                prop_assert!(known, "{condition:?} {width:?} {holds} {a:#x} {b:#x} {refined:x?}");
+            }
+        }
+
+        #[test]
+        fn other_changes_keep_the_number((scalar, number) in member(), (other, another) in member()) {
+            for width in [Width::W32, Width::W64] {
+                for from in [Narrow::S8, Narrow::S16, Narrow::S32] {
+                    prop_assert!(has(&scalar.extend(from, width), from.extend(width, number)));
+                }
+            }
+            for width in [SwapWidth::B16, SwapWidth::B32, SwapWidth::B64] {
+                for order in [ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped] {
+                    prop_assert!(has(&scalar.swap(order, width), order.apply(width, number)));
+                }
+            }
+            let joined = scalar.join(other);
+            prop_assert!(has(&joined, number) && has(&joined, another) && joined.contains(&scalar));
+            prop_assert!(has(&joined.settled(), number));
+            if number == another || has(&other, number) {
+                prop_assert!(scalar.meet(other).is_some_and(|both| has(&both, number)));
+            }
+            prop_assert!(has(&scalar.low_half(), number & 0xffff_ffff));
+        }
+    }
+
+    #[test]
+    fn what_programs_do_is_known_well() {
+        let byte = Scalar::of_size(Size::Byte);
+        let constant = |value| Scalar::constant(value);
+        // A header's length: (byte & 15) * 4, or << 2.
+        let nibble = byte.apply(Arithmetic::And, Width::W32, constant(15));
+        for length in [
+            nibble.apply(Arithmetic::ShiftLeft, Width::W32, constant(2)),
+            nibble.apply(Arithmetic::Mul, Width::W64, constant(4)),
+            byte.apply(Arithmetic::ShiftLeft, Width::W32, constant(2)).apply(
+                Arithmetic::And,
+                Width::W32,
+                constant(60),
+            ),
+        ] {
+            assert_eq!((length.min, length.max), (0, 60));
+            assert!(length.is_aligned(4) && !length.is_aligned(8));
+        }
+        // if (w1 < 20) not taken, w1 of unknown upper half; then w2 = w1.
+        let (known, _) = refine(Condition::Less, false, Width::W32, Scalar::ANY, constant(20)).unwrap();
+        assert_eq!((known.max, known.low_min), (u64::MAX, 20));
+        assert_eq!(known.low_half().min, 20);
+        // if (w1 s> 9) not taken, if (w1 s< 0) not taken.
+        let (known, _) =
+            refine(Condition::SignedGreater, false, Width::W32, Scalar::ANY, constant(9)).unwrap();
+        let (known, _) = refine(Condition::SignedLess, false, Width::W32, known, constant(0)).unwrap();
+        assert_eq!(known.low_half().max, 9);
+        // A remainder, a quotient, a difference, a shift to and fro.
+        assert_eq!(byte.apply(Arithmetic::Mod, Width::W64, constant(7)).max, 6);
+        assert_eq!(byte.apply(Arithmetic::Div, Width::W64, constant(16)).max, 15);
+        let less = byte.apply(Arithmetic::Sub, Width::W64, constant(5));
+        assert_eq!((less.signed_min, less.signed_max), (-5, 250));
+        let up = Scalar::ANY.apply(Arithmetic::ShiftLeft, Width::W64, constant(56));
+        let down = up.apply(Arithmetic::ShiftRightSigned, Width::W64, constant(56));
+        assert_eq!((down.signed_min, down.signed_max), (-128, 127));
+        assert_eq!(refine(Condition::Greater, true, Width::W64, byte, constant(255)), None);
+        assert_eq!(refine(Condition::BitsSet, true, Width::W64, nibble, constant(16)), None);
     }
 }
