@@ -11,3 +11,5 @@ for source in *.c; do
 	clang-19 $flags -mcpu=v4 -c "$source" -o "$name.v4.o"
 	llvm-strip -g "$name.v4.o"
 done
+mv careless.v3.o careless.o
+rm careless.v4.o
