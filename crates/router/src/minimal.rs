@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_checksum_by_hand() {
-        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to b171: checksum 4e8e, and 4f8e with one hop less.
+        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to ac71: checksum 538e, and 548e with one hop less.
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 6]);
-        assert_eq!(frame[24..26], [0x4e, 0x8e]);
+        assert_eq!(frame[24..26], [0x53, 0x8e]);
         lower_ttl(&mut frame);
-        assert_eq!((frame[22], &frame[24..26]), (63, &[0x4f, 0x8e][..]));
+        assert_eq!((frame[22], &frame[24..26]), (63, &[0x54, 0x8e][..]));
     }
 }

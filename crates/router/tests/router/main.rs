@@ -1,0 +1,6 @@
+//! Routers from outside, as the engine sees them.
+
+mod forwarding;
+mod labels;
+mod rig;
+mod robust;

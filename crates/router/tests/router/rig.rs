@@ -1,0 +1,162 @@
+//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and keeps the books.
+
+use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
+use longwire_packet::{Batch, Handle, Pool};
+use longwire_router::{Classify, InterfaceAddress, Router, RouterConfig, RouterPort};
+use longwire_units::Nanos;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+pub const SECOND: u64 = 1_000_000_000;
+
+/// What became of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    Out(u16, Vec<u8>),
+    Kept,
+    Consumed,
+    Dropped(DropReason),
+}
+
+impl Seen {
+    /// The port and the frame of a packet that went out.
+    pub fn out(&self) -> (u16, &[u8]) {
+        match self {
+            Self::Out(port, frame) => (*port, frame),
+            other => panic!("a packet went out, not {other:?}"),
+        }
+    }
+}
+
+/// The link address of the router's port at the place `port`.
+pub const fn router_mac(port: u16) -> [u8; 6] {
+    [2, 0, 0, 0, 0xff, port as u8]
+}
+
+/// The link address of a host behind the port at the place `port`.
+pub const fn host_mac(port: u16) -> [u8; 6] {
+    [2, 0, 0, 0, 0, port as u8]
+}
+
+/// Ports at the places 1, 2 and 3: 10.0.N.1/24 and fd00:N::1/64, with MTUs of 1500, 1500 and 1280.
+pub fn config() -> RouterConfig {
+    let port = |place: u16| RouterPort {
+        place,
+        mac: router_mac(place),
+        mtu: if place == 3 { 1280 } else { 1500 },
+        v4: vec![InterfaceAddress { address: Ipv4Addr::new(10, 0, place as u8, 1).into(), len: 24 }],
+        v6: vec![InterfaceAddress {
+            address: Ipv6Addr::new(0xfd00, place, 0, 0, 0, 0, 0, 1).into(),
+            len: 64,
+        }],
+    };
+    RouterConfig { ports: (1..=3).map(port).collect(), seed: 5, ..RouterConfig::default() }
+}
+
+pub struct Rig<C = longwire_router::IpClassifier> {
+    pub router: Router<C>,
+    pub pool: Pool,
+    outbox: Outbox,
+    seq: u64,
+    taken: u64,
+    made: u64,
+    gone: u64,
+}
+
+impl Rig {
+    /// A router that knows the hosts 10.0.N.9 and fd00:N::9.
+    pub fn new() -> Self {
+        Self::of(config())
+    }
+
+    pub fn of(config: RouterConfig) -> Self {
+        let mut router = Router::new(config).unwrap();
+        for place in 1..=3 {
+            assert!(router.set_neighbour(
+                place,
+                Ipv4Addr::new(10, 0, place as u8, 9).into(),
+                host_mac(place)
+            ));
+            let v6 = Ipv6Addr::new(0xfd00, place, 0, 0, 0, 0, 0, 9);
+            assert!(router.set_neighbour(place, v6.into(), host_mac(place)));
+        }
+        Self::with(router)
+    }
+}
+
+impl<C: Classify> Rig<C> {
+    pub fn with(router: Router<C>) -> Self {
+        let pool = Pool::new(16 << 20).unwrap();
+        Self { router, pool, outbox: Outbox::default(), seq: 0, taken: 0, made: 0, gone: 0 }
+    }
+
+    /// Hands in one frame, and answers what became of it and of all that came of it.
+    pub fn send(&mut self, at: u64, port: u16, frame: &[u8]) -> Vec<Seen> {
+        self.batch(&[(at, port, frame.to_vec())])
+    }
+
+    /// Hands in a batch.
+    pub fn batch(&mut self, frames: &[(u64, u16, Vec<u8>)]) -> Vec<Seen> {
+        let mut batch = Batch::new();
+        for (at, port, frame) in frames {
+            let handle = self.pool.insert(frame).unwrap();
+            let meta = self.pool.meta_mut(handle);
+            (meta.arrival, meta.in_port, meta.place) = (*at, *port, u32::from(*port));
+            self.seq += 1 << 16;
+            meta.seq = self.seq;
+            batch.push(handle);
+        }
+        self.taken += frames.len() as u64;
+        self.router.forward(&mut self.pool, &batch, &mut self.outbox);
+        let mut seen: Vec<_> = batch.as_slice().iter().map(|&handle| self.see(handle)).collect();
+        seen.extend(self.empty_outbox());
+        self.check();
+        seen
+    }
+
+    /// Tells the time, as often as the router wants to know it, up to `until`.
+    pub fn wait(&mut self, until: u64) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        while self.router.deadline() <= Nanos(until) {
+            let now = self.router.deadline();
+            self.router.tick(&mut self.pool, now, &mut self.outbox);
+            seen.extend(self.empty_outbox());
+        }
+        self.check();
+        seen
+    }
+
+    fn empty_outbox(&mut self) -> Vec<Seen> {
+        let packets = self.outbox.packets().to_vec();
+        self.made += self.outbox.clear();
+        let each = packets.into_iter().map(|(handle, out_port)| {
+            self.pool.meta_mut(handle).out_port = out_port;
+            self.see(handle)
+        });
+        each.collect()
+    }
+
+    fn see(&mut self, handle: Handle) -> Seen {
+        let meta = *self.pool.meta(handle);
+        let seen = match (refusal(&meta), meta.out_port) {
+            (Some(reason), _) => Seen::Dropped(reason),
+            (None, KEPT) => return Seen::Kept,
+            (None, CONSUMED) => Seen::Consumed,
+            (None, port) => {
+                assert!(self.router.ports().contains(&port), "{port:x} is no port");
+                Seen::Out(port, self.pool.data(handle).to_vec())
+            }
+        };
+        self.gone += 1;
+        self.pool.free(handle);
+        seen
+    }
+
+    /// Nothing comes from nowhere or vanishes, and the router counts what the engine does.
+    fn check(&self) {
+        let stats = self.router.stats();
+        assert_eq!(self.taken + self.made, self.gone + self.router.kept());
+        assert_eq!(self.pool.live(), self.router.kept());
+        assert_eq!((stats.received, stats.made), (self.taken, self.made));
+        assert_eq!(stats.forwarded + stats.consumed + stats.dropped, self.gone);
+    }
+}
