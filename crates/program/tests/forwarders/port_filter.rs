@@ -1,0 +1,60 @@
+//! Port filter.
+
+use super::bench::Installed;
+use super::frames::*;
+use longwire_program::Verdict;
+
+/// Ranges 20 to 23, 8000 to 8999, 65535 only, and one that is not used; 0 only is the last.
+pub fn ready() -> Installed {
+    let ranges: [[u16; 2]; 5] = [[20, 4], [8000, 1000], [65535, 1], [0, 0], [0, 1]];
+    let state: Vec<u8> = ranges.as_flattened().iter().flat_map(|number| number.to_le_bytes()).collect();
+    Installed::with("port_filter", &state)
+}
+
+#[test]
+fn ranges_are_filtered() {
+    let mut filter = ready();
+    for (port, verdict) in [
+        (19, Verdict::Pass),
+        (20, Verdict::Drop(Some(0))),
+        (23, Verdict::Drop(Some(0))),
+        (24, Verdict::Pass),
+        (7999, Verdict::Pass),
+        (8000, Verdict::Drop(Some(1))),
+        (8999, Verdict::Drop(Some(1))),
+        (9000, Verdict::Pass),
+        (65534, Verdict::Pass),
+        (65535, Verdict::Drop(Some(2))),
+        (0, Verdict::Drop(Some(4))),
+        (1, Verdict::Pass),
+    ] {
+        // The source port is in a range and does not matter.
+        for sent in [
+            tcp(v4(CLIENT, SERVER), [20, port], syn),
+            tcp(v4_options(), [20, port], syn),
+            udp(v4(CLIENT, SERVER), [20, port], &[]),
+            udp(v6(), [20, port], &[]),
+        ] {
+            let ran = filter.send(&sent);
+            assert_eq!((ran.verdict, &ran.packet), (verdict, &sent), "{port}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_ports_passes() {
+    let plain = udp(v4(CLIENT, SERVER), [20, 20], &[0, 20, 0, 20]);
+    for (what, sent) in [
+        ("second fragment", patched(&plain, 20, &[0, 1])),
+        ("ICMP", patched(&plain, 23, &[1])),
+        ("ARP", patched(&plain, 12, &[8, 6])),
+    ] {
+        assert_eq!(ready().send(&sent).verdict, Verdict::Pass, "{what}");
+    }
+    assert_eq!(
+        ready().send(&patched(&plain, 20, &[0x20, 0])).verdict,
+        Verdict::Drop(Some(0)),
+        "first fragment"
+    );
+    assert_eq!(Installed::new("port_filter", 20).send(&plain).verdict, Verdict::Pass, "nothing set");
+}

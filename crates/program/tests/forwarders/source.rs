@@ -1,0 +1,49 @@
+//! The prebuilt objects are what the sources give.
+
+use super::bench::OBJECTS;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn forwarders() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../forwarders")
+}
+
+/// What `build.sh` calls; another clang makes other, equally good objects.
+const TOOLS: &[&str] = &["clang-14", "llvm-strip-14"];
+
+#[test]
+fn objects_are_made_from_their_sources() {
+    let missing = |tool: &&&str| Command::new(tool).arg("--version").output().is_err();
+    if let Some(tool) = TOOLS.iter().find(missing) {
+        println!("skipped: {tool} is not installed, so the objects can't be made again");
+        return;
+    }
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forwarders");
+    std::fs::create_dir_all(&made).unwrap();
+    let ended = Command::new("sh").arg(forwarders().join("build.sh")).arg(&made).output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    for (name, object) in OBJECTS {
+        let again = std::fs::read(made.join(name).with_extension("o")).unwrap();
+        assert!(again == *object, "{name}.o is not what {name}.c gives; run forwarders/build.sh");
+    }
+}
+
+#[test]
+fn every_source_has_its_object() {
+    let mut sources: Vec<String> = std::fs::read_dir(forwarders())
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".c")?.to_owned()))
+        .collect();
+    sources.sort();
+    assert_eq!(sources, OBJECTS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_path_is_in_an_object() {
+    for (name, object) in OBJECTS {
+        for folder in ["/home/", "/usr/", "/tmp/", env!("CARGO_MANIFEST_DIR")] {
+            let found = object.windows(folder.len()).any(|bytes| bytes == folder.as_bytes());
+            assert!(!found, "{name}.o has {folder} in it");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! TCP splicer.
+
+use super::bench::Installed;
+use super::frames::*;
+use etherparse::TcpHeader;
+use longwire_program::Verdict;
+
+/// Addresses of the proxy: towards the client, and towards the server.
+const NEAR: [u8; 4] = [10, 0, 0, 254];
+const FAR: [u8; 4] = [198, 51, 100, 7];
+
+/// Initial sequence numbers: of the client, of the proxy towards it; of the proxy towards the server, of the server.
+const C: u32 = 1_000;
+const P: u32 = 0xffff_ff00;
+const Q: u32 = 0x8000_0000;
+const S: u32 = 77;
+/// Bytes that the proxy has read from the client (a request) and written to it (a greeting); has written to the server and read from it.
+const READ: u32 = 300;
+const WRITTEN: u32 = 20;
+const PASSED_ON: u32 = 250;
+const ANSWERED: u32 = 10;
+
+fn state(addresses: [[u8; 4]; 2], ports: [u16; 2], sequence: u32, acknowledgement: u32) -> Vec<u8> {
+    let ports = ports.map(u16::to_be_bytes);
+    [
+        addresses.as_flattened(),
+        ports.as_flattened(),
+        &sequence.to_le_bytes(),
+        &acknowledgement.to_le_bytes(),
+        &[0; 4],
+    ]
+    .concat()
+}
+
+/// What is added to numbers of the client's bytes, and of the server's, on their way.
+fn shifts() -> (u32, u32) {
+    let client = (Q + PASSED_ON).wrapping_sub(C + READ);
+    let server = P.wrapping_add(WRITTEN).wrapping_sub(S + ANSWERED);
+    (client, server)
+}
+
+/// From the client to the server.
+pub fn ready() -> Installed {
+    let (client, server) = shifts();
+    let state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
+    Installed::with("tcp_splicer", &state)
+}
+
+fn back() -> Installed {
+    let (client, server) = shifts();
+    let state = state([NEAR, CLIENT], [8080, 1024], server, client.wrapping_neg());
+    Installed::with("tcp_splicer", &state)
+}
+
+fn numbers(sequence: u32, acknowledgement: u32) -> impl Fn(&mut TcpHeader) {
+    move |header| {
+        header.ack = true;
+        header.sequence_number = sequence;
+        header.acknowledgment_number = acknowledgement;
+    }
+}
+
+#[test]
+fn one_connection_goes_on_in_the_other() {
+    // The client's next byte, after SYN and what was read, is the server's next. It has had all that was written to it.
+    let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(C + 1 + READ, P.wrapping_add(1 + WRITTEN)));
+    let wanted = tcp(v4(FAR, SERVER), [40000, 80], numbers(Q + 1 + PASSED_ON, S + 1 + ANSWERED));
+    let mut there = ready();
+    let ran = there.send(&sent);
+    assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &wanted));
+    assert_checksums(&ran.packet);
+
+    // The server answers with 4 bytes, and has had the client's.
+    let sent = tcp(v4(SERVER, FAR), [80, 40000], numbers(S + 1 + ANSWERED, Q + 1 + PASSED_ON + 4));
+    let wanted = tcp(v4(NEAR, CLIENT), [8080, 1024], numbers(P.wrapping_add(1 + WRITTEN), C + 1 + READ + 4));
+    let ran = back().send(&sent);
+    assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &wanted));
+    assert_checksums(&ran.packet);
+    assert_eq!(there.word(20), 0);
+}
+
+#[test]
+fn numbers_wrap_and_checksums_follow() {
+    let mut splicer = ready();
+    let (client, server) = shifts();
+    for high in 0..=255u32 {
+        let (sequence, acknowledgement) = (high << 24 | 0x00ff_ff00, (255 - high) << 24 | 0x0100);
+        let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(sequence, acknowledgement));
+        let moved = numbers(sequence.wrapping_add(client), acknowledgement.wrapping_sub(server));
+        assert_eq!(splicer.send(&sent).packet, tcp(v4(FAR, SERVER), [40000, 80], moved));
+    }
+}
+
+#[test]
+fn ends_are_seen() {
+    let mut splicer = ready();
+    let fin = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
+    splicer.send(&tcp(v4(CLIENT, NEAR), [1024, 8080], fin));
+    assert_eq!(splicer.word(20), 1);
+    let rst = |header: &mut TcpHeader| (header.ack, header.rst) = (true, true);
+    splicer.send(&tcp(v4(CLIENT, NEAR), [1024, 8080], rst));
+    assert_eq!(splicer.word(20), 5);
+}
+
+#[test]
+fn what_cannot_be_spliced_goes_to_the_proxy() {
+    let plain = tcp(v4(CLIENT, NEAR), [1024, 8080], ack);
+    for (what, sent) in [
+        ("SYN", tcp(v4(CLIENT, NEAR), [1024, 8080], syn)),
+        ("UDP", udp(v4(CLIENT, NEAR), [1024, 8080], &[0; 40])),
+        ("options", tcp(v4_options(), [1024, 8080], ack)),
+        ("first fragment", patched(&plain, 20, &[0x20, 0])),
+        ("other fragment", patched(&plain, 20, &[0, 3])),
+        ("IPv6", tcp(v6(), [1024, 8080], ack)),
+    ] {
+        let ran = ready().send(&sent);
+        assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent), "{what}");
+    }
+    let ran = Installed::new("tcp_splicer", 24).send(&plain);
+    assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &plain), "nothing set");
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the forwarders of this folder have in common: where the headers are, and checksums that follow what they cover.
+ *
+ * The router has validated a packet's headers before a forwarder sees it: version, lengths, and the checksum of IPv4. What is
+ * checked here is what has to be so that no byte beyond the packet is touched.
+ */
+#ifndef FORWARDER_H
+#define FORWARDER_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <longwire.h>
+
+#define DATA(ctx) ((void *)(long)(ctx)->data)
+#define END(ctx) ((void *)(long)(ctx)->data_end)
+
+/* The Ethernet header's last field, in one load: struct ethhdr is packed, and read byte by byte. */
+#define ETHERTYPE(data) (((__be16 *)(data))[6])
+
+/* Fields of the IPv4 header: version and length, flags and offset of fragments (RFC 791, section 3.1). */
+#define IPV4_PLAIN 0x45
+#define IPV4_OFFSET 0x1fff
+#define IPV4_MORE 0x2000
+
+/* The headers of TCP and UDP as far as forwarders touch them (RFC 9293, section 3.1; RFC 768). */
+struct tcp {
+	__be16 source, destination;
+	__be32 sequence, acknowledgement;
+	__u8 offset, flags;
+	__be16 window, check, urgent;
+};
+
+struct udp {
+	__be16 source, destination, length, check;
+};
+
+enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
+
+/* Where the header after IP's begins, in bytes from the frame's beginning, and its protocol; 0 if it is not in this packet: it
+ * is no IP packet, or a fragment that is not the first. Extension headers of IPv6 count as that header.
+ */
+static __always_inline __u32 transport(void *data, void *end, __u8 *protocol)
+{
+	struct ipv6hdr *ip6 = data + ETH_HLEN;
+	struct iphdr *ip = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end)
+		return 0;
+	if (ETHERTYPE(data) == bpf_htons(ETH_P_IP)) {
+		__u32 length = (*(__u8 *)ip & 15) * 4;
+
+		if (length < sizeof(*ip) || ip->frag_off & bpf_htons(IPV4_OFFSET))
+			return 0;
+		*protocol = ip->protocol;
+		return ETH_HLEN + length;
+	}
+	if (ETHERTYPE(data) != bpf_htons(ETH_P_IPV6) || (void *)(ip6 + 1) > end)
+		return 0;
+	*protocol = ip6->nexthdr;
+	return ETH_HLEN + sizeof(*ip6);
+}
+
+enum { SOURCE, DESTINATION };
+
+/* Copies an address of a packet that `transport` has found a header in: of IPv4 as ::ffff:a.b.c.d (RFC 4291, section 2.5.5.2). */
+static __always_inline void address(void *data, void *end, int side, __be32 words[4])
+{
+	struct ipv6hdr *ip6 = data + ETH_HLEN;
+	struct iphdr *ip = data + ETH_HLEN;
+	__be32 *from = (__be32 *)(side == SOURCE ? &ip6->saddr : &ip6->daddr);
+
+	words[0] = words[1] = 0;
+	words[2] = bpf_htonl(0xffff);
+	if (ETHERTYPE(data) == bpf_htons(ETH_P_IP)) {
+		if ((void *)(ip + 1) <= end)
+			words[3] = side == SOURCE ? ip->saddr : ip->daddr;
+	} else if ((void *)(ip6 + 1) <= end) {
+		words[0] = from[0];
+		words[1] = from[1];
+		words[2] = from[2];
+		words[3] = from[3];
+	}
+}
+
+/* A sum of 16-bit and 32-bit words, fewer than 2^16 of them, as a sum of 16-bit words in one's complement (RFC 1071). */
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* The complement of a word, to be summed where the word is taken away. */
+static __always_inline __u64 without16(__be16 word)
+{
+	return (__u16)~word;
+}
+
+static __always_inline __u64 without32(__be32 word)
+{
+	return (__u32)~word;
+}
+
+/* The checksum after what it covers has changed by `sum` (RFC 1624, equation 3). */
+static __always_inline __be16 adjusted(__be16 check, __u64 sum)
+{
+	return ~fold(without16(check) + sum);
+}
+
+#endif
