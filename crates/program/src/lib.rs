@@ -19,6 +19,7 @@
 //! Programs are told the time and given their dice: nothing here reads a clock.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod asm;
 mod btf;
 mod call;
@@ -40,6 +41,7 @@ mod verdict;
 mod verify;
 mod words;
 
+pub use admission::{Budget, Demand, Installed, Overdrawn, Resource, Sum, admit};
 pub use asm::{AssemblyError, assemble};
 pub use btf::BtfError;
 pub use call::{Argument, Cost, Helper, MAX_SIZE, OWN_BASE, Returns, Signature, kernel_name};

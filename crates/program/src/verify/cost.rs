@@ -39,7 +39,7 @@ items! {
     StateByte "state-byte" "A byte of the flow's state read or written.";
     StateLine "state-line" "64 bytes of the flow's state touched for the first time.";
     MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is one of each.";
-    MapTransfer "map-transfer" "4 bytes of a map's value, or less, read or written.";
+    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written.";
     MapLine "map-line" "64 bytes of a map's value touched for the first time.";
     Atomic "atomic" "An atomic operation.";
     ArrayLookup "array-lookup" "An array's value found.";
@@ -226,7 +226,9 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     if let Some(item) = per_byte {
         counts[item] = bytes;
     }
+    // The key is hashed, and compared with that of the entry.
     counts[Item::HashedByte] += key.unwrap_or(0);
+    counts[Item::MapTransfer] += key.unwrap_or(0).div_ceil(4);
     if helper == Helper::MapUpdate {
         counts[Item::CopiedByte] += value;
         counts[Item::MapTransfer] += value.div_ceil(4);

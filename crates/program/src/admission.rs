@@ -1,0 +1,288 @@
+//! Whether what is to be installed fits beside what is: the arithmetic of a router's budget per packet.
+//!
+//! Every packet meets the classifier, then at most one per-flow program, then all general programs. So
+//! classifier + dearest per-flow program + sum of the general ones must be within the budget, for each resource by itself. The store of instructions
+//! holds all programs at once, and there all of them are added up. ("Building a Robust Software-Based Router Using Network Processors", sections
+//! 4.3, 4.5 and 4.6.)
+
+use crate::verify::{Item, Prices, Verified};
+use std::fmt;
+use thiserror::Error;
+
+/// What a budget may limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// Cycles of the paper's processor: instructions.
+    Cycles,
+    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps count as part of the hash.)
+    Transfers,
+    /// Hashes: the program's own, and those of hash maps.
+    Hashes,
+    /// Bytes of state read or written.
+    StateBytes,
+    /// Slots of 8 bytes in the store of instructions.
+    Slots,
+    /// Time on this machine, in picoseconds.
+    Time,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: &'static [Self] =
+        &[Self::Cycles, Self::Transfers, Self::Hashes, Self::StateBytes, Self::Slots, Self::Time];
+
+    /// Its name, with its unit.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Transfers => "4-byte transfers",
+            Self::Hashes => "hashes",
+            Self::StateBytes => "bytes of state",
+            Self::Slots => "instruction slots",
+            Self::Time => "picoseconds",
+        }
+    }
+
+    /// Whether all installed programs use it up together, whichever of them a packet meets.
+    const fn is_stored(self) -> bool {
+        matches!(self, Self::Slots)
+    }
+}
+
+/// How much of each resource something needs for a packet at worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demand([u64; Resource::ALL.len()]);
+
+impl Demand {
+    /// The paper's classifier: 56 instructions and 20 bytes of state (section 4.5), two hashes, of the IP and the TCP header. Its slots
+    /// are those of its instructions.
+    pub const VRP_CLASSIFIER: Self = Self([56, 5, 2, 20, 56, 0]);
+
+    /// What a program needs. `picoseconds` are this machine's prices.
+    pub fn of(verified: &Verified, picoseconds: &Prices) -> Self {
+        let most = verified.most();
+        let mut demand = Self::default();
+        demand
+            .with(Resource::Cycles, verified.dearest_path(&Prices::VRP_CYCLES).price)
+            .with(
+                Resource::Transfers,
+                u64::from(most[Item::StateTransfer]) + u64::from(most[Item::MapTransfer]),
+            )
+            .with(Resource::Hashes, most.hashes())
+            .with(Resource::StateBytes, most[Item::StateByte].into())
+            .with(Resource::Slots, verified.program().code.slot_count() as u64)
+            .with(Resource::Time, verified.dearest_path(picoseconds).price);
+        demand
+    }
+
+    /// Sets how much of a resource is needed.
+    pub fn with(&mut self, resource: Resource, amount: u64) -> &mut Self {
+        self.0[resource as usize] = amount;
+        self
+    }
+
+    /// How much of a resource is needed.
+    pub fn amount(&self, resource: Resource) -> u64 {
+        self.0[resource as usize]
+    }
+}
+
+/// What there is of each resource for a packet. What it does not limit, there is enough of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget([Option<u64>; Resource::ALL.len()]);
+
+impl Budget {
+    /// The paper's virtual router processor, for 8 × 100 Mbit/s (section 4.3).
+    pub const VRP: Self = Self([Some(240), Some(24), Some(3), Some(96), Some(650), None]);
+
+    /// Bytes that the shortest Ethernet frame takes on the wire: 64, preamble 8, gap 12.
+    const SHORTEST: u64 = 84;
+
+    /// The time that is left between two of the shortest frames at this rate, in bits per second. A rate of 0 leaves any.
+    pub fn line_rate(bits_per_second: u64) -> Self {
+        let picoseconds = (Self::SHORTEST * 8 * 1_000_000_000_000).checked_div(bits_per_second);
+        let mut budget = Self::default();
+        budget.0[Resource::Time as usize] = picoseconds;
+        budget
+    }
+
+    /// What there is of a resource; none if it is not limited.
+    pub fn limit(&self, resource: Resource) -> Option<u64> {
+        self.0[resource as usize]
+    }
+}
+
+/// Something that is installed or is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// What it is called in the arithmetic.
+    pub name: Box<str>,
+    /// What it needs.
+    pub demand: Demand,
+}
+
+/// Whether all of it fits: what a packet needs of each resource at worst.
+///
+/// # Errors
+/// Shows the arithmetic of every resource of which there is too little.
+pub fn admit(
+    budget: &Budget,
+    classifier: Demand,
+    per_flow: &[Installed],
+    general: &[Installed],
+) -> Result<Demand, Overdrawn> {
+    let mut total = Demand::default();
+    let mut sums = Vec::new();
+    for &resource in Resource::ALL {
+        let sum = Sum::new(resource, budget.limit(resource), classifier, per_flow, general);
+        total.with(resource, sum.total);
+        if sum.limit.is_some_and(|limit| sum.total > limit) {
+            sums.push(sum);
+        }
+    }
+    if sums.is_empty() { Ok(total) } else { Err(Overdrawn { sums }) }
+}
+
+/// A budget that does not suffice.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget", joined(.sums))]
+pub struct Overdrawn {
+    /// The resources of which there is too little.
+    pub sums: Vec<Sum>,
+}
+
+/// What is needed of a resource, and what there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sum {
+    /// The resource.
+    pub resource: Resource,
+    /// What is added up: names and amounts. The per-flow program is the dearest one, but where all of them count.
+    pub terms: Vec<(Box<str>, u64)>,
+    /// All of it.
+    pub total: u64,
+    /// What there is.
+    pub limit: Option<u64>,
+}
+
+impl Sum {
+    fn new(
+        resource: Resource,
+        limit: Option<u64>,
+        classifier: Demand,
+        per_flow: &[Installed],
+        general: &[Installed],
+    ) -> Self {
+        let term = |installed: &Installed| (installed.name.clone(), installed.demand.amount(resource));
+        let mut terms = vec![("classifier".into(), classifier.amount(resource))];
+        if resource.is_stored() {
+            terms.extend(per_flow.iter().map(term));
+        } else {
+            terms.extend(per_flow.iter().map(term).max_by_key(|&(_, amount)| amount));
+        }
+        terms.extend(general.iter().map(term));
+        let total = terms.iter().fold(0u64, |sum, &(_, amount)| sum.saturating_add(amount));
+        Self { resource, terms, total, limit }
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (name, amount)) in self.terms.iter().enumerate() {
+            write!(f, "{}{name} {amount}", if place == 0 { "" } else { " + " })?;
+        }
+        write!(f, " = {} {}", self.total, self.resource.name())?;
+        match self.limit {
+            Some(limit) => write!(f, ", {limit} allowed"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn joined(sums: &[Sum]) -> String {
+    sums.iter().map(Sum::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many as instructions.
+    fn forwarder(name: &str, bytes: u64, instructions: u64) -> Installed {
+        let mut demand = Demand::default();
+        demand
+            .with(Resource::StateBytes, bytes)
+            .with(Resource::Transfers, bytes / 4)
+            .with(Resource::Cycles, instructions)
+            .with(Resource::Slots, instructions);
+        Installed { name: name.into(), demand }
+    }
+
+    fn table_5() -> [Installed; 6] {
+        [
+            forwarder("splicer", 24, 45),
+            forwarder("wavelet", 8, 28),
+            forwarder("ack", 12, 15),
+            forwarder("syn", 4, 5),
+            forwarder("ports", 20, 26),
+            forwarder("ip", 24, 32),
+        ]
+    }
+
+    #[test]
+    fn the_papers_forwarders_fit_its_budget() {
+        let [splicer, wavelet, ack, syn, ports, ip] = table_5();
+        let per_flow = [wavelet.clone(), splicer.clone(), ack.clone()];
+        let general = [syn.clone(), ports.clone(), ip.clone()];
+        let total = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &per_flow, &general).unwrap();
+        // 56 + 45 + 5 + 26 + 32 of 240; 20 + 24 + 4 + 20 + 24 of 96; 5 + 6 + 1 + 5 + 6 of 24; 2 of 3; with wavelet 28 and ack 15 too.
+        assert_eq!(total, Demand([164, 23, 2, 92, 207, 0]));
+
+        // The ACK monitor for every packet is too much, though there are cycles enough.
+        let all = [syn, ports, ack, ip];
+        let overdrawn = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[splicer, wavelet], &all).unwrap_err();
+        assert_eq!(
+            overdrawn.to_string(),
+            "the budget per packet does not suffice: \
+             classifier 5 + splicer 6 + syn 1 + ports 5 + ack 3 + ip 6 = 26 4-byte transfers, 24 allowed; \
+             classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 allowed; \
+             remove a program, or choose a larger budget"
+        );
+    }
+
+    #[test]
+    fn every_program_is_stored_but_one_is_met() {
+        let programs: Vec<Installed> = (0..10)
+            .map(|n| forwarder(if n == 3 { "large" } else { "small" }, 4, 40 + 20 * u64::from(n == 3)))
+            .collect();
+        let total = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &programs, &[]).unwrap();
+        assert_eq!(
+            (total.amount(Resource::Cycles), total.amount(Resource::Slots)),
+            (56 + 60, 56 + 9 * 40 + 60)
+        );
+        let more: Vec<Installed> = programs.iter().chain(&programs).cloned().collect();
+        let overdrawn = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &more, &[]).unwrap_err();
+        assert_eq!(overdrawn.sums.len(), 1);
+        assert_eq!((overdrawn.sums[0].resource, overdrawn.sums[0].total), (Resource::Slots, 896));
+        assert_eq!(overdrawn.sums[0].terms.len(), 21);
+    }
+
+    #[test]
+    fn a_line_rate_leaves_time() {
+        // 84 bytes at 1 Gbit/s: 672 ns.
+        let budget = Budget::line_rate(1_000_000_000);
+        assert_eq!(budget.limit(Resource::Time), Some(672_000));
+        assert_eq!(budget.limit(Resource::Cycles), None);
+        assert_eq!(Budget::line_rate(0), Budget::default());
+        let mut classifier = Demand::default();
+        classifier.with(Resource::Time, 600_000);
+        let slow = |time| {
+            let mut demand = Demand::default();
+            [Installed { name: "slow".into(), demand: *demand.with(Resource::Time, time) }]
+        };
+        assert!(admit(&budget, classifier, &slow(72_000), &[]).is_ok());
+        assert_eq!(
+            admit(&budget, classifier, &[], &slow(72_001)).unwrap_err().sums[0].to_string(),
+            "classifier 600000 + slow 72001 = 672001 picoseconds, 672000 allowed"
+        );
+    }
+}

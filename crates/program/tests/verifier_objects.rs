@@ -1,0 +1,79 @@
+//! What clang makes of ordinary XDP programs is let in, by clang 14 for -mcpu=v3 and by clang 19 for -mcpu=v4.
+
+use longwire_program::{Fact, Instruction, Item, Object, Prices, Region, verify};
+
+const OBJECTS: &[(&str, &[u8], &[u8])] = &[
+    ("filter", include_bytes!("xdp/filter.v3.o"), include_bytes!("xdp/filter.v4.o")),
+    ("headers", include_bytes!("xdp/headers.v3.o"), include_bytes!("xdp/headers.v4.o")),
+    ("limits", include_bytes!("xdp/limits.v3.o"), include_bytes!("xdp/limits.v4.o")),
+    ("options", include_bytes!("xdp/options.v3.o"), include_bytes!("xdp/options.v4.o")),
+    ("rewrite", include_bytes!("xdp/rewrite.v3.o"), include_bytes!("xdp/rewrite.v4.o")),
+    ("tunnel", include_bytes!("xdp/tunnel.v3.o"), include_bytes!("xdp/tunnel.v4.o")),
+];
+
+/// The programs of an object that are let in.
+fn let_in(name: &str, bytes: &[u8]) -> Vec<String> {
+    let object = Object::parse(bytes).unwrap();
+    let check = |program: &str| {
+        let program = object.program(program).unwrap();
+        let listing = program.to_string();
+        let verified = verify(program).unwrap_or_else(|rejected| panic!("{name}: {rejected}\n{listing}"));
+        for (&instruction, fact) in verified.program().code.instructions().iter().zip(verified.facts()) {
+            check_fact(instruction, fact);
+        }
+        let dearest = verified.dearest_path(&Prices::ASSUMED_PICOSECONDS);
+        assert_eq!(dearest.path.len(), dearest.counts[Item::Instruction] as usize);
+        assert!(dearest.path.len() <= verified.most()[Item::Instruction] as usize);
+        assert_eq!(dearest.counts.most(verified.most()), *verified.most());
+        verified.program().name.to_string()
+    };
+    object.programs().map(|(program, _)| check(program)).collect()
+}
+
+/// A fact says what there is to say of its instruction.
+fn check_fact(instruction: Instruction, fact: &Fact) {
+    let accesses = matches!(
+        instruction,
+        Instruction::Load { .. }
+            | Instruction::LoadExtended { .. }
+            | Instruction::Store { .. }
+            | Instruction::Atomic { .. }
+    );
+    assert_eq!(fact.access.is_some(), accesses && fact.reached, "{instruction}");
+    assert_eq!(fact.call.is_some(), matches!(instruction, Instruction::Call { .. }) && fact.reached);
+    let branches = matches!(instruction, Instruction::Branch { .. });
+    assert_eq!(fact.falls || fact.jumps, branches && fact.reached, "{instruction}");
+    if let Some(access) = fact.access {
+        let placed = matches!(access.region, Some(Region::Stack | Region::State));
+        assert!(access.place.is_none() || placed, "{instruction}");
+    }
+}
+
+#[test]
+fn ordinary_programs_are_let_in() {
+    let all: Vec<_> = OBJECTS.iter().map(|(name, v3, v4)| [let_in(name, v3), let_in(name, v4)]).collect();
+    let both = |names: &[&str]| {
+        [names.to_vec(), names.to_vec()].map(|names| names.into_iter().map(String::from).collect())
+    };
+    let wanted: Vec<[Vec<String>; 2]> = vec![
+        both(&["ports", "payload", "dscp"]),
+        both(&["headers"]),
+        both(&["limit"]),
+        both(&["clamp"]),
+        both(&["nat", "ping"]),
+        both(&["into", "out"]),
+    ];
+    assert_eq!(all, wanted);
+}
+
+#[test]
+fn the_objects_of_other_tests_are_let_in() {
+    for (name, bytes, programs) in [
+        ("counter", &include_bytes!("objects/counter.o")[..], &["count"][..]),
+        ("globals", include_bytes!("objects/globals.o"), &["first", "second", "third"]),
+        ("longwire", include_bytes!("objects/longwire.o"), &["spread"]),
+        ("modern", include_bytes!("objects/modern.o"), &["modern"]),
+    ] {
+        assert_eq!(let_in(name, bytes), programs);
+    }
+}
