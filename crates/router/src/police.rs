@@ -63,11 +63,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 50000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests.
+    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests.
     fn default() -> Self {
         let thousand = Limit { rate: 1000, burst: 64 };
         Self {
-            exceptions: Limit { rate: 50_000, burst: 1024 },
+            exceptions: Limit { rate: 20_000, burst: 1024 },
             errors: thousand,
             echo: thousand,
             options: thousand,
