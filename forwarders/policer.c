@@ -10,7 +10,7 @@
 //	 8	s64	burst, in billionths of a byte: at most 2^62, 4.6 GB
 //	16	u64	how long an empty bucket takes to be full, in nanoseconds: burst / rate, rounded up, so that rate times less than that is no
 //			more than the burst. After that time it is full, whatever the product
-//	24	s64	tokens in the bucket (written here)
+//	24	s64	tokens in the bucket (written here; the control half sets it to the burst, so that it begins full)
 //	32	u64	time of the last packet, in nanoseconds (written here)
 //	40	u64	packets dropped (written here)
 //

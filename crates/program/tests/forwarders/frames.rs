@@ -69,6 +69,24 @@ pub fn udp(ip: PacketBuilderStep<etherparse::IpHeaders>, ports: [u16; 2], data: 
     frame
 }
 
+/// The frame of a ping (an echo request) or its answer, with this identifier and sequence number 1.
+pub fn echo(ip: PacketBuilderStep<etherparse::IpHeaders>, request: bool, identifier: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let header = etherparse::IcmpEchoHeader { id: identifier, seq: 1 };
+    let kind = if request {
+        etherparse::Icmpv4Type::EchoRequest(header)
+    } else {
+        etherparse::Icmpv4Type::EchoReply(header)
+    };
+    ip.icmpv4(kind).write(&mut frame, b"ping").unwrap();
+    frame
+}
+
+/// An IPv4 address as maps have it: ::ffff:a.b.c.d.
+pub fn mapped(address: [u8; 4]) -> [u8; 16] {
+    std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
+}
+
 /// The flags of a TCP header, set by name.
 pub fn syn(header: &mut TcpHeader) {
     header.syn = true;

@@ -8,7 +8,14 @@ mod frames;
 
 mod ack_monitor;
 mod cost;
+mod detector;
+mod dscp_marker;
+mod heavy_hitters;
+mod hostile;
 mod minimal_ip;
+mod nat44;
+mod performance_monitor;
+mod policer;
 mod port_filter;
 mod source;
 mod syn_monitor;

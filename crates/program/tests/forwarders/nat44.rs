@@ -1,0 +1,97 @@
+//! NAT44.
+
+use super::bench::Installed;
+use super::frames::*;
+use longwire_program::Verdict;
+
+const PUBLIC: [u8; 4] = [203, 0, 113, 1];
+/// Another inside host.
+const PEER: [u8; 4] = [10, 0, 0, 2];
+const MARK: u32 = 0x4e41_5434;
+
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+fn bind(nat: &Installed, protocol: u8, inside: ([u8; 4], u16), outside: ([u8; 4], u16)) {
+    for (side, from, to) in [(0, inside, outside), (1, outside, inside)] {
+        let end = |(address, port): ([u8; 4], u16)| [&address[..], &port.to_be_bytes()].concat();
+        let value = [end(to), vec![0; 18]].concat();
+        nat.put("bindings", &[end(from), vec![protocol, side]].concat(), &value);
+    }
+}
+
+/// The client's port 5000 is 40001 outside, for TCP and UDP, and its echo identifier 5000 too; the peer's 6000 is 40002.
+pub fn ready() -> Installed {
+    let nat = Installed::with("nat44", &MARK.to_le_bytes());
+    for protocol in [ICMP, TCP, UDP] {
+        bind(&nat, protocol, (CLIENT, 5000), (PUBLIC, 40001));
+        bind(&nat, protocol, (PEER, 6000), (PUBLIC, 40002));
+    }
+    nat
+}
+
+#[test]
+fn both_directions_are_translated() {
+    let mut nat = ready();
+    for (what, sent, wanted) in [
+        ("TCP out", tcp(v4(CLIENT, SERVER), [5000, 80], ack), tcp(v4(PUBLIC, SERVER), [40001, 80], ack)),
+        ("TCP in", tcp(v4(SERVER, PUBLIC), [80, 40001], ack), tcp(v4(SERVER, CLIENT), [80, 5000], ack)),
+        ("UDP out", udp(v4(CLIENT, SERVER), [5000, 53], b"a"), udp(v4(PUBLIC, SERVER), [40001, 53], b"a")),
+        ("UDP in", udp(v4(SERVER, PUBLIC), [53, 40001], b"b"), udp(v4(SERVER, CLIENT), [53, 5000], b"b")),
+        ("ping", echo(v4(CLIENT, SERVER), true, 5000), echo(v4(PUBLIC, SERVER), true, 40001)),
+        ("pong", echo(v4(SERVER, PUBLIC), false, 40001), echo(v4(SERVER, CLIENT), false, 5000)),
+        ("hairpin", udp(v4(CLIENT, PUBLIC), [5000, 40002], b"c"), udp(v4(PUBLIC, PEER), [40001, 6000], b"c")),
+    ] {
+        let ran = nat.send(&sent);
+        assert_eq!((ran.verdict, ran.effects.mark, &ran.packet), (Verdict::Pass, None, &wanted), "{what}");
+        assert_checksums(&ran.packet);
+    }
+    // Two packets by the UDP source binding, at the bench's time.
+    let key = [&CLIENT[..], &5000u16.to_be_bytes(), &[UDP, 0]].concat();
+    assert_eq!(nat.entry("bindings", &key)[1..], [2, nat.bench.context.now]);
+}
+
+#[test]
+fn checksums_of_udp_that_are_zero() {
+    let mut nat = ready();
+    // None stays none.
+    let sent = patched(&udp(v4(CLIENT, SERVER), [5000, 53], b"a"), TRANSPORT + 6, &[0, 0]);
+    let ran = nat.send(&sent);
+    assert_eq!((&ran.packet[26..30], &ran.packet[TRANSPORT + 6..][..2]), (&PUBLIC[..], &[0, 0][..]));
+    // One that comes out as 0 is written as 0xffff. One of all two-byte data makes it so.
+    let data = (0..=u16::MAX).map(u16::to_be_bytes).find(|data| {
+        let wanted = udp(v4(PUBLIC, SERVER), [40001, 53], data);
+        wanted[TRANSPORT + 6..][..2] == [0xff, 0xff]
+    });
+    let data = data.unwrap();
+    let ran = nat.send(&udp(v4(CLIENT, SERVER), [5000, 53], &data));
+    assert_eq!(ran.packet, udp(v4(PUBLIC, SERVER), [40001, 53], &data));
+}
+
+#[test]
+fn what_has_no_binding_is_marked() {
+    let plain = udp(v4(CLIENT, SERVER), [5000, 53], &[0; 40]);
+    let ping = echo(v4(CLIENT, SERVER), true, 5000);
+    for (what, sent) in [
+        ("other port", udp(v4(CLIENT, SERVER), [5001, 53], b"a")),
+        ("other protocol's", patched(&plain, 23, &[132])),
+        ("first fragment", patched(&plain, 20, &[0x20, 0])),
+        ("other fragment", patched(&plain, 20, &[0, 3])),
+        ("options", tcp(v4_options(), [5000, 80], ack)),
+        ("ICMP error", patched(&ping, TRANSPORT, &[3])),
+        // An answer's identifier is its receiver's.
+        ("the client's answer", echo(v4(CLIENT, SERVER), false, 5000)),
+    ] {
+        let ran = ready().send(&sent);
+        assert_eq!(
+            (ran.verdict, ran.effects.mark, &ran.packet),
+            (Verdict::Pass, Some(MARK), &sent),
+            "{what}"
+        );
+        let ran = Installed::new("nat44", 4).send(&sent);
+        assert_eq!((ran.verdict, ran.effects.mark, &ran.packet), (Verdict::Pass, None, &sent), "{what}");
+    }
+    let six = udp(v6(), [5000, 53], b"a");
+    assert_eq!(ready().send(&six).effects.mark, None);
+}
