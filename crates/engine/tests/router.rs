@@ -66,7 +66,10 @@ fn answer(port: u8) -> Vec<u8> {
     [&ethernet_header(router_mac(port), host_mac(port), 0x0806)[..], &message].concat()
 }
 
-fn run(workers: u32, frames: &[(u64, usize, Vec<u8>)]) -> (Report, Vec<Vec<(u64, Vec<u8>)>>) {
+/// When a frame came out, in nanoseconds, and its bytes.
+type Sent = (u64, Vec<u8>);
+
+fn run(workers: u32, frames: &[(u64, usize, Vec<u8>)]) -> (Report, Vec<Vec<Sent>>) {
     let (setup, mut ends) = setup(workers);
     for (ms, port, frame) in frames {
         assert!(ends[*port].push_at(Nanos::from_millis(*ms), frame));

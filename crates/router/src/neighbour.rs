@@ -71,7 +71,7 @@ pub(crate) struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Ask for it: at its link address if that is known.
-    Ask { port: u16, address: u128, mac: Option<[u8; 6]> },
+    Ask { port: u16, address: u128, mac: Option<[u8; 6]>, is_gateway: bool },
     /// It has not answered; these packets waited for it.
     GivenUp { port: u16, address: u128, waiting: Waiting },
 }
@@ -128,6 +128,8 @@ struct Slot {
     tries: u8,
     /// It has never answered.
     unasked: bool,
+    /// Routes lead to it.
+    is_gateway: bool,
 }
 
 const FREE: Slot = Slot {
@@ -141,6 +143,7 @@ const FREE: Slot = Slot {
     state: State::Free,
     tries: 0,
     unasked: false,
+    is_gateway: false,
 };
 
 /// Most slots that a search visits.
@@ -207,7 +210,15 @@ impl Neighbours {
             Some(at) => at,
             None if self.asked.len() >= most => return None,
             None => {
-                let slot = Slot { address, port, state: State::Incomplete, tries: 1, confirmed: now, ..FREE };
+                let slot = Slot {
+                    address,
+                    port,
+                    state: State::Incomplete,
+                    tries: 1,
+                    confirmed: now,
+                    is_gateway,
+                    ..FREE
+                };
                 let at = self.insert(slot, now)?;
                 self.ask_at(port, address, now + self.limits.retransmit);
                 at
@@ -309,14 +320,20 @@ impl Neighbours {
         }
         let first = (0..self.asked.len()).min_by_key(|&at| (self.asked[at].due, at))?;
         let Asked { due, port, address } = self.asked[first];
-        let at = self.place(port, address)?;
+        let Some(at) = self.place(port, address) else {
+            // Who is asked for is never pushed out; if it were, it must not be due for ever.
+            self.asked.remove(first);
+            self.note_due();
+            return self.next_due(now);
+        };
         let slot = &mut self.slots[at];
         if slot.tries < self.limits.tries {
             slot.tries += 1;
             let mac = (slot.state == State::Probe).then_some(slot.mac);
+            let is_gateway = slot.is_gateway;
             self.asked[first].due = due.max(now) + self.limits.retransmit;
             self.note_due();
-            return Some(Due::Ask { port, address, mac });
+            return Some(Due::Ask { port, address, mac, is_gateway });
         }
         let waiting = self.unqueue(at);
         self.remove(at);
@@ -470,7 +487,7 @@ mod tests {
         let mut table = Neighbours::new(NeighbourLimits::default(), 1);
         let packet = pool.alloc(60).unwrap();
         table.keep(&mut pool, (3, A, false), packet, at(1));
-        let ask = Some(Due::Ask { port: 3, address: A, mac: None });
+        let ask = Some(Due::Ask { port: 3, address: A, mac: None, is_gateway: false });
         assert_eq!(table.next_due(Nanos(at(2).0 - 1)), None);
         assert_eq!((table.next_due(at(2)), table.next_due(at(2)), table.next_due(at(3))), (ask, None, ask));
         let Some(Due::GivenUp { waiting: packets, .. }) = table.next_due(at(4)) else { panic!() };
@@ -485,13 +502,16 @@ mod tests {
         assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
         assert!(table.probe(3, A, at(0)));
         assert_eq!(table.find(3, A, at(0)), Found::Known(MAC), "while it is asked");
-        assert_eq!(table.next_due(at(1)), Some(Due::Ask { port: 3, address: A, mac: Some(MAC) }));
+        assert_eq!(
+            table.next_due(at(1)),
+            Some(Due::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false })
+        );
         table.learn(3, A, MAC, ANSWER, at(1));
         assert_eq!(table.find(3, A, Nanos(at(31).0 - 1)), Found::Known(MAC));
         assert_eq!(table.find(3, A, at(31)), Found::Doubtful(MAC));
         // Nobody answers: it is forgotten.
         assert!(table.probe(3, A, at(31)));
-        let ask = Some(Due::Ask { port: 3, address: A, mac: Some(MAC) });
+        let ask = Some(Due::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false });
         assert_eq!((table.next_due(at(32)), table.next_due(at(33))), (ask, ask));
         assert!(matches!(table.next_due(at(34)), Some(Due::GivenUp { .. })));
         assert_eq!(table.find(3, A, at(34)), Found::Unknown);

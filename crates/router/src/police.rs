@@ -17,7 +17,7 @@ pub enum Work {
     Fragments,
     /// ARP and neighbour discovery that the router has not asked for.
     Neighbours,
-    /// Requests that the router sends for neighbours' addresses.
+    /// Requests that the router sends for neighbours' addresses, those of gateways and of known neighbours apart.
     Requests,
 }
 

@@ -33,14 +33,14 @@ impl Core {
             Found::Known(mac) => self.transmit(pool, handle, (place, mac), out),
             Found::Doubtful(mac) => {
                 if self.neighbours.probe(place, neighbour, now) {
-                    self.ask(pool, (place, neighbour, Some(mac)), out);
+                    self.ask(pool, (place, neighbour, Some(mac)), is_gateway, out);
                 }
                 self.transmit(pool, handle, (place, mac), out)
             }
             Found::Unknown => {
                 match self.neighbours.keep(pool, (place, neighbour, is_gateway), handle, now) {
                     None => return Fate::Dropped(DropReason::NeighbourFull),
-                    Some(true) => self.ask(pool, (place, neighbour, None), out),
+                    Some(true) => self.ask(pool, (place, neighbour, None), is_gateway, out),
                     Some(false) => {}
                 }
                 Fate::Kept
@@ -77,14 +77,16 @@ impl Core {
         }
     }
 
-    /// Asks for the link address of a neighbour: all stations, or the neighbour itself if it was known.
+    /// Asks for the link address of a neighbour: all stations, or the neighbour itself if it was known. Those that were known, and gateways,
+    /// are few, and are asked whatever strangers make the router ask for.
     fn ask(
         &mut self,
         pool: &mut Pool,
         (place, neighbour, mac): (u16, u128, Option<[u8; 6]>),
+        is_gateway: bool,
         out: &mut Outbox,
     ) {
-        if !self.allows(place, Work::Requests, out) {
+        if mac.is_none() && !is_gateway && !self.allows(place, Work::Requests, out) {
             return;
         }
         let Some(port) = self.ports.at(place) else { return };
@@ -221,7 +223,9 @@ impl Core {
         out.at(now);
         while let Some(due) = self.neighbours.next_due(now) {
             match due {
-                Due::Ask { port, address, mac } => self.ask(pool, (port, address, mac), out),
+                Due::Ask { port, address, mac, is_gateway } => {
+                    self.ask(pool, (port, address, mac), is_gateway, out);
+                }
                 Due::GivenUp { mut waiting, .. } => {
                     while let Some(handle) = waiting.pop(pool) {
                         self.neighbours.release(pool.meta(handle).segments);

@@ -389,3 +389,21 @@ fn hop_by_hop_options_say_what_is_to_become_of_the_packet() {
     // Parameter problem, code 2, pointing at the option.
     assert_eq!((&frame[54..56], &frame[58..62]), (&[4, 2][..], &[0, 0, 0, 42][..]));
 }
+
+#[test]
+fn trains_are_forwarded_whole_if_their_segments_fit() {
+    let mut rig = Rig::new();
+    let tcp = |net: u8| {
+        let mut frame = Vec::new();
+        let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4(HOST, [10, 0, net, 9], 64);
+        builder.tcp(1, 2, 3, 4).write(&mut frame, &[7; 5000]).unwrap();
+        frame
+    };
+    let seen = rig.train(1, 1, &tcp(2), 1460);
+    assert_eq!((seen.len(), seen[0].out().0, seen[0].out().1.len()), (1, 2, 5054));
+    // Segments of 1500 bytes do not fit an MTU of 1280: one error for all four.
+    let seen = rig.train(2, 1, &tcp(3), 1460);
+    assert_eq!((seen.len(), &seen[0]), (2, &Seen::Dropped(DropReason::Mtu)));
+    assert_eq!(rig.router.stats().dropped, 4);
+    assert_eq!(rig.train(3, 1, &tcp(3), 1240)[0].out().0, 3);
+}

@@ -1,5 +1,6 @@
 //! Routers from outside, as the engine sees them.
 
+mod floods;
 mod forwarding;
 mod labels;
 mod rig;

@@ -94,6 +94,22 @@ impl<C: Classify> Rig<C> {
         self.batch(&[(at, port, frame.to_vec())])
     }
 
+    /// Hands in a train of segments with `payload` bytes each, behind 54 bytes of headers.
+    pub fn train(&mut self, at: u64, port: u16, frame: &[u8], payload: u16) -> Vec<Seen> {
+        let handle = self.pool.insert(frame).unwrap();
+        let meta = self.pool.meta_mut(handle);
+        (meta.arrival, meta.in_port, meta.header_len, meta.gso_size) = (at, port, 54, payload);
+        meta.segments = (frame.len() - 54).div_ceil(payload.into()) as u16;
+        let mut batch = Batch::new();
+        batch.push(handle);
+        self.taken += u64::from(meta.segments);
+        self.router.forward(&mut self.pool, &batch, &mut self.outbox);
+        let mut seen = vec![self.see(handle)];
+        seen.extend(self.empty_outbox());
+        self.check();
+        seen
+    }
+
     /// Hands in a batch.
     pub fn batch(&mut self, frames: &[(u64, u16, Vec<u8>)]) -> Vec<Seen> {
         let mut batch = Batch::new();
@@ -146,7 +162,7 @@ impl<C: Classify> Rig<C> {
                 Seen::Out(port, self.pool.data(handle).to_vec())
             }
         };
-        self.gone += 1;
+        self.gone += u64::from(meta.segments);
         self.pool.free(handle);
         seen
     }
