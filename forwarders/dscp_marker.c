@@ -42,7 +42,7 @@ int dscp_marker(struct xdp_md *ctx)
 		return XDP_PASS;
 	*word = new;
 	if (ETHERTYPE(data) == bpf_htons(ETH_P_IP))
-		ip->check = adjusted(ip->check, without16(old) + new);
+		ip->check = adjusted(ip->check, (__u64)new - old);
 	__sync_fetch_and_add(&state->changed, 1);
 	return XDP_PASS;
 }

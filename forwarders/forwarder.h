@@ -52,12 +52,10 @@ static __always_inline __u32 transport(void *data, void *end, __u8 *protocol)
 	if ((void *)(ip + 1) > end)
 		return 0;
 	if (ETHERTYPE(data) == bpf_htons(ETH_P_IP)) {
-		__u32 length = (*(__u8 *)ip & 15) * 4;
-
-		if (length < sizeof(*ip) || ip->frag_off & bpf_htons(IPV4_OFFSET))
+		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
 			return 0;
 		*protocol = ip->protocol;
-		return ETH_HLEN + length;
+		return ETH_HLEN + (*(__u8 *)ip & 15) * 4;
 	}
 	if (ETHERTYPE(data) != bpf_htons(ETH_P_IPV6) || (void *)(ip6 + 1) > end)
 		return 0;
@@ -87,31 +85,21 @@ static __always_inline void address(void *data, void *end, int side, __be32 word
 	}
 }
 
-/* A sum of 16-bit and 32-bit words, fewer than 2^16 of them, as a sum of 16-bit words in one's complement (RFC 1071). */
-static __always_inline __u16 fold(__u64 sum)
+/* A multiple of 0xffff, and so nothing to a sum in one's complement; more than 63 words of 32 bits together. */
+#define NOTHING (0xffffull << 22)
+
+/* The checksum after what it covers has changed by `difference`: the sum of the new words, of 16 or 32 bits, less the sum of
+ * those that they replace, at most 63 (RFC 1624, equation 3).
+ */
+static __always_inline __be16 adjusted(__be16 check, __u64 difference)
 {
-	sum = (sum & 0xffffffff) + (sum >> 32);
+	__u64 sum = (__u16)~check + NOTHING + difference;
+
+	// Below 2^39; 2^24; 2^16 + 2^8; 2^16.
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-/* The complement of a word, to be summed where the word is taken away. */
-static __always_inline __u64 without16(__be16 word)
-{
-	return (__u16)~word;
-}
-
-static __always_inline __u64 without32(__be32 word)
-{
-	return (__u32)~word;
-}
-
-/* The checksum after what it covers has changed by `sum` (RFC 1624, equation 3). */
-static __always_inline __be16 adjusted(__be16 check, __u64 sum)
-{
-	return ~fold(without16(check) + sum);
+	return ~sum;
 }
 
 #endif

@@ -60,8 +60,8 @@ static __always_inline int translate(__be32 *address, __be16 *port, __u8 protoco
 
 	if (!binding)
 		return 0;
-	change->addresses += without32(*address) + binding->address;
-	change->ports += without16(*port) + binding->port;
+	change->addresses += (__u64)binding->address - *address;
+	change->ports += (__u64)binding->port - *port;
 	*address = binding->address;
 	*port = binding->port;
 	__sync_fetch_and_add(&binding->packets, 1);

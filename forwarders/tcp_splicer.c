@@ -17,7 +17,7 @@
 //	10	2 bytes		new destination port, as in the header
 //	12	u32		what is added to the sequence number
 //	16	u32		what is added to the acknowledgement number
-//	20	u32		flags of FIN (1) and RST (4) packets that came by (written here)
+//	20	u32		which of the flags FIN (1) and RST (4) the last packet had that had any (written here)
 //
 // Returns XDP_PASS. A SYN, and what can't be spliced, is not changed, and goes on to the proxy.
 //
@@ -38,34 +38,35 @@ int tcp_splicer(struct xdp_md *ctx)
 	void *data = DATA(ctx), *end = END(ctx);
 	struct iphdr *ip = data + ETH_HLEN;
 	struct tcp *tcp = (void *)(ip + 1);
-	__be32 *addresses, *ports, next, acknowledged, new_ports;
-	__u64 changed, rewritten;
+	__be32 source, destination, ports, sequence, acknowledgement;
+	__u64 difference;
 
 	if ((void *)(tcp + 1) > end || ETHERTYPE(data) != bpf_htons(ETH_P_IP) || *(__u8 *)ip != IPV4_PLAIN)
 		return XDP_PASS;
 	if (ip->protocol != IPPROTO_TCP || ip->frag_off & bpf_htons(IPV4_OFFSET | IPV4_MORE))
 		return XDP_PASS;
-	if (!state->destination || tcp->flags & SYN)
+	destination = state->destination;
+	if (!destination || tcp->flags & SYN)
 		return XDP_PASS;
 
-	addresses = &ip->saddr;
-	changed = without32(addresses[0]) + state->source + without32(addresses[1]) + state->destination;
-	addresses[0] = state->source;
-	addresses[1] = state->destination;
-	ip->check = adjusted(ip->check, changed);
+	source = state->source;
+	difference = (__u64)source - ip->saddr + destination - ip->daddr;
+	ip->saddr = source;
+	ip->daddr = destination;
+	ip->check = adjusted(ip->check, difference);
 
-	ports = (__be32 *)&tcp->source;
-	new_ports = *(__be32 *)&state->source_port;
-	next = bpf_htonl(bpf_ntohl(tcp->sequence) + state->sequence);
-	acknowledged = bpf_htonl(bpf_ntohl(tcp->acknowledgement) + state->acknowledgement);
-	rewritten = without32(*ports) + new_ports + without32(tcp->sequence) + next;
-	rewritten += without32(tcp->acknowledgement) + acknowledged;
-	*ports = new_ports;
-	tcp->sequence = next;
-	tcp->acknowledgement = acknowledged;
-	tcp->check = adjusted(tcp->check, changed + rewritten);
+	ports = *(__be32 *)&state->source_port;
+	sequence = bpf_htonl(bpf_ntohl(tcp->sequence) + state->sequence);
+	acknowledgement = bpf_htonl(bpf_ntohl(tcp->acknowledgement) + state->acknowledgement);
+	difference += (__u64)ports - *(__be32 *)&tcp->source;
+	difference += (__u64)sequence - tcp->sequence;
+	difference += (__u64)acknowledgement - tcp->acknowledgement;
+	*(__be32 *)&tcp->source = ports;
+	tcp->sequence = sequence;
+	tcp->acknowledgement = acknowledgement;
+	tcp->check = adjusted(tcp->check, difference);
 
 	if (tcp->flags & (FIN | RST))
-		__sync_fetch_and_or(&state->ended, tcp->flags & (FIN | RST));
+		state->ended = tcp->flags & (FIN | RST);
 	return XDP_PASS;
 }

@@ -4,9 +4,9 @@ use super::bench::Installed;
 use super::frames::*;
 use longwire_program::Verdict;
 
-/// Ranges 20 to 23, 8000 to 8999, 65535 only, and one that is not used; 0 only is the last.
+/// Ranges, as number of ports and first port: 20 to 23, 8000 to 8999, 65535 only, and one that is not used; 0 only is the last.
 pub fn ready() -> Installed {
-    let ranges: [[u16; 2]; 5] = [[20, 4], [8000, 1000], [65535, 1], [0, 0], [0, 1]];
+    let ranges: [[u16; 2]; 5] = [[4, 20], [1000, 8000], [1, 65535], [0, 0], [1, 0]];
     let state: Vec<u8> = ranges.as_flattened().iter().flat_map(|number| number.to_le_bytes()).collect();
     Installed::with("port_filter", &state)
 }
