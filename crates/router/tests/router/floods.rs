@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
-use longwire_router::{NextHop, Work};
+use longwire_router::{Limit, NextHop, Work};
 use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
 use std::net::IpAddr;
 
@@ -62,7 +62,9 @@ fn exceptional_packets_do_not_touch_regular_ones() {
 
 #[test]
 fn known_neighbours_and_gateways_survive_floods_of_unknown_ones() {
-    let mut rig = Rig::of(config());
+    let mut config = config();
+    config.police.requests = Limit { rate: 5, burst: 5 };
+    let mut rig = Rig::of(config);
     let (known, mac) = ([10, 0, 2, 50], [2, 0, 0, 0, 5, 5]);
     let gateway = [10, 0, 2, 60];
     rig.router.add_route_v4("192.0.2.0/24".parse().unwrap(), NextHop::via(2, IpAddr::from(gateway))).unwrap();
