@@ -554,6 +554,12 @@ fn no_path_is_taken_for_another() {
             4,
             Rejection::StackUnwritten { offset: -8 },
         ),
+        (
+            "r6 = r1\n call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n r1 = r6\n r2 = 0\n r3 = r10\n r3 += -8\n r4 = 8
+             call xdp_load_bytes\n in: r0 = *(u64 *)(r10 - 8)\n exit",
+            10,
+            Rejection::StackUnwritten { offset: -8 },
+        ),
         // A smaller state on one path.
         (
             "r1 = 32\n call lw_flow_state\n r6 = r0\n call get_prandom_u32\n if r0 == 0 goto in\n r1 = 16

@@ -80,7 +80,8 @@ impl Scalar {
 
     /// What follows from all bounds together; nothing if no number is in all of them.
     pub fn settle(self) -> Option<Self> {
-        self.tighten()?.tighten()
+        let tighter = self.tighten()?;
+        if tighter == self { Some(self) } else { tighter.tighten() }
     }
 
     /// For bounds that can't contradict each other.

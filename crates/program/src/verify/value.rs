@@ -118,27 +118,27 @@ impl Value {
     /// Whether whatever `other` can be, this can be, with this state's names standing for those of the other. What is said of
     /// the places in the packet has to be compared besides.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
-        match (*self, *other) {
+        match (self, other) {
             (Self::Unset, _) => true,
             (Self::Number { scalar: a, link: la }, Self::Number { scalar: b, link: lb }) => {
-                a.contains(&b) && names.allow(Kind::Number, la, lb)
+                a.contains(b) && names.allow(Kind::Number, *la, *lb)
             }
-            (Self::Number { scalar, link: 0 }, pointer) => scalar == Scalar::ANY && pointer != Self::Unset,
+            (Self::Number { scalar, link: 0 }, pointer) => *scalar == Scalar::ANY && *pointer != Self::Unset,
             (Self::Context { offset: a }, Self::Context { offset: b }) => a == b,
             (Self::Packet { origin: a, fixed: fa }, Self::Packet { origin: b, fixed: fb }) => {
                 // The packet's beginning has no name of its own.
-                fa == fb && if a == 0 || b == 0 { a == b } else { names.allow(Kind::Origin, a, b) }
+                fa == fb && if *a == 0 || *b == 0 { a == b } else { names.allow(Kind::Origin, *a, *b) }
             }
             (Self::Stack { frame: fa, offset: a }, Self::Stack { frame: fb, offset: b }) => {
-                fa == fb && a.contains(&b)
+                fa == fb && a.contains(b)
             }
             (Self::State { size: sa, offset: a }, Self::State { size: sb, offset: b }) => {
-                sa <= sb && a.contains(&b)
+                sa <= sb && a.contains(b)
             }
             (
                 Self::Map { map: ma, object: oa, offset: a, nullable: na },
                 Self::Map { map: mb, object: ob, offset: b, nullable: nb },
-            ) => ma == mb && na == nb && a.contains(&b) && names.allow(Kind::Object, oa, ob),
+            ) => ma == mb && na == nb && a.contains(b) && names.allow(Kind::Object, *oa, *ob),
             (a, b) => a == b,
         }
     }
