@@ -42,6 +42,22 @@ fn ranges_are_filtered() {
 }
 
 #[test]
+fn ranges_may_be_as_long_as_can_be() {
+    // 65535 ports from 1 on are all but 0; 65535 ports from 2 on, with the end of ports in between, are all but 1.
+    for (first, spared) in [(1, 0), (2, 1)] {
+        let mut filter = Installed::with("port_filter", &[&[0xff, 0xff, first, 0][..], &[0; 16]].concat());
+        for port in [0, 1, 2, 65534, 65535] {
+            let verdict = if port == spared { Verdict::Pass } else { Verdict::Drop(Some(0)) };
+            assert_eq!(
+                filter.send(&udp(v4(CLIENT, SERVER), [9, port], &[])).verdict,
+                verdict,
+                "{first} {port}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_has_no_ports_passes() {
     let plain = udp(v4(CLIENT, SERVER), [20, 20], &[0, 20, 0, 20]);
     for (what, sent) in [
