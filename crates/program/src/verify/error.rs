@@ -65,7 +65,9 @@ pub enum Rejection {
     #[error("calls are nested more than {limit} deep; make functions inline", limit = crate::memory::MAX_FRAMES)]
     TooDeep,
     /// There are too many ways through the program.
-    #[error("{limit} instructions were followed, and there is no end; make the program smaller, or its functions inline less often", limit = super::explore::MAX_STEPS)]
+    #[error(
+        "there are too many ways through the program to follow all; make it smaller, or call its functions less often"
+    )]
     TooComplex,
     /// A helper that is not there.
     #[error("there is no helper {number} ({name}) here; use another one")]

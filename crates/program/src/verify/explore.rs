@@ -9,14 +9,17 @@ use super::state::State;
 use super::structure::{At, Structure};
 use super::value::{Id, Names};
 use super::{Access, Fact};
-use crate::memory::Region;
+use crate::memory::{MAX_MAPS, Region};
 use crate::{Helper, Instruction, MapSpec, Program, Register};
 
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
 
-/// Most states of all instructions together: so that a hostile program is refused in well under a second.
-pub const MAX_STEPS: usize = 400_000;
+/// Most states of all instructions together: so that a hostile program is refused in about a second.
+const MAX_STEPS: usize = 400_000;
+
+/// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes at most.
+const MAX_WAITING: usize = 16_384;
 
 /// Where a state goes on.
 pub enum Flow {
@@ -42,6 +45,7 @@ pub struct Explorer<'p> {
     state_size: u32,
     last: Id,
     steps: usize,
+    waiting: usize,
     names: Names,
 }
 
@@ -65,6 +69,7 @@ impl<'p> Explorer<'p> {
             state_size: 0,
             last: 0,
             steps: 0,
+            waiting: 0,
             names: Names::default(),
         };
         explorer.run(0, vec![State::new()]).map_err(|(at, fault)| Rejected::new(program, at, fault))?;
@@ -79,9 +84,11 @@ impl<'p> Explorer<'p> {
         let start = body.range.start;
         let mut pending: Vec<Vec<State>> = vec![Vec::new(); body.range.len()];
         let mut exits = Vec::new();
+        self.waiting += states.len();
         pending[0] = states;
         for &index in &body.order {
             let states = std::mem::take(&mut pending[index - start]);
+            self.waiting -= states.len();
             let mut entering = Vec::new();
             for mut state in states {
                 let flow = self.look(index, &mut state).map_err(|fault| (index, fault))?;
@@ -129,7 +136,7 @@ impl<'p> Explorer<'p> {
 
     fn look(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
         self.steps += 1;
-        if self.steps > MAX_STEPS {
+        if self.steps > MAX_STEPS || self.waiting > MAX_WAITING {
             return Err(Rejection::TooComplex);
         }
         self.facts[index].reached = true;
@@ -143,12 +150,14 @@ impl<'p> Explorer<'p> {
     /// A state that reaches an instruction.
     fn arrive(&mut self, pending: &mut [Vec<State>], start: usize, index: usize, mut state: State) {
         let states = &mut pending[index - start];
+        self.waiting -= states.len();
         if self.structure.is_merge(index) {
             state.keep(self.structure.live(index));
             self.add(states, state);
         } else {
             states.push(state);
         }
+        self.waiting += states.len();
     }
 
     /// Adds a state to others of the same place, of which it may make some needless, or they it.
@@ -184,7 +193,8 @@ impl<'p> Explorer<'p> {
     }
 
     pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
-        self.program.maps.get(map as usize).ok_or(Rejection::NoMap(map))
+        let spec = self.program.maps.get(map as usize).filter(|_| (map as usize) < MAX_MAPS);
+        spec.ok_or(Rejection::NoMap(map))
     }
 
     /// A name that nothing has.
