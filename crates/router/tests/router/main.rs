@@ -1,5 +1,8 @@
 //! Routers from outside, as the engine sees them.
 
+#[path = "../../../../fuzz/corpus.rs"]
+mod corpus;
+mod exercise;
 mod floods;
 mod forwarding;
 mod labels;

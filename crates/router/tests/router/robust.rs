@@ -141,6 +141,20 @@ proptest! {
     }
 
     #[test]
+    fn changed_frames_of_the_corpus_go_somewhere(
+        file in prop::sample::select(crate::corpus::corpus("frame")),
+        changes in prop::collection::vec((0..80usize, any::<u8>()), 0..6),
+    ) {
+        let mut bytes = file.1;
+        for (at, value) in changes {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        crate::exercise::run(&bytes);
+    }
+
+    #[test]
     fn time_may_pass_in_between(frames in frames()) {
         let mut rig = rig();
         for (at, port, frame) in &frames {
@@ -149,6 +163,16 @@ proptest! {
         }
         rig.wait(1000 * SECOND);
         prop_assert_eq!(rig.router.kept(), 0);
+    }
+}
+
+#[test]
+fn replays_the_corpus_of_frames() {
+    let frames = crate::corpus::corpus("frame");
+    assert!(frames.len() >= 10);
+    for (path, bytes) in frames {
+        println!("{}", path.display());
+        crate::exercise::run(&bytes);
     }
 }
 
