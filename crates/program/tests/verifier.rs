@@ -602,14 +602,16 @@ fn large_programs_are_followed_to_an_end_or_refused() {
     }
     text += "r0 = 0\n exit";
     assert_eq!(check(&text).unwrap().facts().len(), 65_535);
-    // As many ways that wait for their end as branches.
+    // Three branches to each of many places, at which what is known waits for the last of them.
     let waiting = |count: u32| {
-        let branches: String = (0..count).map(|n| format!("if r0 == {n} goto t{n}\n")).collect();
+        let branch = |n: u32| format!("if r0 == {n} goto t{}\n", n % count);
+        let branches: String = (0..3 * count).map(branch).collect();
         let targets: String = (0..count).map(|n| format!("t{n}: exit\n")).collect();
-        format!("call get_prandom_u32\n {branches} exit\n {targets}")
+        check(&format!("call get_prandom_u32\n {branches} exit\n {targets}"))
+            .map(|verified| verified.facts().len())
     };
-    assert!(check(&waiting(16_000)).is_ok());
-    assert_eq!(check(&waiting(16_400)).unwrap_err().fault, Rejection::TooComplex);
+    assert_eq!(waiting(7000), Ok(28_002));
+    assert_eq!(waiting(9000).unwrap_err().fault, Rejection::TooComplex);
     // Eight functions, each of which calls the next eight times: 8⁷ calls.
     let mut text = String::new();
     for depth in 0..7 {
