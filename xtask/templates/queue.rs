@@ -1,14 +1,12 @@
 //! What this queue discipline is for, in a sentence.
 
 use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_packet::Handle;
 
 /// First in, first out, with a limit in packets.
 #[derive(Debug)]
 pub struct Template {
-    fifo: Fifo,
     limit: u64,
 }
 
@@ -28,7 +26,7 @@ impl Block for Template {
 
     /// What it draws, it draws from the dice and from nothing else.
     fn build(values: &Values, _: Dice) -> Self {
-        Self { fifo: Fifo::EMPTY, limit: values.integer(0) }
+        Self { limit: values.integer(0) }
     }
 
     /// Takes new parameters; packets already waiting stay.
@@ -44,19 +42,16 @@ impl Discipline for Template {
         if packet.packets_waiting < self.limit { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
+    /// Adds a packet that was admitted to the link's list. A discipline with lists of its own also says what `drain` gives back.
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.fifo.push(hall.pool, handle);
+        hall.append(handle);
     }
 
     /// Takes the first packet. What a discipline drops of those that have joined, it gives to `hall.drop`.
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.fifo.pop(hall.pool).map_or(Next::Empty, Next::Packet)
-    }
-
-    fn drain(&mut self, _: &mut Pool) -> Fifo {
-        std::mem::take(&mut self.fifo)
+        hall.first().map_or(Next::Empty, Next::Packet)
     }
 }
 
@@ -76,7 +71,8 @@ mod tests {
                 packets_waiting,
                 bytes_waiting: packets_waiting * 1000,
                 rate: Rate(1_000_000),
-                frame: &[],
+                idle_since: Nanos::ZERO,
+                packet: None,
                 band: 0,
             };
             assert_eq!(queue.admit(&admission) == Verdict::Pass, accepted, "{packets_waiting}");

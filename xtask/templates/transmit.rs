@@ -46,13 +46,8 @@ impl Block for Template {
 
 impl Sender for Template {
     #[inline]
-    fn counted(&mut self, frame: u32, link_header: u32) -> u64 {
-        self.framing.counted(frame, link_header)
-    }
-
-    #[inline]
-    fn counts_ip(&mut self) -> bool {
-        self.framing.counts_ip()
+    fn framing(&mut self) -> Framing {
+        self.framing
     }
 
     /// Begins after a pause: the remainder is forgotten.
@@ -63,8 +58,7 @@ impl Sender for Template {
 
     /// Begins at the last finish, with the remainder of the last division.
     #[inline]
-    fn follow(&mut self, bytes: u64) {
-        let finish = self.finish();
+    fn follow(&mut self, finish: Nanos, bytes: u64) {
         self.settle(finish);
         self.work += bytes * BYTE;
     }
@@ -115,7 +109,7 @@ mod tests {
         block.begin(Nanos(0), 64);
         let mut ends = vec![block.finish().0];
         for _ in 0..4 {
-            block.follow(64);
+            crate::transmit::follow(&mut block, 64);
             ends.push(block.finish().0);
         }
         assert_eq!(ends, [51, 102, 153, 204, 256]);

@@ -5,6 +5,11 @@ pub mod distribution;
 pub mod jitter;
 pub mod trace;
 
+/// What `cargo xtask new` begins a block with, so that it is one.
+#[cfg(test)]
+#[path = "../../../../xtask/templates/delay.rs"]
+mod template;
+
 use longwire_block::Block;
 use longwire_units::Nanos;
 

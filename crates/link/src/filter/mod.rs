@@ -6,6 +6,11 @@ mod rule_set;
 pub mod rules;
 pub mod state;
 
+/// What `cargo xtask new` begins a block with, so that it is one.
+#[cfg(test)]
+#[path = "../../../../xtask/templates/filter.rs"]
+mod template;
+
 use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
 

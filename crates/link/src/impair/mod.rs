@@ -13,6 +13,11 @@ pub mod markov;
 pub mod pattern;
 pub mod reorder;
 
+/// What `cargo xtask new` begins a block with, so that it is one.
+#[cfg(test)]
+#[path = "../../../../xtask/templates/impair.rs"]
+mod template;
+
 use crate::judge::Judge;
 use longwire_block::{DropReason, Offer, Param, ParamKind, Verdict};
 use longwire_wire::{Ecn, ecn};

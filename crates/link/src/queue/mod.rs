@@ -31,6 +31,11 @@ pub mod sred;
 pub mod tail_drop;
 pub mod wf2q;
 
+/// What `cargo xtask new` begins a block with, so that it is one.
+#[cfg(test)]
+#[path = "../../../../xtask/templates/queue.rs"]
+mod template;
+
 pub use hall::{Books, Hall};
 
 use crate::fifo::Fifo;

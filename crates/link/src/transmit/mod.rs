@@ -7,6 +7,11 @@ pub mod slotted;
 pub mod token_bucket;
 pub mod trace;
 
+/// What `cargo xtask new` begins a block with, so that it is one.
+#[cfg(test)]
+#[path = "../../../../xtask/templates/transmit.rs"]
+mod template;
+
 use framing::Framing;
 use longwire_block::Block;
 use longwire_units::{Nanos, Rate};
