@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-wire"],
     &["longwire-block"],
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program"],
+    &["longwire-jit"],
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],
     &["longwire-scenario"],

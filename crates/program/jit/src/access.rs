@@ -1,0 +1,337 @@
+//! Loads, stores and atomic operations.
+//!
+//! Where the region of an access is known, it is carried out in place, behind one comparison: the address less the region's first one is a place
+//! in the region only if the address is in it, and is a huge number otherwise. Else it is handed to the machine.
+
+use crate::Known;
+use crate::run::{self, SIGNED, offset, operation_number};
+use crate::translate::Translator;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
+use longwire_program::memory::{STACK_SIZE, frame_pointer};
+use longwire_program::{Atomic, ContextField, Instruction, Map, Region, Register, Size, Width};
+
+/// What an instruction does to memory.
+#[derive(Clone, Copy)]
+enum Work {
+    Load { extended: bool },
+    Store { value: Value },
+    Change { operation: Atomic, src: Value, r0: Value },
+}
+
+/// An access as the translator sees it.
+#[derive(Clone, Copy)]
+struct Access {
+    size: Size,
+    base: Register,
+    offset: i16,
+    work: Work,
+}
+
+/// How an access is carried out.
+enum Way {
+    /// Without asking: the place is known, and there.
+    There(Place),
+    /// Behind a comparison.
+    Checked(Region),
+    /// By the machine.
+    Machine,
+}
+
+/// Where bytes are in the process.
+#[derive(Clone, Copy)]
+struct Place {
+    pointer: Value,
+    offset: i32,
+    memory: MemFlagsData,
+}
+
+impl Translator<'_, '_> {
+    /// Translates an instruction that touches memory.
+    pub fn access(&mut self, instruction: Instruction) {
+        let access = match instruction {
+            Instruction::Load { size, base, offset, .. } => {
+                Access { size, base, offset, work: Work::Load { extended: false } }
+            }
+            Instruction::LoadExtended { size, base, offset, .. } => {
+                Access { size, base, offset, work: Work::Load { extended: true } }
+            }
+            Instruction::Store { size, base, offset, source } => {
+                let value = self.operand(Width::W64, source);
+                Access { size, base, offset, work: Work::Store { value } }
+            }
+            Instruction::Atomic { width, operation, base, offset, src } => {
+                let size = if width == Width::W32 { Size::Word } else { Size::Double };
+                let (src, r0) = (self.read(src), self.read(Register::R0));
+                Access { size, base, offset, work: Work::Change { operation, src, r0 } }
+            }
+            _ => return,
+        };
+        let value = match self.way(&access) {
+            Way::There(place) => self.carry_out(&access, place),
+            Way::Checked(region) => self.checked(&access, region),
+            Way::Machine => self.by_machine(&access),
+        };
+        if let (Some(register), Some(value)) = (instruction.writes(), value) {
+            self.write(register, value);
+        }
+    }
+
+    fn proven(&self) -> bool {
+        matches!(self.source.known, Known::Facts(_))
+    }
+
+    fn way(&mut self, access: &Access) -> Way {
+        let (region, place) = match self.source.known {
+            Known::Facts(facts) => match facts.get(self.index).and_then(|fact| fact.access) {
+                Some(known) => (known.region, known.place),
+                None => (None, None),
+            },
+            Known::Hints(hints) => (hints.get(self.index).copied().flatten(), None),
+        };
+        // The frame of the program itself is always in the same place.
+        let own_frame = self.program && access.base == Register::FRAME;
+        let in_frame = (frame_pointer(0) as u32).checked_add_signed(i32::from(access.offset));
+        let (region, place) = if own_frame { (Some(Region::Stack), in_frame) } else { (region, place) };
+        let there = |room: usize| {
+            let bytes = access.size.bytes();
+            let within =
+                |place: &u32| *place as usize + bytes <= room && (*place as usize).is_multiple_of(bytes);
+            place.filter(within)
+        };
+        match region {
+            Some(Region::Stack) => match there(STACK_SIZE) {
+                Some(place) => Way::There(self.place(offset::STACK, place as i32, self.memory.stack)),
+                None => Way::Checked(Region::Stack),
+            },
+            Some(Region::State) => match there(self.source.state_size as usize) {
+                Some(place) => Way::There(self.place(offset::STATE, place as i32, self.memory.words)),
+                None => Way::Checked(Region::State),
+            },
+            Some(region) if self.has_code(access, region) => Way::Checked(region),
+            _ => Way::Machine,
+        }
+    }
+
+    /// Whether code can do this in this region.
+    fn has_code(&self, access: &Access, region: Region) -> bool {
+        match (region, access.work) {
+            (Region::Context, Work::Load { extended }) => access.size == Size::Word && !extended,
+            (Region::Packet, work) => !matches!(work, Work::Change { .. }),
+            (Region::Map(map), work) => self.map(map).is_some_and(|map| {
+                let writable = !map.spec().read_only || matches!(work, Work::Load { .. });
+                writable && map.values().len() >= access.size.bytes()
+            }),
+            (Region::Stack | Region::State, _) => true,
+            (Region::Context | Region::Handle(_), _) => false,
+        }
+    }
+
+    fn map(&self, index: u16) -> Option<&Map> {
+        self.source.maps.at(u32::from(index))
+    }
+
+    fn place(&mut self, base: i32, offset: i32, memory: MemFlagsData) -> Place {
+        let pointer = self.builder.ins().load(types::I64, self.memory.run, self.run, base);
+        Place { pointer, offset, memory }
+    }
+
+    /// An access to what is probably in this region.
+    fn checked(&mut self, access: &Access, region: Region) -> Option<Value> {
+        let address = self.address(access);
+        let (within, at) = self.within(access, region, address);
+        if self.proven() {
+            self.require(within, address);
+            let place = self.located(region, at);
+            return self.carry_out_in(access, region, place);
+        }
+        let (here, elsewhere, after) =
+            (self.builder.create_block(), self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(elsewhere);
+        self.builder.append_block_param(after, types::I64);
+        self.builder.ins().brif(within, here, [], elsewhere, []);
+        self.builder.switch_to_block(here);
+        self.builder.seal_block(here);
+        let place = self.located(region, at);
+        let done = self.carry_out_in(access, region, place);
+        self.join(done, after);
+        self.builder.switch_to_block(elsewhere);
+        self.builder.seal_block(elsewhere);
+        let done = self.by_machine(access);
+        self.join(done, after);
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+        Some(self.builder.block_params(after)[0])
+    }
+
+    fn join(&mut self, value: Option<Value>, after: cranelift_codegen::ir::Block) {
+        let value = value.unwrap_or_else(|| self.constant(0));
+        self.builder.ins().jump(after, &[BlockArg::from(value)]);
+    }
+
+    fn address(&mut self, access: &Access) -> Value {
+        let base = self.read(access.base);
+        self.builder.ins().iadd_imm_s(base, i64::from(access.offset))
+    }
+
+    /// Whether an address is in a region and the access fits there, and how far it is from the region's first one.
+    fn within(&mut self, access: &Access, region: Region, address: Value) -> (Value, Value) {
+        let size = access.size.bytes() as u64;
+        let first = match region {
+            Region::Packet => self.builder.ins().load(types::I64, self.memory.run, self.run, offset::FIELDS),
+            other => self.region(other),
+        };
+        let at = self.builder.ins().isub(address, first);
+        let within = match region {
+            Region::Packet => {
+                let places = offset::PLACES + 8 * size.ilog2() as i32;
+                let places = self.builder.ins().load(types::I64, self.memory.run, self.run, places);
+                return (self.builder.ins().icmp(IntCC::UnsignedLessThan, at, places), at);
+            }
+            Region::State if !self.proven() => {
+                let length =
+                    self.builder.ins().load(types::I64, self.memory.run, self.run, offset::STATE_SIZE);
+                let begins = self.builder.ins().icmp(IntCC::UnsignedLessThan, at, length);
+                let end = self.builder.ins().iadd_imm_s(at, size as i64);
+                let ends = self.builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, length);
+                self.builder.ins().band(begins, ends)
+            }
+            other => {
+                let room = match other {
+                    Region::Context => ContextField::TOTAL,
+                    Region::State => self.source.state_size as usize,
+                    Region::Map(map) => self.map(map).map_or(0, |map| map.values().len()),
+                    _ => STACK_SIZE,
+                };
+                match (room as u64).checked_sub(size) {
+                    Some(last) => {
+                        let last = self.constant(last);
+                        self.builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, at, last)
+                    }
+                    None => self.builder.ins().iconst(types::I8, 0),
+                }
+            }
+        };
+        (self.further(access, region, at, within), at)
+    }
+
+    /// What has to hold besides, where nobody has proven it: that the access is aligned, and within one value.
+    fn further(&mut self, access: &Access, region: Region, at: Value, mut within: Value) -> Value {
+        let size = access.size.bytes() as i64;
+        let atomic = matches!(access.work, Work::Change { .. });
+        if size > 1 && (atomic || !self.proven()) {
+            let low = self.builder.ins().band_imm_u(at, size - 1);
+            let aligned = self.builder.ins().icmp_imm_u(IntCC::Equal, low, 0);
+            within = self.builder.ins().band(within, aligned);
+        }
+        let Region::Map(map) = region else { return within };
+        let Some(spec) = self.map(map).map(Map::spec) else { return within };
+        let (stride, last) = (spec.stride() as i64, i64::from(spec.value_size) - size);
+        if stride > i64::from(spec.value_size) && !self.proven() {
+            let in_value = self.builder.ins().urem_imm_u(at, stride);
+            let fits = self.builder.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, in_value, last);
+            within = self.builder.ins().band(within, fits);
+        }
+        within
+    }
+
+    /// Where the byte is in the process that is `at` beyond a region's first.
+    fn located(&mut self, region: Region, at: Value) -> Place {
+        let (base, memory) = match region {
+            Region::Context => {
+                // Fields are twice as wide for compiled code as for the program.
+                let twice = self.builder.ins().iadd(at, at);
+                let pointer = self.builder.ins().iadd(self.run, twice);
+                return Place { pointer, offset: offset::FIELDS, memory: self.memory.run };
+            }
+            Region::Map(map) => {
+                let first = self.map(map).map_or(0, |map| map.values().words().as_ptr().expose_provenance());
+                (self.constant(first as u64), self.memory.words)
+            }
+            Region::Packet => (self.place(offset::PACKET, 0, self.memory.packet).pointer, self.memory.packet),
+            Region::State => (self.place(offset::STATE, 0, self.memory.words).pointer, self.memory.words),
+            Region::Stack | Region::Handle(_) => {
+                (self.place(offset::STACK, 0, self.memory.stack).pointer, self.memory.stack)
+            }
+        };
+        Place { pointer: self.builder.ins().iadd(base, at), offset: 0, memory }
+    }
+
+    fn carry_out_in(&mut self, access: &Access, region: Region, place: Place) -> Option<Value> {
+        if region == Region::Context {
+            return Some(self.builder.ins().load(types::I64, place.memory, place.pointer, place.offset));
+        }
+        self.carry_out(access, place)
+    }
+
+    /// Does it.
+    fn carry_out(&mut self, access: &Access, place: Place) -> Option<Value> {
+        let kind = type_of_size(access.size);
+        let Place { pointer, offset, memory } = place;
+        match access.work {
+            Work::Load { extended } => {
+                let value = self.builder.ins().load(kind, memory, pointer, offset);
+                let signed = extended && kind != types::I64;
+                Some(if signed { self.builder.ins().sextend(types::I64, value) } else { self.widened(value) })
+            }
+            Work::Store { value } => {
+                let value = self.cut(value, kind);
+                self.builder.ins().store(memory, value, pointer, offset);
+                None
+            }
+            Work::Change { operation, src, r0 } => {
+                let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
+                let memory = memory.with_aligned();
+                let (src, r0) = (self.cut(src, kind), self.cut(r0, kind));
+                let old = match simple(operation) {
+                    Some(simple) => self.builder.ins().atomic_rmw(kind, memory, simple, pointer, src),
+                    None => self.builder.ins().atomic_cas(memory, pointer, r0, src),
+                };
+                Some(self.widened(old))
+            }
+        }
+    }
+
+    /// Has the machine do it.
+    fn by_machine(&mut self, access: &Access) -> Option<Value> {
+        let address = self.address(access);
+        let bytes = access.size.bytes() as u64;
+        match access.work {
+            Work::Load { extended } => {
+                let how = self.constant(if extended { bytes | SIGNED } else { bytes });
+                Some(self.call_function_of_ours(run::load as *const (), &[address, how]))
+            }
+            Work::Store { value } => {
+                let how = self.constant(bytes);
+                self.call_function_of_ours(run::store as *const (), &[address, value, how]);
+                None
+            }
+            Work::Change { operation, src, r0 } => {
+                let width = if access.size == Size::Word { Width::W32 } else { Width::W64 };
+                let how = self.constant(operation_number(width, operation));
+                Some(self.call_function_of_ours(run::change as *const (), &[address, src, r0, how]))
+            }
+        }
+    }
+}
+
+/// The generator's operation, but for compare-and-exchange.
+fn simple(operation: Atomic) -> Option<AtomicRmwOp> {
+    Some(match operation {
+        Atomic::Add | Atomic::FetchAdd => AtomicRmwOp::Add,
+        Atomic::Or | Atomic::FetchOr => AtomicRmwOp::Or,
+        Atomic::And | Atomic::FetchAnd => AtomicRmwOp::And,
+        Atomic::Xor | Atomic::FetchXor => AtomicRmwOp::Xor,
+        Atomic::Exchange => AtomicRmwOp::Xchg,
+        Atomic::CompareExchange => return None,
+    })
+}
+
+fn type_of_size(size: Size) -> Type {
+    match size {
+        Size::Byte => types::I8,
+        Size::Half => types::I16,
+        Size::Word => types::I32,
+        Size::Double => types::I64,
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls of helpers, and of the functions that stand in for code.
+
+use crate::Known;
+use crate::run;
+use crate::translate::Translator;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
+use longwire_program::{Helper, Region, Register};
+
+const ARGUMENTS: [Register; 5] = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
+
+impl Translator<'_, '_> {
+    /// Translates a helper's call. False if there is no such helper.
+    pub fn call_helper(&mut self, number: u32) -> bool {
+        let Some(helper) = Helper::from_number(number) else { return false };
+        let verified = match self.source.known {
+            Known::Facts(facts) => facts.get(self.index).is_some_and(|fact| fact.call.is_some()),
+            Known::Hints(_) => false,
+        };
+        let result = match helper {
+            Helper::FlowState if verified => self.region(Region::State),
+            Helper::Node => self.constant(0),
+            _ => self.call_out(helper, verified),
+        };
+        self.write(Register::R0, result);
+        true
+    }
+
+    fn call_out(&mut self, helper: Helper, verified: bool) -> Value {
+        let function = if verified { run::perform as *const () } else { run::call as *const () };
+        let taken = helper.signature().arguments.len();
+        let zero = self.constant(0);
+        let mut arguments = [zero; 6];
+        for (argument, register) in arguments.iter_mut().zip(ARGUMENTS).take(taken) {
+            *argument = self.read(register);
+        }
+        arguments[5] = self.constant(u64::from(helper.number()));
+        self.call_function_of_ours(function, &arguments)
+    }
+
+    /// Calls one of the functions of [`run`] with these arguments after the first. If it wants so, the program ends.
+    pub fn call_function_of_ours(&mut self, function: *const (), arguments: &[Value]) -> Value {
+        let mut signature = Signature::new(self.builder.func.signature.call_conv);
+        signature.params = vec![AbiParam::new(types::I64); arguments.len() + 1];
+        signature.returns = vec![AbiParam::new(types::I64)];
+        let signature = self.builder.import_signature(signature);
+        let callee = self.constant(function as usize as u64);
+        let all: Vec<Value> = [self.run].iter().chain(arguments).copied().collect();
+        let call = self.builder.ins().call_indirect(signature, callee, &all);
+        let result = self.builder.inst_results(call)[0];
+        self.end_if_halted();
+        result
+    }
+}

@@ -1,0 +1,200 @@
+//! Compiles programs to machine code, with Cranelift.
+//!
+//! A compiled program holds the same values in its registers as an interpreted one: addresses are numbers of a region and a place
+//! ([`longwire_program::memory`]). Where the region of an access is known, subtracting the region's first address gives the place, and one comparison with
+//! the region's length says that both are right, whatever the register holds. That comparison stays in, verified or not: a mistake of the
+//! verifier's ends a program, and opens nothing. Where the region is not known, the access is carried out by [`Machine::load`] and its
+//! like. Helpers are called through [`Machine::call`].
+//!
+//! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
+//! - `translate`: a function; `arithmetic`, `access`, `call`: its instructions;
+//! - `run`: what compiled code works on, and what it calls;
+//! - `memory`: where the code lies, and for how long.
+//!
+//! The decision behind it: `docs/adr/0016-compiling-programs.md`.
+
+mod access;
+mod arithmetic;
+mod call;
+mod memory;
+mod order;
+mod run;
+mod translate;
+
+use longwire_program::{
+    Code, Fact, Fault, Helper, Instruction, Machine, Maps, Program, Region, Stopped, Verified, Width,
+};
+use memory::Loaded;
+use run::Run;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A program as machine code, for these maps. It may be run by several workers at once.
+///
+/// The code lies in pages that can be executed and not written, and is given back when this is dropped.
+pub struct Compiled {
+    loaded: Loaded,
+    program: Program,
+    maps: Arc<Maps>,
+    /// How many bytes of state the code takes for granted.
+    state_size: u32,
+}
+
+/// Why a program can't be compiled.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// It may not end.
+    #[error("instruction {slot} leads back to where it came from; loops can't be compiled")]
+    Loop {
+        /// The number of the instruction, in slots.
+        slot: usize,
+    },
+    /// A function would need more frames than there are.
+    #[error("the function at instruction {slot} calls too deeply, or itself")]
+    Depth {
+        /// The number of its first instruction, in slots.
+        slot: usize,
+    },
+    /// Its functions share so much code that there would be too much of it.
+    #[error("the program's functions have more than {0} instructions together")]
+    TooLarge(usize),
+    /// The processor is none that code can be made for.
+    #[error("no code can be made for this processor: {0}")]
+    Processor(String),
+    /// The code generator refused it.
+    #[error("the code generator failed: {0}")]
+    Generator(String),
+}
+
+/// Why a compiled program did not come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Halted {
+    /// It was about to do what a verified program can't.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A helper failed in a way it never should.
+    #[error("instruction {slot}: the helper panicked")]
+    Panicked {
+        /// The number of the instruction, in slots.
+        slot: usize,
+    },
+    /// The machine's maps are not those that it was compiled for.
+    #[error("the program was compiled for other maps")]
+    OtherMaps,
+    /// The machine's state is too short.
+    #[error("the program needs {needed} bytes of state")]
+    StateSize {
+        /// How many it needs.
+        needed: u32,
+    },
+}
+
+/// What is known of the accesses of a program before it is compiled.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    /// What the verifier has proven: whatever contradicts it ends the program.
+    Facts(&'a [Fact]),
+    /// Which region an access is probably in: elsewhere it takes longer.
+    Hints(&'a [Option<Region>]),
+}
+
+/// Compiles a verified program for these maps.
+///
+/// # Errors
+/// If the code generator can't, or there is none for this processor.
+pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, CompileError> {
+    let known = Known::Facts(verified.facts());
+    Compiled::new(verified.program(), known, verified.state_size(), maps)
+}
+
+/// Compiles a program that nobody has verified. It checks at run time whatever a program could do wrong but reading registers that were
+/// not written, which are 0, and parts of the stack that were not, which have any value. `hints` says for each instruction in which region its
+/// access probably is; wrong or missing hints make it slower.
+///
+/// # Errors
+/// If it has a loop, calls too deeply, or as [`compile`].
+pub fn compile_unverified(
+    program: &Program,
+    hints: &[Option<Region>],
+    maps: Arc<Maps>,
+) -> Result<Compiled, CompileError> {
+    Compiled::new(program, Known::Hints(hints), 0, maps)
+}
+
+impl Compiled {
+    fn new(
+        program: &Program,
+        known: Known<'_>,
+        state_size: u32,
+        maps: Arc<Maps>,
+    ) -> Result<Self, CompileError> {
+        let bodies = order::bodies(&program.code)?;
+        let source = translate::Source { code: &program.code, known, state_size, maps: &maps };
+        let loaded = memory::load(&source, &bodies)?;
+        Ok(Self { loaded, program: program.clone(), maps, state_size })
+    }
+
+    /// Runs it on what is in `machine`, and gives what it returned. The machine's stack should be [`Stack::trusting`](longwire_program::Stack::trusting): another one
+    /// is not told what compiled code writes.
+    ///
+    /// # Errors
+    /// If it was stopped; the packet and all memory are then as it left them.
+    #[inline]
+    pub fn run(&self, machine: &mut Machine<'_>) -> Result<u64, Halted> {
+        if !std::ptr::eq(machine.maps, &raw const *self.maps) {
+            return Err(Halted::OtherMaps);
+        }
+        if machine.state.size() < self.state_size {
+            return Err(Halted::StateSize { needed: self.state_size });
+        }
+        let mut run = Run::new(machine);
+        let ended = self.loaded.enter(&mut run);
+        match ended.number {
+            0 => Ok(ended.returned),
+            number => Err(self.halted(number as usize - 1, &run)),
+        }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// How many bytes of machine code it is.
+    pub fn code_size(&self) -> usize {
+        self.loaded.size()
+    }
+
+    /// Why it was stopped at this instruction.
+    #[cold]
+    fn halted(&self, index: usize, run: &Run) -> Halted {
+        let code = &self.program.code;
+        let slot = code.slot(index);
+        if run.panicked() {
+            return Halted::Panicked { slot };
+        }
+        let fault = run.fault().unwrap_or_else(|| fault_of(code, index, run.address));
+        Halted::Stopped(Stopped { slot, fault })
+    }
+}
+
+/// The fault of an instruction that was not carried out.
+fn fault_of(code: &Code, index: usize, address: u64) -> Fault {
+    let outside = |size| Fault::OutOfBounds { address, size };
+    match code.instructions().get(index) {
+        Some(Instruction::Call { helper }) if Helper::from_number(*helper).is_none() => {
+            Fault::Helper(*helper)
+        }
+        Some(Instruction::CallKernel { .. }) => Fault::Kernel,
+        Some(
+            Instruction::Load { size, .. }
+            | Instruction::LoadExtended { size, .. }
+            | Instruction::Store { size, .. },
+        ) => outside(size.bytes() as u32),
+        Some(Instruction::Atomic { width, .. }) => outside(if *width == Width::W32 { 4 } else { 8 }),
+        _ => Fault::End,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The functions of a program, and for each an order of instructions in which nothing comes before what leads to it.
+
+use crate::CompileError;
+use longwire_program::memory::MAX_FRAMES;
+use longwire_program::{Code, Instruction};
+use std::collections::BTreeMap;
+
+/// A function of a program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Its first instruction.
+    pub entry: usize,
+    /// Its instructions that can be reached. The number behind the program's last stands for running off its end.
+    pub order: Vec<usize>,
+}
+
+/// Most instructions of all functions together: each is compiled once for every function that leads to it.
+const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
+
+/// The program itself, then the functions that it calls.
+pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
+    let mut walk = Walk { code, marks: vec![0; code.len() + 1], functions: 0 };
+    let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
+    let (mut wanted, mut total) = (vec![0], 0);
+    while let Some(entry) = wanted.pop() {
+        if places.contains_key(&entry) {
+            continue;
+        }
+        let order = walk.order(entry)?;
+        total += order.len();
+        if total > MAX_INSTRUCTIONS {
+            return Err(CompileError::TooLarge(MAX_INSTRUCTIONS));
+        }
+        wanted.extend(callees(code, &order));
+        places.insert(entry, bodies.len());
+        bodies.push(Body { entry, order });
+    }
+    let mut heights = vec![0; bodies.len()];
+    measure(code, &bodies, &places, &mut heights, (0, 1))?;
+    Ok(bodies)
+}
+
+/// The instructions that may follow one within its function: where it jumps to, and the next one.
+pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
+    let Some(instruction) = code.instructions().get(index) else { return [None, None] };
+    let jumps = !matches!(instruction, Instruction::CallLocal { .. });
+    [code.target(index).filter(|_| jumps), instruction.falls_through().then_some(index + 1)]
+}
+
+fn callees<'a>(code: &'a Code, order: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+    let called = |&&i: &&usize| matches!(code.instructions().get(i), Some(Instruction::CallLocal { .. }));
+    order.iter().filter(called).filter_map(|&i| code.target(i))
+}
+
+/// Finds out how many frames a function needs, `depth` of which are in use when it runs, its own included. A function that calls
+/// itself needs more than there are, so this ends.
+fn measure(
+    code: &Code,
+    bodies: &[Body],
+    places: &BTreeMap<usize, usize>,
+    heights: &mut [usize],
+    (body, depth): (usize, usize),
+) -> Result<(), CompileError> {
+    let too_deep = CompileError::Depth { slot: code.slot(bodies[body].entry) };
+    if depth > MAX_FRAMES {
+        return Err(too_deep);
+    }
+    if heights[body] == 0 {
+        let mut height = 1;
+        for callee in callees(code, &bodies[body].order).filter_map(|entry| places.get(&entry)) {
+            measure(code, bodies, places, heights, (*callee, depth + 1))?;
+            height = height.max(1 + heights[*callee]);
+        }
+        heights[body] = height;
+    }
+    if depth - 1 + heights[body] > MAX_FRAMES { Err(too_deep) } else { Ok(()) }
+}
+
+/// Walks through functions, depth first.
+struct Walk<'c> {
+    code: &'c Code,
+    /// For each instruction 2n - 1 while it is on the way of the walk through function n, counted from 1, and 2n when it is done.
+    marks: Vec<usize>,
+    functions: usize,
+}
+
+impl Walk<'_> {
+    fn order(&mut self, entry: usize) -> Result<Vec<usize>, CompileError> {
+        self.functions += 1;
+        let (on_path, done) = (2 * self.functions - 1, 2 * self.functions);
+        let (mut order, mut path) = (Vec::new(), vec![(entry, 0)]);
+        self.marks[entry] = on_path;
+        while let Some((index, looked)) = path.pop() {
+            let Some(&next) = next(self.code, index).get(looked) else {
+                self.marks[index] = done;
+                order.push(index);
+                continue;
+            };
+            path.push((index, looked + 1));
+            let Some(next) = next else { continue };
+            if self.marks[next] == on_path {
+                return Err(CompileError::Loop { slot: self.code.slot(index) });
+            }
+            if self.marks[next] != done {
+                self.marks[next] = on_path;
+                path.push((next, 0));
+            }
+        }
+        order.reverse();
+        Ok(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_program::assemble;
+
+    fn orders(text: &str) -> Result<Vec<Vec<usize>>, CompileError> {
+        Ok(bodies(&assemble(text).unwrap())?.into_iter().map(|body| body.order).collect())
+    }
+
+    #[test]
+    fn nothing_comes_before_what_leads_to_it() {
+        // 0 may go to 3 or 1; 1 goes to 4, which goes back to 2, which ends; 3 ends.
+        let text = "if r1 > 1 goto d\n goto e\n c: exit\n d: exit\n e: goto c";
+        assert_eq!(orders(text).unwrap(), [[0, 1, 4, 2, 3]]);
+    }
+
+    #[test]
+    fn functions_are_found_where_they_are_called() {
+        let text = "call f\n exit\n call g\n f: exit\n g: r0 = 1";
+        assert_eq!(orders(text).unwrap(), [vec![0, 1], vec![3]]);
+        assert_eq!(orders("call f\n exit\n f: r0 = 1").unwrap(), [vec![0, 1], vec![2, 3]]);
+    }
+
+    #[test]
+    fn loops_and_deep_calls_are_refused() {
+        let refused = |text: &str| orders(text).unwrap_err().to_string();
+        assert_eq!(
+            refused("a: r0 = 1\n goto a"),
+            "instruction 1 leads back to where it came from; loops can't be compiled"
+        );
+        assert!(refused("a: call a\n exit").contains("calls too deeply, or itself"));
+        let chain = |calls: usize| {
+            let functions: String = (0..calls).map(|i| format!("f{i}: call f{}\n exit\n", i + 1)).collect();
+            orders(&format!("{functions} f{calls}: exit"))
+        };
+        assert_eq!(chain(7).unwrap().len(), 8);
+        assert!(matches!(chain(8), Err(CompileError::Depth { .. })));
+    }
+}

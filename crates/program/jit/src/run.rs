@@ -1,0 +1,260 @@
+//! What compiled code works on, and the functions that it calls.
+//!
+//! Nothing that these functions call can unwind into compiled code: panics are caught here.
+#![allow(unsafe_code)]
+
+use longwire_program::memory::Fault;
+use longwire_program::{Atomic, Machine, Region, Size, Width};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A run of a program: what its code reads without asking, and what it leaves behind. The code knows the fields by their offsets.
+#[repr(C)]
+pub struct Run {
+    /// The context's fields as loads give them, in order.
+    fields: [u64; 6],
+    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address of the process.
+    packet: *mut u8,
+    /// For accesses of 1, 2, 4 and 8 bytes, how many places there are in the packet where one may begin.
+    places: [u64; 4],
+    /// The stack's first byte.
+    stack: *mut u8,
+    /// The state's first byte.
+    state: *mut u8,
+    /// Bytes of the state.
+    state_size: u64,
+    /// Not 0 if a function that was called wants the program to end.
+    halted: u64,
+    /// Where the access was that ended the program.
+    pub address: u64,
+    /// What the functions below work on.
+    machine: *mut c_void,
+    fault: Option<Fault>,
+}
+
+/// What compiled code finds where in a [`Run`], in bytes.
+pub mod offset {
+    use super::Run;
+    use std::mem::offset_of;
+
+    pub const FIELDS: i32 = offset_of!(Run, fields) as i32;
+    pub const PACKET: i32 = offset_of!(Run, packet) as i32;
+    pub const PLACES: i32 = offset_of!(Run, places) as i32;
+    pub const STACK: i32 = offset_of!(Run, stack) as i32;
+    pub const STATE: i32 = offset_of!(Run, state) as i32;
+    pub const STATE_SIZE: i32 = offset_of!(Run, state_size) as i32;
+    pub const HALTED: i32 = offset_of!(Run, halted) as i32;
+    pub const ADDRESS: i32 = offset_of!(Run, address) as i32;
+}
+
+/// How a program ended.
+#[repr(C)]
+pub struct Ended {
+    /// What it returned.
+    pub returned: u64,
+    /// 0, or the number of the instruction that ended it, plus 1: then it returned nothing.
+    pub number: u64,
+}
+
+const FAULT: u64 = 1;
+const PANIC: u64 = 2;
+
+impl Run {
+    /// A run on this machine, which nobody else may touch before the run has ended.
+    #[inline]
+    pub fn new(machine: &mut Machine<'_>) -> Self {
+        let words = machine.state.words().words();
+        let mut run = Self {
+            fields: [0, 0, 0, u64::from(machine.context.ingress), u64::from(machine.context.queue), 0],
+            packet: std::ptr::null_mut(),
+            places: [0; 4],
+            stack: std::ptr::null_mut(),
+            state: words.as_ptr().cast_mut().cast(),
+            state_size: u64::from(machine.state.size()),
+            halted: 0,
+            address: 0,
+            machine: std::ptr::null_mut(),
+            fault: None,
+        };
+        run.look(machine);
+        run.machine = (&raw mut *machine).cast();
+        run
+    }
+
+    /// Whether a function that was called has panicked.
+    pub fn panicked(&self) -> bool {
+        self.halted == PANIC
+    }
+
+    /// The fault of a function that was called.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Sees where packet and stack are. To be done again after each use of the machine, as a helper may move the packet's ends.
+    #[inline]
+    fn look(&mut self, machine: &mut Machine<'_>) {
+        let window = machine.packet.range();
+        let start = Region::Packet.address(window.start as u32);
+        self.fields[0] = start;
+        self.fields[1] = Region::Packet.address(window.end as u32);
+        self.fields[2] = start;
+        let length = window.len() as u64;
+        self.places = if length >= 8 {
+            [length, length - 1, length - 3, length - 7]
+        } else {
+            [length, length.saturating_sub(1), length.saturating_sub(3), 0]
+        };
+        self.packet = machine.packet.bytes_mut().as_mut_ptr();
+        self.stack = machine.stack.bytes_mut().as_mut_ptr();
+    }
+
+    /// Has the machine do something. If that fails, the program is to end, and what is given back means nothing.
+    ///
+    /// # Safety
+    /// `run` is what compiled code was entered with.
+    unsafe fn with_machine(run: *mut Self, work: impl FnOnce(&mut Machine<'_>) -> Result<u64, Fault>) -> u64 {
+        // SAFETY: compiled code was entered with a reference to the run, and waits while this function has it.
+        let run = unsafe { &mut *run };
+        // SAFETY: `Run::new` was given the machine, which outlives the run and is used by nobody else during it. What was pointed to in it is looked
+        // up again below.
+        let machine = unsafe { &mut *run.machine.cast::<Machine<'_>>() };
+        let done = catch_unwind(AssertUnwindSafe(|| work(&mut *machine)));
+        let result = match done {
+            Ok(Ok(value)) => value,
+            Ok(Err(fault)) => {
+                (run.halted, run.fault) = (FAULT, Some(fault));
+                0
+            }
+            Err(_) => {
+                run.halted = PANIC;
+                0
+            }
+        };
+        run.look(machine);
+        result
+    }
+}
+
+/// Signs are extended, if this is added to a size.
+pub const SIGNED: u64 = 0x10;
+
+/// Carries out a load: `how` is a size in bytes, with [`SIGNED`].
+///
+/// # Safety
+/// `run` is what compiled code was entered with.
+pub unsafe extern "C" fn load(run: *mut Run, address: u64, how: u64) -> u64 {
+    let work = |machine: &mut Machine<'_>| {
+        let size = size_of_bytes(how & !SIGNED);
+        if how & SIGNED != 0 { machine.load_extended(address, size) } else { machine.load(address, size) }
+    };
+    // SAFETY: promised by the caller.
+    unsafe { Run::with_machine(run, work) }
+}
+
+/// Carries out a store of so many bytes.
+///
+/// # Safety
+/// `run` is what compiled code was entered with.
+pub unsafe extern "C" fn store(run: *mut Run, address: u64, value: u64, bytes: u64) -> u64 {
+    let work = |machine: &mut Machine<'_>| machine.store(address, size_of_bytes(bytes), value).map(|()| 0);
+    // SAFETY: promised by the caller.
+    unsafe { Run::with_machine(run, work) }
+}
+
+/// Carries out an atomic operation: `how` is from [`operation_number`].
+///
+/// # Safety
+/// `run` is what compiled code was entered with.
+pub unsafe extern "C" fn change(run: *mut Run, address: u64, src: u64, r0: u64, how: u64) -> u64 {
+    let width = if how & WIDE != 0 { Width::W64 } else { Width::W32 };
+    let operation = OPERATIONS[(how & !WIDE) as usize % OPERATIONS.len()];
+    let work = |machine: &mut Machine<'_>| machine.change(address, width, operation, src, r0);
+    // SAFETY: promised by the caller.
+    unsafe { Run::with_machine(run, work) }
+}
+
+/// Carries out a helper whose arguments nobody has looked at.
+///
+/// # Safety
+/// `run` is what compiled code was entered with.
+pub unsafe extern "C" fn call(run: *mut Run, a: u64, b: u64, c: u64, d: u64, e: u64, helper: u64) -> u64 {
+    let work = |machine: &mut Machine<'_>| machine.call(helper as u32, [a, b, c, d, e]);
+    // SAFETY: promised by the caller.
+    unsafe { Run::with_machine(run, work) }
+}
+
+/// Carries out a helper whose arguments the verifier has looked at.
+///
+/// # Safety
+/// `run` is what compiled code was entered with.
+pub unsafe extern "C" fn perform(run: *mut Run, a: u64, b: u64, c: u64, d: u64, e: u64, helper: u64) -> u64 {
+    let work = |machine: &mut Machine<'_>| {
+        let number = helper as u32;
+        let helper = longwire_program::Helper::from_number(number).ok_or(Fault::Helper(number))?;
+        machine.perform(helper, [a, b, c, d, e])
+    };
+    // SAFETY: promised by the caller.
+    unsafe { Run::with_machine(run, work) }
+}
+
+const WIDE: u64 = 0x10;
+const OPERATIONS: [Atomic; 10] = [
+    Atomic::Add,
+    Atomic::Or,
+    Atomic::And,
+    Atomic::Xor,
+    Atomic::FetchAdd,
+    Atomic::FetchOr,
+    Atomic::FetchAnd,
+    Atomic::FetchXor,
+    Atomic::Exchange,
+    Atomic::CompareExchange,
+];
+
+/// An operation as [`change`] takes it.
+pub fn operation_number(width: Width, operation: Atomic) -> u64 {
+    let place = OPERATIONS.iter().position(|&other| other == operation).unwrap_or(0) as u64;
+    if width == Width::W64 { place | WIDE } else { place }
+}
+
+fn size_of_bytes(bytes: u64) -> Size {
+    match bytes {
+        1 => Size::Byte,
+        2 => Size::Half,
+        4 => Size::Word,
+        _ => Size::Double,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_program::{Context, Effects, Environment, Maps, Packet, Stack, State};
+
+    struct Failing;
+
+    impl Environment for Failing {
+        fn random(&mut self) -> u32 {
+            panic!("no dice")
+        }
+    }
+
+    #[test]
+    fn short_packets_have_no_places_for_long_accesses() {
+        let maps = Maps::new(&[], 1, 0).unwrap();
+        for (length, wanted) in [(0, [0, 0, 0, 0]), (1, [1, 0, 0, 0]), (4, [4, 3, 1, 0]), (9, [9, 8, 6, 2])] {
+            let (mut buffer, mut stack, state) = ([0; 64], Stack::trusting(), State::new(8));
+            let mut machine = Machine {
+                context: Context::default(),
+                packet: Packet::new(&mut buffer, 16..16 + length),
+                stack: &mut stack,
+                state: &state,
+                maps: &maps,
+                environment: &mut Failing,
+                effects: Effects::default(),
+            };
+            assert_eq!(Run::new(&mut machine).places, wanted);
+        }
+    }
+}

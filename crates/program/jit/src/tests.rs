@@ -1,0 +1,187 @@
+//! What compiled programs do when something is wrong, and what facts that are wrong can't do.
+
+use crate::{CompileError, Compiled, Halted, Known, compile, compile_unverified};
+use longwire_program::{
+    Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
+    Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
+};
+use std::sync::Arc;
+
+/// Gives numbers, or none.
+struct Dice(Option<u32>);
+
+impl Environment for Dice {
+    fn random(&mut self) -> u32 {
+        self.0.expect("there are no dice")
+    }
+}
+
+struct Bench {
+    buffer: Vec<u8>,
+    stack: Stack,
+    state: State,
+    dice: Dice,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { buffer: vec![7; 128], stack: Stack::trusting(), state: State::new(16), dice: Dice(Some(4)) }
+    }
+
+    /// Runs it on a packet of 60 bytes.
+    fn run(&mut self, compiled: &Compiled, maps: &Maps) -> Result<u64, Halted> {
+        compiled.run(&mut Machine {
+            context: Context::default(),
+            packet: Packet::new(&mut self.buffer, 32..92),
+            stack: &mut self.stack,
+            state: &self.state,
+            maps,
+            environment: &mut self.dice,
+            effects: Effects::default(),
+        })
+    }
+}
+
+fn no_maps() -> Arc<Maps> {
+    Arc::new(Maps::new(&[], 1, 0).unwrap())
+}
+
+fn program(text: &str) -> Program {
+    Program::new("p", assemble(text).unwrap(), [])
+}
+
+fn verified(text: &str, maps: &Arc<Maps>) -> Compiled {
+    compile(&verify(program(text)).unwrap(), Arc::clone(maps)).unwrap()
+}
+
+#[test]
+fn panics_end_the_program_and_nothing_else() {
+    let maps = no_maps();
+    let text = "r6 = 5\n call get_prandom_u32\n r0 += r6\n exit";
+    let (compiled, mut bench) = (verified(text, &maps), Bench::new());
+    assert_eq!(bench.run(&compiled, &maps), Ok(9));
+    bench.dice = Dice(None);
+    assert_eq!(bench.run(&compiled, &maps), Err(Halted::Panicked { slot: 1 }));
+    let nested = verified("call f\n exit\n f: call get_prandom_u32\n exit", &maps);
+    assert_eq!(bench.run(&nested, &maps), Err(Halted::Panicked { slot: 2 }));
+    bench.dice = Dice(Some(1));
+    assert_eq!((bench.run(&compiled, &maps), bench.run(&nested, &maps)), (Ok(6), Ok(1)));
+}
+
+#[test]
+fn maps_and_state_are_those_it_was_made_for() {
+    let (maps, others) = (no_maps(), no_maps());
+    let mut bench = Bench::new();
+    assert_eq!(bench.run(&verified("r0 = 2\n exit", &maps), &others), Err(Halted::OtherMaps));
+    let count = verified("r1 = 24\n call lw_flow_state\n *(u64 *)(r0 + 16) = 3\n r0 = 2\n exit", &maps);
+    assert_eq!(bench.run(&count, &maps), Err(Halted::StateSize { needed: 24 }));
+    bench.state = State::new(24);
+    assert_eq!(bench.run(&count, &maps), Ok(2));
+    assert_eq!(bench.state.get()[16], 3);
+}
+
+#[test]
+fn what_is_stopped_is_named() {
+    let maps = no_maps();
+    for (text, slot, fault) in [
+        ("r0 = 1", 1, Fault::End),
+        ("r0 = 0x1 ll\n call 9999\n exit", 2, Fault::Helper(9999)),
+        ("call kernel 3\n exit", 0, Fault::Kernel),
+        ("r1 = 0\n r2 = 0\n call map_lookup_elem\n exit", 2, Fault::Argument(1)),
+        (
+            "call f\n exit\n f: r0 = *(u8 *)(r10 + 512)\n exit",
+            2,
+            Fault::OutOfBounds { address: 0x3_0000_1000, size: 1 },
+        ),
+        ("r0 = *(u64 *)(r1 + 0)\n exit", 0, Fault::OutOfBounds { address: 0x1_0000_0000, size: 8 }),
+    ] {
+        let compiled = compile_unverified(&program(text), &[], Arc::clone(&maps)).unwrap();
+        let got = Bench::new().run(&compiled, &maps);
+        assert_eq!(got, Err(Halted::Stopped(Stopped { slot, fault })), "{text}");
+    }
+    let looping = compile_unverified(&program("a: goto a"), &[], maps);
+    assert!(matches!(looping, Err(CompileError::Loop { slot: 0 })));
+}
+
+#[test]
+fn workers_run_the_same_code_at_once() {
+    let maps = no_maps();
+    let text = "r1 = 8\n call lw_flow_state\n r2 = 1\n lock *(u64 *)(r0 + 0) += r2\n r0 = 2\n exit";
+    let (compiled, state) = (verified(text, &maps), State::new(8));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let (mut buffer, mut stack) = ([0; 64], Stack::trusting());
+                for _ in 0..1000 {
+                    let mut machine = Machine {
+                        context: Context::default(),
+                        packet: Packet::new(&mut buffer, 0..64),
+                        stack: &mut stack,
+                        state: &state,
+                        maps: &maps,
+                        environment: &mut Dice(None),
+                        effects: Effects::default(),
+                    };
+                    assert_eq!(compiled.run(&mut machine), Ok(2));
+                }
+            });
+        }
+    });
+    assert_eq!(state.get(), 4000u64.to_le_bytes());
+}
+
+/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet, stack, state and values.
+#[test]
+fn wrong_facts_open_nothing() {
+    let regions = [
+        None,
+        Some(Region::Context),
+        Some(Region::Packet),
+        Some(Region::Stack),
+        Some(Region::State),
+        Some(Region::Map(0)),
+        Some(Region::Map(1)),
+        Some(Region::Map(200)),
+        Some(Region::Handle(0)),
+    ];
+    let spec = |read_only, value_size| MapSpec {
+        name: "m".into(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size,
+        max_entries: 1,
+        read_only,
+        initial: Box::default(),
+    };
+    let specs = [spec(false, 8), spec(true, 8)];
+    let addresses = regions.into_iter().flatten().flat_map(|region| {
+        [0, 1, 7, 8, 28, 32, 91, 92, 4090, 4096, u32::MAX].map(|place| region.address(place))
+    });
+    let (mut ended, mut stopped) = (0, 0);
+    for address in addresses.chain([0, u64::MAX, u64::MAX - 3]) {
+        let size = [Size::Byte, Size::Half, Size::Word, Size::Double][address.count_ones() as usize % 4];
+        let store =
+            Instruction::Store { size, base: Register::R2, offset: 1, source: Operand::Immediate(-1) };
+        let value = address.wrapping_sub(1);
+        let code = vec![Instruction::LoadWide { dst: Register::R2, value }, store, Instruction::Exit];
+        let program = Program::new("lies", Code::new(code).unwrap(), specs.clone());
+        for region in regions {
+            for place in [None, Some(0), Some(4092), Some(u32::MAX)] {
+                let fact = Fact { access: Some(Access { region, place }), ..Fact::default() };
+                let maps = Arc::new(Maps::new(&specs, 1, 0).unwrap());
+                let facts = [Fact::default(), fact, Fact::default()];
+                let compiled = Compiled::new(&program, Known::Facts(&facts), 16, Arc::clone(&maps)).unwrap();
+                let mut bench = Bench::new();
+                match bench.run(&compiled, &maps) {
+                    Ok(_) => ended += 1,
+                    Err(Halted::Stopped(_)) => stopped += 1,
+                    Err(other) => panic!("{other}"),
+                }
+                let outside = bench.buffer[..32].iter().chain(&bench.buffer[92..]);
+                assert!(outside.copied().all(|byte| byte == 7), "{address:#x} {region:?} {place:?}");
+                assert_eq!(maps.all()[1].values().load(0, Size::Double), 0);
+            }
+        }
+    }
+    assert!(ended > 100 && stopped > 1000, "{ended} {stopped}");
+}

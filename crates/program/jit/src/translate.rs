@@ -1,0 +1,369 @@
+//! Functions: from instructions in order to the code generator's blocks.
+
+use crate::Known;
+use crate::order::{Body, next};
+use crate::run::offset;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AliasRegionData, Block, BlockArg, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Module};
+use longwire_program::memory::{FRAME_SIZE, frame_pointer};
+use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Width};
+use std::collections::BTreeMap;
+
+/// What is compiled.
+pub struct Source<'a> {
+    pub code: &'a Code,
+    pub known: Known<'a>,
+    /// Bytes of state that there are in any case.
+    pub state_size: u32,
+    pub maps: &'a Maps,
+}
+
+/// The functions that can be called, by their first instructions.
+pub struct Callees<'a> {
+    pub functions: &'a BTreeMap<usize, FuncId>,
+    pub module: &'a mut JITModule,
+}
+
+/// Which memory an access is to. The code generator may take it that one kind's accesses don't touch another's.
+pub struct Memory {
+    pub run: MemFlagsData,
+    pub packet: MemFlagsData,
+    pub stack: MemFlagsData,
+    /// State and maps' values.
+    pub words: MemFlagsData,
+}
+
+/// A function that is being translated.
+pub struct Translator<'a, 'f> {
+    pub source: &'a Source<'a>,
+    pub builder: FunctionBuilder<'f>,
+    pub memory: Memory,
+    /// The [`Run`](crate::run::Run).
+    pub run: Value,
+    /// The instruction that is being translated.
+    pub index: usize,
+    /// Whether this is the program itself, whose frame is the first.
+    pub program: bool,
+    registers: [Variable; Register::COUNT],
+    blocks: BTreeMap<usize, Block>,
+    /// Where the function ends early, with the number to return.
+    exit: Block,
+    /// Where it ends because of an access: with the number to return, and the address.
+    outside: Block,
+    callees: Callees<'a>,
+    called: BTreeMap<FuncId, FuncRef>,
+}
+
+/// Translates a function.
+pub fn translate(
+    source: &Source<'_>,
+    body: &Body,
+    callees: Callees<'_>,
+    function: &mut Function,
+    scratch: &mut FunctionBuilderContext,
+) {
+    let memory = Memory::new(function);
+    let mut builder = FunctionBuilder::new(function, scratch);
+    let registers = std::array::from_fn(|_| builder.declare_var(types::I64));
+    let first = builder.create_block();
+    builder.append_block_params_for_function_params(first);
+    builder.switch_to_block(first);
+    builder.seal_block(first);
+    let run = builder.block_params(first)[0];
+    let (exit, outside) = (builder.create_block(), builder.create_block());
+    for block in [exit, outside] {
+        builder.set_cold_block(block);
+        builder.append_block_param(block, types::I64);
+    }
+    builder.append_block_param(outside, types::I64);
+    let frontend = callees.module.target_config();
+    let program = builder.block_params(first).len() == 1;
+    let blocks = BTreeMap::new();
+    let called = BTreeMap::new();
+    let mut translator = Translator {
+        source,
+        builder,
+        memory,
+        run,
+        index: body.entry,
+        program,
+        registers,
+        blocks,
+        exit,
+        outside,
+        callees,
+        called,
+    };
+    translator.begin(first);
+    translator.make_blocks(body);
+    translator.go_on(body.entry);
+    for &index in &body.order {
+        translator.index = index;
+        translator.instruction();
+    }
+    translator.end();
+    translator.builder.finalize(frontend);
+}
+
+impl Memory {
+    fn new(function: &mut Function) -> Self {
+        let mut kind = |user_id, description: &'static str| {
+            let region = AliasRegionData { user_id, description: description.into() };
+            let region = function.dfg.alias_regions.insert(region);
+            MemFlagsData::new().with_notrap().with_alias_region(Some(region))
+        };
+        Self {
+            run: kind(0, "run").with_aligned(),
+            packet: kind(1, "packet"),
+            stack: kind(2, "stack"),
+            words: kind(3, "words"),
+        }
+    }
+}
+
+impl Translator<'_, '_> {
+    /// Gives the registers what a function begins with.
+    fn begin(&mut self, first: Block) {
+        let zero = self.constant(0);
+        let given = self.builder.block_params(first).to_vec();
+        for number in 0..Register::COUNT {
+            let value = match (self.program, number) {
+                (true, 1) => self.constant(Machine::CONTEXT),
+                (true, 10) => self.constant(frame_pointer(0)),
+                (false, 1..=5) => given[number],
+                (false, 10) => given[6],
+                _ => zero,
+            };
+            self.builder.def_var(self.registers[number], value);
+        }
+    }
+
+    /// A block for each instruction that something jumps to.
+    fn make_blocks(&mut self, body: &Body) {
+        let code = self.source.code;
+        let mut leaders = vec![body.entry];
+        for &index in &body.order {
+            if let [Some(target), after] = next(code, index) {
+                leaders.push(target);
+                leaders.extend(after);
+            }
+        }
+        for leader in leaders {
+            if !self.blocks.contains_key(&leader) {
+                let block = self.builder.create_block();
+                self.blocks.insert(leader, block);
+            }
+        }
+    }
+
+    fn instruction(&mut self) {
+        let index = self.index;
+        if let Some(&block) = self.blocks.get(&index) {
+            // All that leads here came before.
+            self.builder.switch_to_block(block);
+            self.builder.seal_block(block);
+        }
+        let Some(&instruction) = self.source.code.instructions().get(index) else {
+            return self.stop();
+        };
+        let target = self.source.code.target(index).unwrap_or(index);
+        match instruction {
+            Instruction::Jump { .. } | Instruction::JumpLong { .. } => return self.go_on(target),
+            Instruction::Branch { width, condition, dst, source, .. } => {
+                let holds = self.holds(width, condition, dst, source);
+                let (then, otherwise) = (self.block(target), self.block(index + 1));
+                self.builder.ins().brif(holds, then, [], otherwise, []);
+                return;
+            }
+            Instruction::Exit => return self.leave(),
+            Instruction::CallKernel { .. } => self.stop_here(),
+            Instruction::Call { helper } => {
+                if !self.call_helper(helper) {
+                    self.stop_here();
+                }
+            }
+            Instruction::CallLocal { .. } => self.call_function(target),
+            Instruction::Load { .. }
+            | Instruction::LoadExtended { .. }
+            | Instruction::Store { .. }
+            | Instruction::Atomic { .. } => self.access(instruction),
+            plain => self.compute(plain),
+        }
+        if self.blocks.contains_key(&(index + 1)) {
+            self.go_on(index + 1);
+        }
+    }
+
+    /// The block of an instruction that something jumps to. There is one for each: the exit stands in for none.
+    fn block(&self, index: usize) -> Block {
+        self.blocks[&index]
+    }
+
+    fn go_on(&mut self, index: usize) {
+        let block = self.block(index);
+        self.builder.ins().jump(block, []);
+    }
+
+    fn holds(&mut self, width: Width, condition: Condition, left: Register, right: Operand) -> Value {
+        let (left, right) = (self.narrowed(width, left), self.operand(width, right));
+        let code = match condition {
+            Condition::Equal => IntCC::Equal,
+            Condition::NotEqual => IntCC::NotEqual,
+            Condition::BitsSet => return self.builder.ins().band(left, right),
+            Condition::Greater => IntCC::UnsignedGreaterThan,
+            Condition::GreaterEqual => IntCC::UnsignedGreaterThanOrEqual,
+            Condition::Less => IntCC::UnsignedLessThan,
+            Condition::LessEqual => IntCC::UnsignedLessThanOrEqual,
+            Condition::SignedGreater => IntCC::SignedGreaterThan,
+            Condition::SignedGreaterEqual => IntCC::SignedGreaterThanOrEqual,
+            Condition::SignedLess => IntCC::SignedLessThan,
+            Condition::SignedLessEqual => IntCC::SignedLessThanOrEqual,
+        };
+        self.builder.ins().icmp(code, left, right)
+    }
+
+    /// A function of the program: it may be stopped, then this one ends, too.
+    fn call_function(&mut self, entry: usize) {
+        let Some(&id) = self.callees.functions.get(&entry) else { return self.stop_here() };
+        let known = self.called.get(&id).copied();
+        let function =
+            known.unwrap_or_else(|| self.callees.module.declare_func_in_func(id, self.builder.func));
+        self.called.insert(id, function);
+        let frame = self.read(Register::FRAME);
+        let below = self.builder.ins().iadd_imm_s(frame, -(FRAME_SIZE as i64));
+        let arguments: Vec<Value> = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5]
+            .into_iter()
+            .map(|register| self.read(register))
+            .collect();
+        let all: Vec<Value> = [self.run].into_iter().chain(arguments).chain([below]).collect();
+        let call = self.builder.ins().call(function, &all);
+        let (result, ended) = {
+            let results = self.builder.inst_results(call);
+            (results[0], results[1])
+        };
+        self.write(Register::R0, result);
+        let after = self.builder.create_block();
+        self.builder.ins().brif(ended, self.exit, &[BlockArg::from(ended)], after, []);
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+    }
+
+    fn leave(&mut self) {
+        let (result, done) = (self.read(Register::R0), self.constant(0));
+        self.builder.ins().return_(&[result, done]);
+    }
+
+    /// Ends the program at this instruction.
+    fn stop(&mut self) {
+        let number = self.number();
+        self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
+    }
+
+    /// The same; what is translated next can't be reached.
+    fn stop_here(&mut self) {
+        self.stop();
+        let after = self.builder.create_block();
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+    }
+
+    /// What is returned if the program ends at this instruction.
+    fn number(&mut self) -> Value {
+        self.constant(self.index as u64 + 1)
+    }
+
+    /// Goes on if the access at `address` is one that may be; else the program ends.
+    pub fn require(&mut self, within: Value, address: Value) {
+        let number = self.number();
+        let after = self.builder.create_block();
+        let arguments = [BlockArg::from(number), BlockArg::from(address)];
+        self.builder.ins().brif(within, after, [], self.outside, &arguments);
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+    }
+
+    /// Ends the program if the function that was just called wants that.
+    pub fn end_if_halted(&mut self) {
+        let halted = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::HALTED);
+        let number = self.number();
+        let after = self.builder.create_block();
+        self.builder.ins().brif(halted, self.exit, &[BlockArg::from(number)], after, []);
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+    }
+
+    /// The ends that accesses and calls lead to.
+    fn end(&mut self) {
+        self.builder.switch_to_block(self.outside);
+        self.builder.seal_block(self.outside);
+        let (number, address) = {
+            let parameters = self.builder.block_params(self.outside);
+            (parameters[0], parameters[1])
+        };
+        self.builder.ins().store(self.memory.run, address, self.run, offset::ADDRESS);
+        self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
+        self.builder.switch_to_block(self.exit);
+        self.builder.seal_block(self.exit);
+        let number = self.builder.block_params(self.exit)[0];
+        let nothing = self.constant(0);
+        self.builder.ins().return_(&[nothing, number]);
+    }
+
+    pub fn constant(&mut self, value: u64) -> Value {
+        self.builder.ins().iconst(types::I64, value as i64)
+    }
+
+    pub fn read(&mut self, register: Register) -> Value {
+        self.builder.use_var(self.registers[register.number()])
+    }
+
+    pub fn write(&mut self, register: Register, value: Value) {
+        self.builder.def_var(self.registers[register.number()], value);
+    }
+
+    /// The low bits of a register.
+    pub fn narrowed(&mut self, width: Width, register: Register) -> Value {
+        let value = self.read(register);
+        self.cut(value, type_of(width))
+    }
+
+    pub fn operand(&mut self, width: Width, operand: Operand) -> Value {
+        match (operand, width) {
+            (Operand::Register(register), _) => self.narrowed(width, register),
+            (Operand::Immediate(value), Width::W64) => {
+                self.builder.ins().iconst(types::I64, i64::from(value))
+            }
+            (Operand::Immediate(value), Width::W32) => {
+                self.builder.ins().iconst(types::I32, i64::from(value as u32))
+            }
+        }
+    }
+
+    /// The low bits of a value of 64.
+    pub fn cut(&mut self, value: Value, to: Type) -> Value {
+        if to == types::I64 { value } else { self.builder.ins().ireduce(to, value) }
+    }
+
+    /// A value with zeros above, up to 64 bits.
+    pub fn widened(&mut self, value: Value) -> Value {
+        let narrow = self.builder.func.dfg.value_type(value) != types::I64;
+        if narrow { self.builder.ins().uextend(types::I64, value) } else { value }
+    }
+
+    /// The first address of a region.
+    pub fn region(&mut self, region: Region) -> Value {
+        self.constant(region.address(0))
+    }
+}
+
+pub fn type_of(width: Width) -> Type {
+    match width {
+        Width::W32 => types::I32,
+        Width::W64 => types::I64,
+    }
+}

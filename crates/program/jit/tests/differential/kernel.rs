@@ -1,0 +1,151 @@
+//! The kernel's own verifier and compiler, as one more opinion: `bpf(2)` with `BPF_PROG_TEST_RUN`, for who may call it.
+#![allow(unsafe_code)]
+
+use longwire_program::{Instruction, Map, MapKind, Maps, OWN_BASE, Program};
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: i32 = 0;
+const MAP_LOOKUP: i32 = 1;
+const MAP_UPDATE: i32 = 2;
+const PROG_LOAD: i32 = 5;
+const PROG_TEST_RUN: i32 = 10;
+const PROG_TYPE_XDP: u64 = 6;
+
+/// Longest packet that comes back.
+const LARGEST: usize = 2048;
+
+/// Where packets that are handed to it come from: the loopback interface.
+pub const INGRESS_AND_QUEUE: (u32, u32) = (1, 0);
+
+/// The attributes of a call, 8 bytes each; halves are packed by [`both`].
+type Attributes = [u64; 16];
+
+/// A program in the kernel, with its maps.
+pub struct InKernel {
+    program: OwnedFd,
+    maps: Vec<OwnedFd>,
+}
+
+/// Why the kernel can't be asked, if it can't: whether it loads the least program there is.
+pub fn refusal() -> Option<String> {
+    let code = longwire_program::assemble("r0 = 2\n exit").unwrap();
+    let error = load(&code.encode()).err()?;
+    Some(format!("the kernel was not asked: bpf(2) gives {error}"))
+}
+
+/// Whether the kernel has all that the program uses, and gives the same each time.
+pub fn knows(program: &Program) -> bool {
+    // Time, dice, and the number of the processor.
+    const OTHERS: [u32; 6] = [5, 7, 8, 118, 125, 160];
+    let helpers = program.code.instructions().iter().all(|instruction| match instruction {
+        Instruction::Call { helper } => *helper < OWN_BASE && !OTHERS.contains(helper),
+        _ => true,
+    });
+    helpers && program.maps.iter().all(|map| kind(map.kind).is_some())
+}
+
+impl InKernel {
+    /// Loads a program, with maps that hold what these arrays hold.
+    pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
+        let maps: Vec<OwnedFd> = maps.all().iter().map(create).collect::<io::Result<_>>()?;
+        let mut bytes = program.code.encode();
+        for (index, instruction) in program.code.instructions().iter().enumerate() {
+            let (map, selector) = match *instruction {
+                Instruction::LoadMap { map, .. } => (map, 1),
+                Instruction::LoadMapValue { map, .. } => (map, 2),
+                _ => continue,
+            };
+            let at = program.code.slot(index) * 8;
+            bytes[at + 1] = bytes[at + 1] & 0x0f | selector << 4;
+            bytes[at + 4..at + 8].copy_from_slice(&maps[map as usize].as_raw_fd().to_le_bytes());
+        }
+        Ok(Self { program: load(&bytes)?, maps })
+    }
+
+    /// What it returns for a packet, and the packet afterwards.
+    pub fn run(&self, packet: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+        let mut out = vec![0u8; LARGEST];
+        let mut attributes: Attributes = [0; 16];
+        attributes[0] = both(self.program.as_raw_fd() as u32, 0);
+        attributes[1] = both(packet.len() as u32, LARGEST as u32);
+        attributes[2] = packet.as_ptr().addr() as u64;
+        attributes[3] = out.as_mut_ptr().addr() as u64;
+        attributes[4] = both(1, 0);
+        bpf(PROG_TEST_RUN, &mut attributes)?;
+        out.truncate((attributes[1] >> 32) as usize);
+        Ok(((attributes[0] >> 32) as u32, out))
+    }
+
+    /// The values of the array that is map `index`, as [`Map::values`] holds them.
+    pub fn array(&self, index: usize, map: &Map) -> io::Result<Vec<u8>> {
+        let (spec, mut all) = (map.spec(), Vec::new());
+        for number in 0..spec.max_entries {
+            let mut value = vec![0u8; spec.stride()];
+            element(MAP_LOOKUP, &self.maps[index], number, &mut value)?;
+            all.extend(value);
+        }
+        Ok(all)
+    }
+}
+
+fn kind(kind: MapKind) -> Option<u32> {
+    match kind {
+        MapKind::Array => Some(2),
+        MapKind::Hash => Some(1),
+        MapKind::LruHash => Some(9),
+        _ => None,
+    }
+}
+
+fn create(map: &Map) -> io::Result<OwnedFd> {
+    let spec = map.spec();
+    let mut attributes: Attributes = [0; 16];
+    attributes[0] = both(kind(spec.kind).unwrap_or(0), spec.key_size);
+    attributes[1] = both(spec.value_size, spec.max_entries);
+    let created = descriptor(bpf(MAP_CREATE, &mut attributes)?);
+    if spec.kind.is_array() {
+        for number in 0..spec.max_entries {
+            let mut value = vec![0; spec.stride()];
+            map.values().read(number as usize * spec.stride(), &mut value);
+            element(MAP_UPDATE, &created, number, &mut value)?;
+        }
+    }
+    Ok(created)
+}
+
+/// Reads or writes an array's value, with the bytes that fill up its last word.
+fn element(command: i32, map: &OwnedFd, number: u32, value: &mut [u8]) -> io::Result<()> {
+    let mut attributes: Attributes = [0; 16];
+    attributes[0] = both(map.as_raw_fd() as u32, 0);
+    attributes[1] = (&raw const number).addr() as u64;
+    attributes[2] = value.as_mut_ptr().addr() as u64;
+    bpf(command, &mut attributes).map(|_| ())
+}
+
+fn load(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut attributes: Attributes = [0; 16];
+    attributes[0] = PROG_TYPE_XDP | (bytes.len() as u64 / 8) << 32;
+    attributes[1] = bytes.as_ptr().addr() as u64;
+    attributes[2] = c"GPL".as_ptr().addr() as u64;
+    Ok(descriptor(bpf(PROG_LOAD, &mut attributes)?))
+}
+
+fn descriptor(number: i64) -> OwnedFd {
+    // SAFETY: the kernel has just made it for this process, and nobody else has seen it.
+    unsafe { OwnedFd::from_raw_fd(number as i32) }
+}
+
+fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i64> {
+    let (place, size) = (attributes.as_mut_ptr().cast::<c_void>(), size_of::<Attributes>());
+    // SAFETY: the attributes are as many bytes as are said, zero where the command has none; what they point to is alive in the callers, and as long as
+    // they say or, for a map's value, as the map was made.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, place, size) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Two halves as the kernel reads them from 8 bytes.
+fn both(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
