@@ -162,6 +162,10 @@ fn packets_are_compared_with_their_end_first() {
         ),
         ("r1 = *(u32 *)(r1 + 0)\n r0 = 0\n lock *(u64 *)(r1 + 0) += r0\n exit", 2, Rejection::AtomicPacket),
     ]);
+}
+
+#[test]
+fn every_way_to_compare_with_the_end_counts() {
     let all = |compare: &str| {
         format!(
             "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r0 = 0\n r3 = r1\n r3 += 14\n {compare}
@@ -444,19 +448,41 @@ fn the_state_is_as_large_as_was_asked_for() {
 #[test]
 fn helpers_get_what_they_take() {
     let argument = |helper, number, wanted, found| Rejection::Argument { helper, number, wanted, found };
-    let range =
-        |helper, number, low, min, max| Rejection::ArgumentRange { helper, number, low, high: 512, min, max };
     let kind = |helper, map: &str, kind| Rejection::MapKind { helper, map: map.into(), kind };
     refused([
         ("call 12\n exit", 0, Rejection::UnknownHelper { number: 12, name: "tail_call" }),
         ("call 9999\n exit", 0, Rejection::UnknownHelper { number: 9999, name: "of no known name" }),
         ("call kernel 5\n exit", 0, Rejection::KernelFunction),
-        ("r2 = 4\n r1 = r10\n call xdp_adjust_head\n exit", 2, argument(Helper::AdjustHead, 1, Argument::Context, "an address in the stack")),
-        ("r1 += 4\n r2 = 4\n call xdp_adjust_head\n exit", 2, argument(Helper::AdjustHead, 1, Argument::Context, "the context")),
-        ("r2 = r1\n call xdp_adjust_head\n exit", 1, argument(Helper::AdjustHead, 2, Argument::Number, "the context")),
-        ("r1 = 0\n r2 = r10\n call map_lookup_elem\n exit", 2, argument(Helper::MapLookup, 1, Argument::Map, "0")),
-        ("r1 = map[2] ll\n r2 = r10\n call map_lookup_elem\n exit", 3, kind(Helper::MapLookup, "ports", MapKind::DevMap)),
-        ("r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit", 4, kind(Helper::RedirectMap, "table", MapKind::Array)),
+        (
+            "r2 = 4\n r1 = r10\n call xdp_adjust_head\n exit",
+            2,
+            argument(Helper::AdjustHead, 1, Argument::Context, "an address in the stack"),
+        ),
+        (
+            "r1 += 4\n r2 = 4\n call xdp_adjust_head\n exit",
+            2,
+            argument(Helper::AdjustHead, 1, Argument::Context, "the context"),
+        ),
+        (
+            "r2 = r1\n call xdp_adjust_head\n exit",
+            1,
+            argument(Helper::AdjustHead, 2, Argument::Number, "the context"),
+        ),
+        (
+            "r1 = 0\n r2 = r10\n call map_lookup_elem\n exit",
+            2,
+            argument(Helper::MapLookup, 1, Argument::Map, "0"),
+        ),
+        (
+            "r1 = map[2] ll\n r2 = r10\n call map_lookup_elem\n exit",
+            3,
+            kind(Helper::MapLookup, "ports", MapKind::DevMap),
+        ),
+        (
+            "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit",
+            4,
+            kind(Helper::RedirectMap, "table", MapKind::Array),
+        ),
         // A key of 8 bytes of which 4 were written, and one beyond the frame.
         (
             "*(u32 *)(r10 - 8) = 0\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem\n exit",
@@ -468,18 +494,26 @@ fn helpers_get_what_they_take() {
             4,
             bounds("the stack frame", -4, 3, -512, -1),
         ),
-        ("r2 = r1\n r1 = map[1] ll\n call map_lookup_elem\n exit", 3, argument(Helper::MapLookup, 2, Argument::Key, "the context")),
         (
-            "r2 = *(u32 *)(r1 + 0)\n r1 = map[1] ll\n call map_lookup_elem\n exit",
+            "r2 = r1\n r1 = map[1] ll\n call map_lookup_elem\n exit",
             3,
-            unchecked(R2, 8, 0),
+            argument(Helper::MapLookup, 2, Argument::Key, "the context"),
         ),
+        ("r2 = *(u32 *)(r1 + 0)\n r1 = map[1] ll\n call map_lookup_elem\n exit", 3, unchecked(R2, 8, 0)),
         (
             "*(u32 *)(r10 - 4) = 0\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n r1 = map[3] ll\n call map_update_elem\n exit",
             7,
             Rejection::ReadOnly { map: "rodata".into() },
         ),
-        // Sizes: not 0, not more than 512, and as much as there is.
+    ]);
+}
+
+#[test]
+fn helpers_get_as_much_as_they_are_told() {
+    let range =
+        |helper, number, low, min, max| Rejection::ArgumentRange { helper, number, low, high: 512, min, max };
+    refused([
+        // Not 0, not more than 512, and as much as there is.
         ("*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -8\n r2 = 0\n r3 = 0\n call lw_hash\n exit", 5, range(Helper::Hash, 2, 1, 0, 0)),
         (
             "call get_prandom_u32\n r2 = r0\n r1 = r10\n r1 += -8\n r3 = 0\n call lw_hash\n exit",

@@ -333,8 +333,7 @@ fn changed(
 ) -> Instruction {
     use Instruction as I;
     let widths = [Width::W32, Width::W64];
-    let sizes = [Size::Byte, Size::Half, Size::Word, Size::Double];
-    let small = [-16, -8, -4, -2, -1, 1, 2, 4, 8, 16][which as usize % 10];
+    let small = SMALL_STEPS[which as usize % 10];
     let number = match which % 4 {
         0 => value,
         1 => value % 64,
@@ -372,26 +371,7 @@ fn changed(
         (I::Branch { width, condition, dst, source, offset }, 4) => {
             I::Branch { width, condition, dst, source, offset: offset.saturating_add(small as i16) }
         }
-        (I::Load { dst, base, offset, .. }, 0) => {
-            I::Load { size: sizes[which as usize % 4], dst, base, offset }
-        }
-        (I::Load { size, dst, base, offset }, 1 | 2) => {
-            I::Load { size, dst, base, offset: offset.saturating_add(small as i16) }
-        }
-        (I::Load { size, dst, offset, .. }, 3) => I::Load { size, dst, base: register(which), offset },
-        (I::Load { size, dst, base, offset }, 4) if size != Size::Double => {
-            I::LoadExtended { size, dst, base, offset }
-        }
-        (I::Store { base, offset, source, .. }, 0) => {
-            I::Store { size: sizes[which as usize % 4], base, offset, source }
-        }
-        (I::Store { size, base, offset, source }, 1 | 2) => {
-            I::Store { size, base, offset: offset.saturating_add(small as i16), source }
-        }
-        (I::Store { size, offset, source, .. }, 3) => {
-            I::Store { size, base: register(which), offset, source }
-        }
-        (I::Store { size, base, offset, .. }, 4) => I::Store { size, base, offset, source },
+        (I::Load { .. } | I::Store { .. }, 0..=4) => changed_access(instruction, what % 6, which, source),
         (I::LoadMapValue { dst, map, .. }, 0..=4) => {
             I::LoadMapValue { dst, map, offset: u32::from(which % 64) }
         }
@@ -402,6 +382,38 @@ fn changed(
         },
     }
 }
+
+/// A load or a store, somewhat different.
+fn changed_access(instruction: Instruction, what: u8, which: u8, source: Operand) -> Instruction {
+    use Instruction as I;
+    let sizes = [Size::Byte, Size::Half, Size::Word, Size::Double];
+    let small = SMALL_STEPS[which as usize % 10] as i16;
+    match (instruction, what) {
+        (I::Load { dst, base, offset, .. }, 0) => {
+            I::Load { size: sizes[which as usize % 4], dst, base, offset }
+        }
+        (I::Load { size, dst, base, offset }, 1 | 2) => {
+            I::Load { size, dst, base, offset: offset.saturating_add(small) }
+        }
+        (I::Load { size, dst, offset, .. }, 3) => I::Load { size, dst, base: register(which), offset },
+        (I::Load { size, dst, base, offset }, 4) if size != Size::Double => {
+            I::LoadExtended { size, dst, base, offset }
+        }
+        (I::Store { base, offset, source, .. }, 0) => {
+            I::Store { size: sizes[which as usize % 4], base, offset, source }
+        }
+        (I::Store { size, base, offset, source }, 1 | 2) => {
+            I::Store { size, base, offset: offset.saturating_add(small), source }
+        }
+        (I::Store { size, offset, source, .. }, 3) => {
+            I::Store { size, base: register(which), offset, source }
+        }
+        (I::Store { size, base, offset, .. }, 4) => I::Store { size, base, offset, source },
+        (other, _) => other,
+    }
+}
+
+const SMALL_STEPS: [i32; 10] = [-16, -8, -4, -2, -1, 1, 2, 4, 8, 16];
 
 const OPERATIONS: &[Arithmetic] = &[
     Arithmetic::Add,
