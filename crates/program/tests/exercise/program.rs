@@ -1,10 +1,10 @@
-//! Any bytes as an object, and as a program that nobody has verified.
+//! Any bytes as an object, and as a program, verified or not. What the verifier lets in has to run to its end.
 
 #[path = "../harness/mod.rs"]
 pub mod harness;
 
 use harness::{Bench, ROOM, Ran};
-use longwire_program::{Code, MapKind, MapSpec, Maps, Object, Stack, State, Stopped};
+use longwire_program::{Code, Item, MapKind, MapSpec, Maps, Object, Program, Stack, State, Stopped, verify};
 
 /// Asks an object everything that can be asked; how many of its programs can be loaded.
 pub fn object(bytes: &[u8]) -> usize {
@@ -17,7 +17,9 @@ pub fn object(bytes: &[u8]) -> usize {
             Ok(program) => {
                 assert!(!program.to_string().is_empty());
                 if let Ok(maps) = Maps::new(&program.maps, 1, 0) {
-                    Bench::new(&[0; 60], maps).run(&program.code).ok();
+                    let mut bench = Bench::new(&[0; 60], maps);
+                    let ran = bench.run(&program.code);
+                    check_verdict(program, &ran, bench.budget);
                 }
                 loaded += 1;
             }
@@ -44,14 +46,24 @@ pub fn run(code: &Code) -> bool {
         assert!(first == left_behind(code, Stack::trusting()));
     }
     assert!(first == left_behind(code, Stack::checked()));
+    check_verdict(Program::new("any", code.clone(), specs()), &first.0, 1000);
     first.0.is_ok()
+}
+
+/// A program that is let in has run to its end, with no more instructions than was said, if it had as much state and time as it needs.
+fn check_verdict(program: Program, ran: &Result<Ran, Stopped>, budget: u64) {
+    let Ok(verified) = verify(program) else { return };
+    let most = u64::from(verified.most()[Item::Instruction]);
+    if verified.state_size() <= 64 && most <= budget {
+        assert!(ran.as_ref().is_ok_and(|ran| ran.instructions <= most), "{ran:?}\n{}", verified.program());
+    }
 }
 
 /// What a run gives, and the packet's buffer, the maps and the state after it.
 type Left = (Result<Ran, Stopped>, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<Vec<u8>>)>>, Vec<u8>);
 
 fn left_behind(code: &Code, stack: Stack) -> Left {
-    let mut bench = Bench::new(&[7; 64], maps());
+    let mut bench = Bench::new(&[7; 64], Maps::new(&specs(), 2, 1).unwrap());
     (bench.stack, bench.state) = (stack, State::new(64));
     let ran = bench.run(code);
     let values = bench.maps.all().iter().map(|map| map.dump()).collect();
@@ -59,11 +71,11 @@ fn left_behind(code: &Code, stack: Stack) -> Left {
 }
 
 /// An array as map 0, a hash map as map 1, a device map as map 2.
-fn maps() -> Maps {
+fn specs() -> [MapSpec; 3] {
     let map = |name: &str, kind, value_size, max_entries| {
         let (read_only, initial, key_size) = (false, Box::default(), 4);
         MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
     };
     let kinds = [("a", MapKind::Array, 24, 4), ("h", MapKind::LruHash, 8, 4), ("d", MapKind::DevMap, 4, 4)];
-    Maps::new(&kinds.map(|(name, kind, size, entries)| map(name, kind, size, entries)), 2, 1).unwrap()
+    kinds.map(|(name, kind, size, entries)| map(name, kind, size, entries))
 }
