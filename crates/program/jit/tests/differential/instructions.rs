@@ -244,9 +244,9 @@ fn in_each_region(mut after: impl FnMut(&Bench, Region, usize)) {
 }
 
 /// Offsets around the ends of everything.
-const OFFSETS: [i16; 34] = [
+const OFFSETS: [i16; 39] = [
     -32768, -4096, -520, -513, -512, -505, -40, -33, -32, -31, -9, -8, -7, -4, -2, -1, 0, 1, 2, 3, 4, 8, 12,
-    13, 16, 20, 24, 32, 36, 39, 40, 56, 63, 64,
+    13, 16, 20, 24, 32, 33, 34, 35, 36, 37, 38, 39, 40, 56, 63, 64,
 ];
 
 fn compare_in_each_region(accesses: &[Instruction]) {

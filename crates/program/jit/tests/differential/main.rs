@@ -1,6 +1,7 @@
 //! Compiled programs against the interpreter, and both against the kernel where it may be asked.
 
 mod bench;
+mod generate;
 mod instructions;
 mod kernel;
 mod objects;

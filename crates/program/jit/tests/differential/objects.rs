@@ -80,7 +80,7 @@ fn interpreted(bench: &mut Bench, packets: &[Vec<u8>]) -> Vec<Left> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
     fn objects_do_what_the_interpreter_does(packets in prop::collection::vec(frame(), 30)) {

@@ -1,329 +1,25 @@
 //! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where they are stopped and why.
 
 use crate::bench::Bench;
-use longwire_jit::compile_unverified;
-use longwire_program::{
-    Arithmetic, Atomic, ByteOrder, Code, Condition, Fault, Instruction, MapKind, MapSpec, Narrow, Operand,
-    Program, Region, Register, Size, Stopped, SwapWidth, Width, assemble,
-};
+use crate::generate::{Kind, any_instruction, beginning, maps, packet, piece, program, some_region};
+use crate::kernel;
+use longwire_jit::{compile, compile_unverified};
+use longwire_program::{Code, Fault, Instruction, Program, Stopped, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-
-/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch in its place leads.
-#[derive(Debug, Clone)]
-struct Piece {
-    instructions: Vec<Instruction>,
-    hint: Option<Region>,
-    skip: Option<usize>,
-}
-
-/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value, `r8` the state, `r9` the
-/// context; and numbers into the others.
-const BEGINNING: &str = "r9 = r1
-    r6 = *(u32 *)(r1 + 0)
-    r7 = *(u32 *)(r1 + 4)
-    r5 = r6
-    r5 += 60
-    r0 = 1
-    if r5 > r7 goto +60
-    r1 = 64
-    call lw_flow_state
-    r8 = r0
-    *(u64 *)(r10 - 8) = 1
-    *(u64 *)(r10 - 16) = -2
-    *(u64 *)(r10 - 24) = 3
-    *(u64 *)(r10 - 32) = 0
-    r7 = map[0][0]+24 ll
-    r0 = 0x8000000000000000 ll
-    r1 = 1
-    r2 = -1
-    r3 = 0x123456789abcdef0 ll
-    r4 = 0x80000000 ll
-    r5 = 7";
-/// The regions of its accesses.
-const BEGINNING_HINTS: [Option<Region>; 3] = [None, Some(Region::Context), Some(Region::Context)];
-
-fn number() -> impl Strategy<Value = Register> {
-    (0..6u8).prop_map(|number| Register::new(number).unwrap())
-}
-
-fn width() -> impl Strategy<Value = Width> {
-    prop_oneof![Just(Width::W32), Just(Width::W64)]
-}
-
-fn size() -> impl Strategy<Value = Size> {
-    prop_oneof![Just(Size::Byte), Just(Size::Half), Just(Size::Word), Just(Size::Double)]
-}
-
-fn operand() -> impl Strategy<Value = Operand> {
-    prop_oneof![
-        number().prop_map(Operand::Register),
-        prop_oneof![-9..70i32, any::<i32>()].prop_map(Operand::Immediate)
-    ]
-}
-
-fn arithmetic() -> impl Strategy<Value = Arithmetic> {
-    prop::sample::select(vec![
-        Arithmetic::Add,
-        Arithmetic::Sub,
-        Arithmetic::Mul,
-        Arithmetic::Div,
-        Arithmetic::SignedDiv,
-        Arithmetic::Or,
-        Arithmetic::And,
-        Arithmetic::ShiftLeft,
-        Arithmetic::ShiftRight,
-        Arithmetic::Mod,
-        Arithmetic::SignedMod,
-        Arithmetic::Xor,
-        Arithmetic::Mov,
-        Arithmetic::ShiftRightSigned,
-    ])
-}
-
-fn condition() -> impl Strategy<Value = Condition> {
-    prop::sample::select(vec![
-        Condition::Equal,
-        Condition::NotEqual,
-        Condition::BitsSet,
-        Condition::Greater,
-        Condition::GreaterEqual,
-        Condition::Less,
-        Condition::LessEqual,
-        Condition::SignedGreater,
-        Condition::SignedGreaterEqual,
-        Condition::SignedLess,
-        Condition::SignedLessEqual,
-    ])
-}
-
-fn atomic() -> impl Strategy<Value = Atomic> {
-    prop::sample::select(vec![
-        Atomic::Add,
-        Atomic::Or,
-        Atomic::And,
-        Atomic::Xor,
-        Atomic::FetchAdd,
-        Atomic::FetchOr,
-        Atomic::FetchAnd,
-        Atomic::FetchXor,
-        Atomic::Exchange,
-        Atomic::CompareExchange,
-    ])
-}
-
-/// What computes.
-fn computation() -> impl Strategy<Value = Instruction> {
-    prop_oneof![
-        6 => (width(), arithmetic(), number(), operand()).prop_map(|(width, operation, dst, source)| {
-            Instruction::Arithmetic { width, operation, dst, source }
-        }),
-        1 => (width(), number()).prop_map(|(width, dst)| Instruction::Negate { width, dst }),
-        1 => (any::<bool>(), number(), number(), 0..3u8).prop_map(|(wide, dst, src, from)| {
-            let from = [Narrow::S8, Narrow::S16, Narrow::S32][usize::from(from)];
-            let width = if wide || from == Narrow::S32 { Width::W64 } else { Width::W32 };
-            Instruction::MoveExtended { width, from, dst, src }
-        }),
-        1 => (0..3usize, 0..3usize, number()).prop_map(|(order, width, dst)| Instruction::Swap {
-            order: [ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped][order],
-            width: [SwapWidth::B16, SwapWidth::B32, SwapWidth::B64][width],
-            dst,
-        }),
-        1 => (number(), any::<u64>()).prop_map(|(dst, value)| Instruction::LoadWide { dst, value }),
-    ]
-}
-
-/// An address's register, the region it is in, and an offset there: of `tame` ones within it, aligned as need be.
-fn place(size: Size, tame: bool) -> impl Strategy<Value = (Register, Region, i16)> {
-    let bases = [
-        (6, Region::Packet, 0..60i16),
-        (7, Region::Map(0), -24..24),
-        (8, Region::State, 0..64),
-        (9, Region::Context, 0..24),
-        (10, Region::Stack, -32..0),
-    ];
-    let bytes = size.bytes() as i16;
-    (0..bases.len(), any::<u16>(), 0..60u8).prop_map(move |(base, at, wild)| {
-        let (number, region, range) = bases[base].clone();
-        let room = (range.end - range.start - bytes + 1).max(1);
-        let offset = range.start + (at % room as u16) as i16;
-        let aligned = if region == Region::Packet { offset } else { offset & !(bytes - 1) };
-        let offset = match wild {
-            0 if !tame => at as i16,
-            1 if !tame => offset,
-            2 if !tame => range.end - at as i16 % 8,
-            _ => aligned,
-        };
-        (Register::new(number).unwrap(), region, offset)
-    })
-}
-
-/// What touches memory.
-fn access(tame: bool) -> impl Strategy<Value = (Instruction, Region)> {
-    let parts = (0..8u8, number(), width(), atomic(), operand());
-    (size(), parts).prop_flat_map(move |(size, (kind, register, width, operation, source))| {
-        let size = match (kind, width) {
-            (7, Width::W32) => Size::Word,
-            (7, Width::W64) => Size::Double,
-            _ => size,
-        };
-        place(size, tame).prop_map(move |(base, region, offset)| {
-            let size = if region == Region::Context && tame { Size::Word } else { size };
-            // Addresses are no numbers to compute with.
-            let number = if region == Region::Context && tame { 12 + (offset & 4) } else { offset };
-            let load = Instruction::Load { size, dst: register, base, offset: number };
-            let instruction = match kind {
-                _ if region == Region::Context && tame => load,
-                0..=2 => Instruction::Load { size, dst: register, base, offset },
-                3 if size != Size::Double => Instruction::LoadExtended { size, dst: register, base, offset },
-                7 if region == Region::Packet && tame => load,
-                7 => Instruction::Atomic { width, operation, base, offset, src: register },
-                _ => Instruction::Store { size, base, offset, source },
-            };
-            (instruction, region)
-        })
-    })
-}
-
-/// Calls of helpers with all that they need, and numbers in `r1` to `r5` afterwards.
-fn call() -> impl Strategy<Value = Vec<Instruction>> {
-    let texts = [
-        "call ktime_get_ns",
-        "call get_prandom_u32",
-        "call get_smp_processor_id",
-        "call get_numa_node_id",
-        "r1 = r9\n call xdp_get_buff_len",
-        "r1 = r10\n r1 += -32\n r2 = 24\n r3 = 5\n call lw_hash",
-        "r1 = 5\n call lw_drop",
-        "r1 = 7\n r2 = 0\n call redirect",
-        "r1 = 77\n call lw_mark",
-        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call map_update_elem",
-        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem
-         if r0 == 0 goto +1\n r0 = *(u64 *)(r0 + 0)",
-        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_delete_elem",
-        "r1 = r9\n r2 = 3\n r3 = r10\n r3 += -24\n r4 = 8\n call xdp_load_bytes",
-        "r1 = r9\n r2 = 30\n r3 = r10\n r3 += -24\n r4 = 8\n call xdp_store_bytes",
-        "r1 = r9\n r2 = 4\n call xdp_adjust_tail\n r6 = *(u32 *)(r9 + 0)\n r2 = *(u32 *)(r9 + 4)
-         r3 = r6\n r3 += 60\n if r3 <= r2 goto +2\n r0 = 1\n exit",
-    ];
-    (0..texts.len()).prop_map(move |number| {
-        let again = "r1 = 3\n r2 = -4\n r3 = 99\n r4 = 0x123456789 ll\n r5 = 6";
-        let text = format!("{}\n{again}", texts[number]);
-        assemble(&text).unwrap().instructions().to_vec()
-    })
-}
-
-fn piece(tame: bool) -> impl Strategy<Value = Piece> {
-    let plain = |instruction| Piece { instructions: vec![instruction], hint: None, skip: None };
-    prop_oneof![
-        4 => computation().prop_map(plain),
-        5 => access(tame).prop_map(|(instruction, region)| {
-            Piece { instructions: vec![instruction], hint: Some(region), skip: None }
-        }),
-        1 => call().prop_map(|instructions| Piece { instructions, hint: None, skip: None }),
-        2 => (width(), condition(), number(), operand(), 0..6usize).prop_map(
-            |(width, condition, dst, source, skip)| {
-                let branch = Instruction::Branch { width, condition, dst, source, offset: 0 };
-                Piece { instructions: vec![branch], hint: None, skip: Some(skip) }
-            }
-        ),
-    ]
-}
-
-fn maps() -> [MapSpec; 2] {
-    [("a", MapKind::Array, 48, 1), ("h", MapKind::Hash, 8, 4)].map(|(name, kind, value_size, max_entries)| {
-        MapSpec {
-            name: name.into(),
-            kind,
-            key_size: 4,
-            value_size,
-            max_entries,
-            read_only: false,
-            initial: Box::default(),
-        }
-    })
-}
-
-/// Puts pieces together, with an end for all branches.
-fn program(pieces: Vec<Piece>) -> (Program, Vec<Option<Region>>) {
-    let starts: Vec<usize> = pieces
-        .iter()
-        .scan(0, |at, piece| {
-            let start = *at;
-            *at += piece.instructions.iter().map(Instruction::slots).sum::<usize>();
-            Some(start)
-        })
-        .collect();
-    let end = starts.last().map_or(0, |&last| {
-        last + pieces[pieces.len() - 1].instructions.iter().map(Instruction::slots).sum::<usize>()
-    });
-    let mut body = Vec::new();
-    let mut body_hints = Vec::new();
-    for (number, piece) in pieces.into_iter().enumerate() {
-        for instruction in piece.instructions {
-            let instruction = match (instruction, piece.skip) {
-                (Instruction::Branch { width, condition, dst, source, .. }, Some(skip)) => {
-                    let target = starts.get(number + 1 + skip).copied().unwrap_or(end);
-                    let offset = (target - starts[number] - 1) as i16;
-                    Instruction::Branch { width, condition, dst, source, offset }
-                }
-                (other, _) => other,
-            };
-            body.push(instruction);
-            body_hints.push(piece.hint);
-        }
-    }
-    let mut all = beginning(end);
-    let mut hints = BEGINNING_HINTS.to_vec();
-    hints.resize(all.len(), None);
-    all.extend(body);
-    hints.extend(body_hints);
-    all.push(Instruction::Exit);
-    (Program::new("random", Code::new(all).unwrap(), maps()), hints)
-}
-
-/// The beginning, whose branch leads to the end.
-fn beginning(body: usize) -> Vec<Instruction> {
-    let text = BEGINNING.replace("goto +60", "goto out");
-    let text = format!("{text}\n r9 = r9\n out: exit");
-    let mut all = assemble(&text).unwrap().instructions().to_vec();
-    all.truncate(all.len() - 2);
-    for instruction in &mut all {
-        if let Instruction::Branch { offset, .. } = instruction {
-            *offset += body as i16 - 1;
-        }
-    }
-    all
-}
-
-fn packet() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(any::<u8>(), 56..90)
-}
-
-fn some_region() -> impl Strategy<Value = Option<Region>> {
-    prop::sample::select(vec![
-        None,
-        Some(Region::Context),
-        Some(Region::Packet),
-        Some(Region::Stack),
-        Some(Region::State),
-        Some(Region::Map(0)),
-        Some(Region::Map(1)),
-        Some(Region::Handle(0)),
-    ])
-}
+use std::sync::Arc;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(800))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// With right hints, and with any hints at all.
     #[test]
     fn unverified_programs_do_what_the_interpreter_does(
-        pieces in prop::collection::vec(piece(false), 1..40),
+        pieces in prop::collection::vec(piece(Kind::Wild), 1..40),
         packet in packet(),
         others in prop::collection::vec(some_region(), 1..8),
     ) {
-        let (program, hints) = program(pieces);
+        let (program, hints) = program(pieces, Kind::Wild);
         let bench = Bench::new(program, &packet);
         let wanted = bench.interpreted();
         prop_assert_eq!(bench.unverified(&hints), wanted);
@@ -333,10 +29,10 @@ proptest! {
 
     #[test]
     fn verified_programs_do_what_the_interpreter_does(
-        pieces in prop::collection::vec(piece(true), 1..40),
+        pieces in prop::collection::vec(piece(Kind::Tame), 1..40),
         packet in packet(),
     ) {
-        let (program, _) = program(pieces);
+        let (program, _) = program(pieces, Kind::Tame);
         let bench = Bench::new(program, &packet);
         if let Some(got) = bench.verified() {
             let wanted = bench.interpreted();
@@ -351,7 +47,7 @@ proptest! {
         pieces in prop::collection::vec(any_instruction(), 1..40),
         packet in packet(),
     ) {
-        let mut all = beginning(0);
+        let mut all = beginning(0, Kind::Wild);
         all.extend(pieces);
         all.extend([Instruction::Exit; 4]);
         let Ok(code) = Code::new(all) else { return Ok(()) };
@@ -366,42 +62,15 @@ proptest! {
     }
 }
 
-/// Any bytes that are an instruction, with short jumps forward.
-fn any_instruction() -> impl Strategy<Value = Instruction> {
-    any::<([u8; 8], u8, u32)>().prop_map(|(mut bytes, near, wide)| {
-        bytes[1] = ((bytes[1] % 11) << 4) | (bytes[1] / 16 % 10);
-        bytes[3] = if bytes[3] & 1 == 0 { 0 } else { 0xff };
-        if matches!(bytes[0] & 7, 5 | 6) {
-            (bytes[2], bytes[3]) = (near % 4, 0);
-        }
-        let mut slots = bytes.to_vec();
-        slots.extend([0, 0, 0, 0]);
-        slots.extend(wide.to_le_bytes());
-        // Whichever fields have to be zero.
-        let attempts = [&[][..], &[4, 5, 6, 7], &[2, 3], &[2, 3, 4, 5, 6, 7]];
-        let found = attempts.iter().find_map(|places| {
-            let mut slots = slots.clone();
-            places.iter().for_each(|&place| slots[place] = 0);
-            Instruction::decode(&slots, 0).ok()
-        });
-        match found {
-            Some(Instruction::CallLocal { .. }) => Instruction::CallLocal { offset: i32::from(near % 5) },
-            Some(Instruction::JumpLong { .. }) => Instruction::JumpLong { offset: i32::from(near % 3) },
-            Some(found) => found,
-            None => Instruction::Call { helper: u32::from(near) },
-        }
-    })
-}
-
 /// The second property says something only of programs that are let in.
 #[test]
 fn most_tame_programs_are_verified() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let strategy = prop::collection::vec(piece(true), 1..40);
+    let strategy = prop::collection::vec(piece(Kind::Tame), 1..40);
     let mut let_in = 0;
     for _ in 0..200 {
         let pieces = strategy.new_tree(&mut runner).unwrap().current();
-        match longwire_program::verify(program(pieces).0) {
+        match verify(program(pieces, Kind::Tame).0) {
             Ok(_) => let_in += 1,
             Err(rejected) => println!("{rejected}"),
         }
@@ -413,15 +82,49 @@ fn most_tame_programs_are_verified() {
 #[test]
 fn programs_run_to_their_end_or_are_stopped() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let strategy = prop::collection::vec(piece(false), 1..40);
+    let strategy = prop::collection::vec(piece(Kind::Wild), 1..40);
     let mut ended = 0;
     for _ in 0..200 {
         let pieces = strategy.new_tree(&mut runner).unwrap().current();
-        let left = Bench::new(program(pieces).0, &[5; 64]).interpreted();
+        let left = Bench::new(program(pieces, Kind::Wild).0, &[5; 64]).interpreted();
         ended += usize::from(left.result.is_ok());
         if let Err(stopped) = left.result {
             println!("{stopped}");
         }
     }
     assert!((40..=180).contains(&ended), "{ended} of 200");
+}
+
+/// The kernel compiles them itself: what it returns and leaves in the packet and the array is the same.
+#[test]
+fn programs_do_what_the_kernel_does() {
+    if let Some(reason) = kernel::refusal() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..40), packet());
+    let (mut compared, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let (pieces, packet) = strategy.new_tree(&mut runner).unwrap().current();
+        let bench = Bench::new(program(pieces, Kind::Kernel).0, &packet);
+        let maps = bench.maps();
+        assert!(kernel::knows(&bench.program));
+        let Ok(in_kernel) = kernel::InKernel::new(&bench.program, &maps) else {
+            refused += 1;
+            continue;
+        };
+        let compiled = match verify(bench.program.clone()) {
+            Ok(verified) => compile(&verified, Arc::clone(&maps)).unwrap(),
+            Err(_) => compile_unverified(&bench.program, &[], Arc::clone(&maps)).unwrap(),
+        };
+        let left = bench.run(&compiled, &maps);
+        let (returned, after) = in_kernel.run(&packet).unwrap();
+        assert_eq!(left.result.unwrap() as u32, returned, "{}", bench.program);
+        assert_eq!(left.buffer[left.packet.clone()], after, "{}", bench.program);
+        assert_eq!(left.maps[0], in_kernel.array(0, &maps.all()[0]).unwrap(), "{}", bench.program);
+        compared += 1;
+    }
+    println!("the same for {compared} programs, {refused} refused by the kernel");
+    assert!(compared >= 100, "{compared} compared, {refused} refused");
 }
