@@ -312,23 +312,7 @@ fn operand() -> impl Strategy<Value = Operand> {
 }
 
 fn operations() -> impl Strategy<Value = Instruction> {
-    use Arithmetic::*;
-    let arithmetic = prop::sample::select(vec![
-        Add,
-        Sub,
-        Mul,
-        Div,
-        SignedDiv,
-        Or,
-        And,
-        ShiftLeft,
-        ShiftRight,
-        Mod,
-        SignedMod,
-        Xor,
-        Mov,
-        ShiftRightSigned,
-    ]);
+    let arithmetic = prop::sample::select(Arithmetic::ALL);
     let order = prop::sample::select(vec![ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped]);
     let bits = prop::sample::select(vec![SwapWidth::B16, SwapWidth::B32, SwapWidth::B64]);
     let narrow = prop::sample::select(vec![Narrow::S8, Narrow::S16, Narrow::S32]);

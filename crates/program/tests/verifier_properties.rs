@@ -346,9 +346,12 @@ fn changed(
         (I::Arithmetic { operation, dst, source, .. }, 0) => {
             I::Arithmetic { width: widths[which as usize % 2], operation, dst, source }
         }
-        (I::Arithmetic { width, dst, source, .. }, 1) => {
-            I::Arithmetic { width, operation: OPERATIONS[which as usize % OPERATIONS.len()], dst, source }
-        }
+        (I::Arithmetic { width, dst, source, .. }, 1) => I::Arithmetic {
+            width,
+            operation: Arithmetic::ALL[which as usize % Arithmetic::ALL.len()],
+            dst,
+            source,
+        },
         (I::Arithmetic { width, operation, dst, .. }, 2 | 3) => {
             I::Arithmetic { width, operation, dst, source }
         }
@@ -359,7 +362,7 @@ fn changed(
             I::Branch { width: widths[which as usize % 2], condition, dst, source, offset }
         }
         (I::Branch { width, dst, source, offset, .. }, 1) => {
-            let condition = CONDITIONS[which as usize % CONDITIONS.len()];
+            let condition = Condition::ALL[which as usize % Condition::ALL.len()];
             I::Branch { width, condition, dst, source, offset }
         }
         (I::Branch { width, condition, dst, offset, .. }, 2) => {
@@ -414,37 +417,6 @@ fn changed_access(instruction: Instruction, what: u8, which: u8, source: Operand
 }
 
 const SMALL_STEPS: [i32; 10] = [-16, -8, -4, -2, -1, 1, 2, 4, 8, 16];
-
-const OPERATIONS: &[Arithmetic] = &[
-    Arithmetic::Add,
-    Arithmetic::Sub,
-    Arithmetic::Mul,
-    Arithmetic::Div,
-    Arithmetic::SignedDiv,
-    Arithmetic::Or,
-    Arithmetic::And,
-    Arithmetic::ShiftLeft,
-    Arithmetic::ShiftRight,
-    Arithmetic::Mod,
-    Arithmetic::SignedMod,
-    Arithmetic::Xor,
-    Arithmetic::Mov,
-    Arithmetic::ShiftRightSigned,
-];
-
-const CONDITIONS: &[Condition] = &[
-    Condition::Equal,
-    Condition::NotEqual,
-    Condition::BitsSet,
-    Condition::Greater,
-    Condition::GreaterEqual,
-    Condition::Less,
-    Condition::LessEqual,
-    Condition::SignedGreater,
-    Condition::SignedGreaterEqual,
-    Condition::SignedLess,
-    Condition::SignedLessEqual,
-];
 
 /// A packet that looks like one, more or less.
 fn packet() -> impl Strategy<Value = Vec<u8>> {
@@ -533,10 +505,10 @@ fn computed() -> impl Strategy<Value = Instruction> {
     let number = prop_oneof![-9..70, select(vec![0, 1, 255, 0xffff, i32::MAX, i32::MIN, -1]), any::<i32>()];
     let operand = prop_oneof![number.prop_map(Operand::Immediate), register().prop_map(Operand::Register)];
     let operand = operand.boxed();
-    let plain = (width(), select(OPERATIONS), register(), operand.clone()).prop_map(
+    let plain = (width(), select(Arithmetic::ALL), register(), operand.clone()).prop_map(
         |(width, operation, dst, source)| Instruction::Arithmetic { width, operation, dst, source },
     );
-    let branch = (width(), select(CONDITIONS), register(), operand, 0..4i16).prop_map(
+    let branch = (width(), select(Condition::ALL), register(), operand, 0..4i16).prop_map(
         |(width, condition, dst, source, offset)| Instruction::Branch {
             width,
             condition,

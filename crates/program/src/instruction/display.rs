@@ -106,8 +106,8 @@ impl Display for Memory {
 }
 
 impl Arithmetic {
-    /// Every operation, for reading text.
-    pub(crate) const ALL: &'static [Self] = &[
+    /// Every operation.
+    pub const ALL: &'static [Self] = &[
         Self::Add,
         Self::Sub,
         Self::Mul,
@@ -146,8 +146,8 @@ impl Arithmetic {
 }
 
 impl Condition {
-    /// Every condition, for reading text.
-    pub(crate) const ALL: &'static [Self] = &[
+    /// Every condition.
+    pub const ALL: &'static [Self] = &[
         Self::Equal,
         Self::NotEqual,
         Self::BitsSet,

@@ -71,38 +71,11 @@ fn operand() -> impl Strategy<Value = Operand> {
 }
 
 fn arithmetic() -> impl Strategy<Value = Arithmetic> {
-    prop::sample::select(vec![
-        Arithmetic::Add,
-        Arithmetic::Sub,
-        Arithmetic::Mul,
-        Arithmetic::Div,
-        Arithmetic::SignedDiv,
-        Arithmetic::Or,
-        Arithmetic::And,
-        Arithmetic::ShiftLeft,
-        Arithmetic::ShiftRight,
-        Arithmetic::Mod,
-        Arithmetic::SignedMod,
-        Arithmetic::Xor,
-        Arithmetic::Mov,
-        Arithmetic::ShiftRightSigned,
-    ])
+    prop::sample::select(Arithmetic::ALL)
 }
 
 fn condition() -> impl Strategy<Value = Condition> {
-    prop::sample::select(vec![
-        Condition::Equal,
-        Condition::NotEqual,
-        Condition::BitsSet,
-        Condition::Greater,
-        Condition::GreaterEqual,
-        Condition::Less,
-        Condition::LessEqual,
-        Condition::SignedGreater,
-        Condition::SignedGreaterEqual,
-        Condition::SignedLess,
-        Condition::SignedLessEqual,
-    ])
+    prop::sample::select(Condition::ALL)
 }
 
 fn atomic() -> impl Strategy<Value = Atomic> {

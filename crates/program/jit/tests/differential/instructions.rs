@@ -8,35 +8,6 @@ use longwire_program::{
 
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SIZES: [Size; 4] = [Size::Byte, Size::Half, Size::Word, Size::Double];
-const ARITHMETIC: [Arithmetic; 14] = [
-    Arithmetic::Add,
-    Arithmetic::Sub,
-    Arithmetic::Mul,
-    Arithmetic::Div,
-    Arithmetic::SignedDiv,
-    Arithmetic::Or,
-    Arithmetic::And,
-    Arithmetic::ShiftLeft,
-    Arithmetic::ShiftRight,
-    Arithmetic::Mod,
-    Arithmetic::SignedMod,
-    Arithmetic::Xor,
-    Arithmetic::Mov,
-    Arithmetic::ShiftRightSigned,
-];
-const CONDITIONS: [Condition; 11] = [
-    Condition::Equal,
-    Condition::NotEqual,
-    Condition::BitsSet,
-    Condition::Greater,
-    Condition::GreaterEqual,
-    Condition::Less,
-    Condition::LessEqual,
-    Condition::SignedGreater,
-    Condition::SignedGreaterEqual,
-    Condition::SignedLess,
-    Condition::SignedLessEqual,
-];
 const ATOMICS: [Atomic; 10] = [
     Atomic::Add,
     Atomic::Or,
@@ -96,7 +67,7 @@ fn computations() -> Vec<Instruction> {
     let (dst, src) = (register(2), register(3));
     let mut all = Vec::new();
     for width in WIDTHS {
-        for operation in ARITHMETIC {
+        for &operation in Arithmetic::ALL {
             let sources = immediates().map(Operand::Immediate).chain([Operand::Register(src)]);
             all.extend(sources.map(|source| Instruction::Arithmetic { width, operation, dst, source }));
         }
@@ -174,7 +145,7 @@ fn computations_of_known_numbers() {
 #[test]
 fn branches() {
     for width in WIDTHS {
-        for condition in CONDITIONS {
+        for &condition in Condition::ALL {
             let sources = immediates().map(Operand::Immediate).chain([Operand::Register(register(3))]);
             for source in sources {
                 let branch = Instruction::Branch { width, condition, dst: register(2), source, offset: 1 };
