@@ -3,6 +3,7 @@
 use crate::{DropReason, Outbox};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_units::Nanos;
+use std::any::Any;
 
 /// Highest number of ports: their places in the plan are below this.
 pub const MAX_PORTS: usize = 0xff00;
@@ -19,8 +20,9 @@ pub const CONSUMED: u16 = 0xfffd;
 /// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
 pub const REFUSED: u16 = 0xff00;
 
-/// A bridge or router: decides where packets that came in by ports go.
-pub trait Node: Send {
+/// A bridge or router: decides where packets that came in by ports go. It is [`Any`], so that who knows its type can ask and
+/// change it between two batches.
+pub trait Node: Any + Send {
     /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`], [`KEPT`],
     /// [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
     /// never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty: packets with `in_port` set, which

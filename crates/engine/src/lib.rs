@@ -27,7 +27,7 @@ pub use aside::Steered;
 pub use events::{Agenda, Blocks, Changes, Edit, Event, Ramp, Repeat, SourceSeat, set_block};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use observer::Observer;
-pub use remote::{Remote, RemoteError, SourceRef, Target};
+pub use remote::{NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use setup::{Run, Seat, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
 pub use worker::{Home, Map};

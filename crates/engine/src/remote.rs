@@ -6,8 +6,10 @@ use crate::events::{Blocks, Edit, Ramp};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
 use crate::worker::Worker;
+use longwire_block::Node;
 use longwire_block::path::LinkRef;
 use longwire_units::Nanos;
+use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,6 +29,19 @@ pub(crate) enum Command {
         ramp: Option<Ramp>,
         reply: Sender<Result<Arc<Blocks>, String>>,
     },
+    AtNode {
+        place: u32,
+        act: Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>,
+    },
+}
+
+/// Where a bridge or router is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeRef {
+    /// The worker that owns it.
+    pub worker: u32,
+    /// Its place among the worker's nodes.
+    pub place: u32,
 }
 
 /// Where a traffic source is.
@@ -168,6 +183,28 @@ impl Remote {
         answer.map_err(RemoteError::Refused)
     }
 
+    /// Lets `act` ask or change a node, which is told the time, between two batches, and answers what it answered. The worker's packets
+    /// wait for it: what takes long is done before, and what it replaces is best answered too, so that the asking thread frees it.
+    ///
+    /// # Errors
+    /// If the node is no `N`, or the worker has ended or does not answer.
+    pub fn at_node<N: Node, T: Send + 'static>(
+        &self,
+        node: NodeRef,
+        act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
+    ) -> Result<T, RemoteError> {
+        let (reply, answer) = channel();
+        let act = move |node: &mut dyn Node, now| {
+            let node: &mut dyn Any = node;
+            let done = node.downcast_mut::<N>().map(|node| act(node, now));
+            // Whoever asked may have gone away.
+            let _ = reply.send(done);
+        };
+        self.tell(node.worker, Command::AtNode { place: node.place, act: Box::new(act) })?;
+        let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+        answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
+    }
+
     /// Gives a command to one worker.
     fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
         let inbox = self.inboxes.get(worker as usize).ok_or(RemoteError::Gone)?;
@@ -216,6 +253,12 @@ impl Worker {
                 }
                 Command::Change { what, base, edits, ramp, reply } => {
                     let _ = reply.send(self.change(what, base, &edits, ramp, now));
+                }
+                Command::AtNode { place, act } => {
+                    // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    if let Some(node) = self.nodes.get_mut(place as usize) {
+                        act(&mut **node, now);
+                    }
                 }
             }
         }

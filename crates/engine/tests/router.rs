@@ -4,9 +4,10 @@
 mod support;
 
 use longwire_block::{DropReason, Port, Stamp};
-use longwire_engine::{Report, Setup, TO_THE_END};
+use longwire_engine::{NodeRef, RemoteError, Report, Setup, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
-use longwire_router::{InterfaceAddress, Router, RouterConfig, RouterPort};
+use longwire_router::prefix::Prefix;
+use longwire_router::{Bridge, InterfaceAddress, NextHop, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
 use support::Bed;
@@ -117,4 +118,25 @@ fn what_still_waits_at_the_end_is_kept() {
     let report = setup.simulate(Nanos::from_millis(100));
     assert_eq!((report.flow.kept, report.flow.made, report.flow.sent), (1, 1, 1));
     assert!(report.is_conserved());
+}
+
+#[test]
+fn a_running_router_is_asked_and_changed() {
+    let (setup, _ends) = setup(2);
+    let run = setup.start();
+    let remote = run.remote();
+    let router = NodeRef { worker: 0, place: 0 };
+    let prefix = Prefix::new(0xc0a8_0000, 16).unwrap();
+    let added =
+        remote.at_node(router, move |router: &mut Router, _| router.add_route_v4(prefix, NextHop::Discard));
+    assert_eq!(added, Ok(Ok(())));
+    let routes =
+        remote.at_node(router, |router: &mut Router, _| router.routes_v4().collect::<Vec<_>>()).unwrap();
+    assert!(routes.contains(&(prefix, NextHop::Discard)), "{routes:?}");
+    // What is another kind of node, and what is none, is left alone.
+    let other = remote.at_node(router, |_: &mut Bridge, now| now);
+    assert!(matches!(other, Err(RemoteError::Refused(why)) if why.contains("Bridge")));
+    let nowhere = NodeRef { worker: 0, place: 9 };
+    assert_eq!(remote.at_node(nowhere, |_: &mut Router, now| now), Err(RemoteError::Gone));
+    assert!(run.stop().is_conserved());
 }

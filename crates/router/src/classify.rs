@@ -8,7 +8,7 @@ use longwire_wire::checksum::Sum;
 use longwire_wire::{ethertype, protocol};
 
 /// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else goes by its answer.
-pub trait Classify: Send {
+pub trait Classify: Send + 'static {
     /// What the frame is that came in by `port`. It may rewrite headers of its own that lie between Ethernet and IP (labels).
     fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class;
 }
