@@ -3,7 +3,7 @@
 use crate::replay_port::Watch;
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
 use longwire_link::LinkStats;
-use longwire_port::driver::source::Received;
+use longwire_port::driver::source::{Received, Sent};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
@@ -31,15 +31,8 @@ pub struct Ran<'a> {
 /// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
 struct Delivered<'a> {
     source: &'a Source,
-    sent: u64,
+    sent: Sent,
     received: Option<Received>,
-}
-
-/// In bit/s of frames, from first to last arrival, the first packet's bits excluded.
-fn rate(source: &Source, received: &Received) -> Option<f64> {
-    let time = received.last.since(received.first);
-    let bytes = received.bytes.saturating_sub(source.size().into());
-    (received.packets > 1 && time.0 > 0).then(|| bytes as f64 * 8e9 / time.0 as f64)
 }
 
 impl Ran<'_> {
@@ -76,7 +69,7 @@ impl Ran<'_> {
     fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
         self.plan.sources.iter().enumerate().filter_map(|(id, source)| {
             let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
-            let sent = watch(source.in_port)?.tally().packets_sent(id as u16);
+            let sent = watch(source.in_port)?.tally().sent(id as u16);
             let received = watch(source.out_port).map(|watch| watch.tally().received(id as u16));
             Some(Delivered { source, sent, received })
         })
@@ -202,16 +195,21 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 
 fn source_row(delivered: &Delivered<'_>) -> Row {
     let Delivered { source, sent, received } = delivered;
-    let row = Row::new(format!("source {}", source.name), "packets").extra("kind", "source");
+    let rounded = |rate: Option<f64>| rate.map(f64::round);
+    let row = Row::new(format!("source {}", source.name), "packets")
+        .expected(sent.packets)
+        .extra("kind", "source")
+        .extra("offered_bit_per_s", rounded(sent.offered()));
     let Some(received) = received else {
-        return row.expected(*sent).note("sent; what arrives is for the program at its end to count");
+        return row.note("sent; what arrives is for the program at its end to count");
     };
     let time = |time: Nanos| (received.packets > 0).then_some(time.0);
-    row.expected(*sent)
-        .measured(received.packets)
-        .extra("lost", received.lost(*sent))
+    row.measured(received.packets)
+        .extra("lost", received.lost(sent.packets))
+        .extra("copies", received.copies)
+        .extra("corrupt", received.corrupt)
         .extra("reordered", received.reordered)
-        .extra("rate_bit_per_s", rate(source, received))
+        .extra("received_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
         .extra("delay_ns_mean", received.delay_mean())
         .extra("delay_ns_max", time(received.delay_max))

@@ -101,12 +101,18 @@ fn port_line(row: &Row) -> Vec<Cell> {
 fn source_line(row: &Row) -> Vec<Cell> {
     let value = |name: &str| row.extra.get(name).and_then(Value::as_f64);
     let time = |name: &str| value(name).map_or("-".into(), shown::time);
+    let rate = |name: &str| value(name).map_or("-".into(), shown::rate);
+    // What arrives elsewhere is not known here.
+    let known = |name: &str| if row.extra.contains_key(name) { count(row, name) } else { "-".into() };
     vec![
         ("source", name(row)),
         ("sent", row.expected.as_ref().map_or(String::new(), ToString::to_string)),
         ("received", row.measured.as_ref().map_or(String::new(), ToString::to_string)),
-        ("lost", count(row, "lost")),
-        ("rate", value("rate_bit_per_s").map_or("-".into(), shown::rate)),
+        ("lost", known("lost")),
+        ("copies", known("copies")),
+        ("corrupt", known("corrupt")),
+        ("offered", rate("offered_bit_per_s")),
+        ("of it received", rate("received_bit_per_s")),
         ("least delay", time("delay_ns_min")),
         ("mean", time("delay_ns_mean")),
         ("most", time("delay_ns_max")),

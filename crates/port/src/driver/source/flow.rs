@@ -1,7 +1,8 @@
 //! What a flow is, and its frames.
 //!
-//! The payload begins with 18 bytes: a mark (2), the flow's number (2), the packet's sequence number (6) and the time at
-//! which it was due (8), all in network order; zeros follow. So a frame fits in 60 bytes, the least Ethernet carries.
+//! The payload begins with 18 bytes: a mark that goes with the flow's number (2), that number (2), the packet's sequence
+//! number (6) and the time at which it was due (8), all in network order; zeros follow. So a frame fits in 60 bytes, the
+//! least Ethernet carries.
 
 use longwire_random::process::Model;
 use longwire_units::Nanos;
@@ -98,10 +99,11 @@ pub(super) struct Template {
 
 /// What a frame of some flow says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) flow: u16,
-    pub(super) sequence: u64,
-    pub(super) time: Nanos,
+pub(super) enum Said {
+    /// It came as it was sent.
+    Whole { flow: u16, sequence: u64, time: Nanos },
+    /// Bits of it have changed; whose it is, is sure.
+    Corrupt { flow: u16 },
 }
 
 impl Template {
@@ -125,7 +127,7 @@ impl Template {
         let pseudo = ip(&mut head[12..udp], flow.source.ip(), flow.destination.ip());
         head[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
         head[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
-        head[udp + UDP..udp + UDP + 2].copy_from_slice(&MARK.to_be_bytes());
+        head[udp + UDP..udp + UDP + 2].copy_from_slice(&mark(flow.id).to_be_bytes());
         head[udp + UDP + 2..udp + UDP + 4].copy_from_slice(&flow.id.to_be_bytes());
         let ip_sum = flow.source.is_ipv4().then(|| Sum::ZERO.bytes(&head[ETHERNET..udp]));
         Ok(Self { ip_sum, udp_sum: pseudo.bytes(&head[udp..]), head: head.into(), udp })
@@ -167,24 +169,54 @@ impl Template {
 }
 
 impl Said {
-    /// Reads what a frame says, if it is one of a flow.
-    pub(super) fn read(frame: &[u8]) -> Option<Self> {
-        let udp = match (frame.get(12..15)?, frame.get(20)?, frame.get(23)?) {
-            ([0x08, 0x00, 0x45], _, &UDP_PROTOCOL) => ETHERNET + 20,
-            ([0x86, 0xdd, version], &UDP_PROTOCOL, _) if version >> 4 == 6 => ETHERNET + 40,
-            _ => return None,
-        };
-        let tag = frame.get(udp + UDP..udp + UDP + TAG)?;
-        if tag[..2] != MARK.to_be_bytes() {
-            return None;
-        }
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
-        Some(Self {
-            flow: number(&tag[2..4]) as u16,
-            sequence: number(&tag[4..10]),
-            time: Nanos(number(&tag[10..])),
+    /// Reads what a frame of `wire_len` bytes says, if it is one of a flow. Of a frame cut short, what is there counts.
+    pub(super) fn read(frame: &[u8], wire_len: u32) -> Option<Self> {
+        [ETHERNET + 20, ETHERNET + 40].into_iter().find_map(|udp| {
+            let tag = frame.get(udp + UDP..udp + UDP + TAG)?;
+            let flow = number(&tag[2..4]) as u16;
+            if number(&tag[..2]) != u64::from(mark(flow)) {
+                return None;
+            }
+            let (sequence, time) = (number(&tag[4..10]), Nanos(number(&tag[10..])));
+            Some(match is_whole(frame, udp, wire_len as usize) {
+                true => Self::Whole { flow, sequence, time },
+                false => Self::Corrupt { flow },
+            })
         })
     }
+}
+
+/// The mark of a flow's frames: one bit of the flow's number changes several of it, so that what is wrong in either shows.
+fn mark(flow: u16) -> u16 {
+    MARK ^ flow.wrapping_mul(0x9e37)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
+}
+
+/// Whether a frame whose UDP header stands at `udp` is what a flow sends: header checksum, lengths, UDP checksum, and
+/// zeros behind the tag. What else its IP header says may have changed on the way.
+fn is_whole(frame: &[u8], udp: usize, wire_len: usize) -> bool {
+    let ip = &frame[ETHERNET..udp];
+    let word = |at: usize| number(&frame[at..at + 2]) as usize;
+    let datagram = word(udp + 4);
+    let pseudo = if udp == ETHERNET + 20 {
+        let goes = frame[12..15] == [0x08, 0x00, 0x45] && ip[9] == UDP_PROTOCOL;
+        if !goes || Sum::ZERO.bytes(ip).checksum() != 0 || word(ETHERNET + 2) != datagram + 20 {
+            return false;
+        }
+        pseudo_v4(number(&ip[12..16]) as u32, number(&ip[16..20]) as u32, UDP_PROTOCOL, datagram as u16)
+    } else {
+        let goes = frame[12..14] == [0x86, 0xdd] && ip[0] >> 4 == 6 && ip[6] == UDP_PROTOCOL;
+        if !goes || word(ETHERNET + 4) != datagram {
+            return false;
+        }
+        let address = |at: usize| ip[at..at + 16].iter().fold(0, |n, &byte| n << 8 | u128::from(byte));
+        pseudo_v6(address(8), address(24), UDP_PROTOCOL, datagram as u32)
+    };
+    let (head, rest) = frame[udp..].split_at(UDP + TAG);
+    udp + datagram == wire_len && pseudo.bytes(head).checksum() == 0 && rest.iter().all(|&byte| byte == 0)
 }
 
 /// Writes EtherType and IP header without length and checksum; returns the sum over the pseudo-header without length.
@@ -256,8 +288,9 @@ mod tests {
             let bytes = template.len(bytes);
             let mut frame = vec![0xee; bytes];
             template.write(&mut frame, 0x0001_0203_0405, Nanos(0x1122_3344_5566_7788));
-            let wanted = Said { flow: 7, sequence: 0x0001_0203_0405, time: Nanos(0x1122_3344_5566_7788) };
-            assert_eq!(Said::read(&frame), Some(wanted));
+            let time = Nanos(0x1122_3344_5566_7788);
+            let wanted = Said::Whole { flow: 7, sequence: 0x0001_0203_0405, time };
+            assert_eq!(Said::read(&frame, bytes as u32), Some(wanted));
             let (pseudo, udp) = if source.starts_with('[') {
                 assert_eq!(usize::from(u16::from_be_bytes([frame[18], frame[19]])), bytes - 54);
                 (words(&frame[22..54]), 54)
@@ -288,10 +321,35 @@ mod tests {
         assert_eq!((template.len(1), template.len(80), template.len(2000)), (80, 80, 2000));
     }
 
+    /// Any bit from the EtherType on: what is told of the frame then is whose it is, or nothing.
+    #[test]
+    fn a_frame_with_a_wrong_bit_is_never_whole() {
+        for (source, destination, bytes) in
+            [("10.0.0.1:5000", "10.0.0.2:6000", 200), ("[fd00::1]:5000", "[fd00::2]:6000", 200)]
+        {
+            let template = Template::new(&flow(source, destination, bytes)).unwrap();
+            let mut frame = vec![0; 200];
+            template.write(&mut frame, 5, Nanos(6));
+            let mut unknown = 0;
+            for bit in 12 * 8..frame.len() * 8 {
+                // The traffic class and the flow label of IPv6, and its hop limit, no checksum covers.
+                let free = source.starts_with('[') && ((116..144).contains(&bit) || bit / 8 == 21);
+                frame[bit / 8] ^= 0x80 >> (bit % 8);
+                match Said::read(&frame, 200) {
+                    None => unknown += 1,
+                    Some(Said::Corrupt { flow: 7 }) => {}
+                    other => assert!(free && matches!(other, Some(Said::Whole { .. })), "{bit}: {other:?}"),
+                }
+                frame[bit / 8] ^= 0x80 >> (bit % 8);
+            }
+            assert_eq!(unknown, 32, "the mark and the flow's number");
+        }
+    }
+
     proptest! {
         #[test]
-        fn reading_never_panics(frame in proptest::collection::vec(any::<u8>(), 0..100)) {
-            Said::read(&frame);
+        fn reading_never_panics(frame in proptest::collection::vec(any::<u8>(), 0..100), wire_len: u32) {
+            Said::read(&frame, wire_len);
         }
     }
 }

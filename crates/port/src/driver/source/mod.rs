@@ -2,11 +2,12 @@
 //! what became of them.
 
 mod flow;
+mod seen;
 mod tally;
 
 pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
 pub use longwire_random::process::{Interval, Model};
-pub use tally::{Received, Tally};
+pub use tally::{Received, Sent, Tally};
 
 use flow::Template;
 use longwire_block::{Dice, Port, PortError, PortStats, Spec, Stamp, Values};
@@ -125,7 +126,7 @@ impl Port for SourcePort {
             }
             flow.sequence += 1;
             flow.look();
-            table.give(flow.id);
+            table.give(flow.id, time, len);
         }
         Ok(())
     }
@@ -274,6 +275,45 @@ mod tests {
             assert_eq!((got.bytes, got.reordered), (4 * u64::from(size), 0));
             assert_eq!((to.tally().others(), pool.live()), (1, 0));
         }
+    }
+
+    /// Of five packets the first is lost, the second comes twice, the third thrice and late, the fourth with a wrong bit
+    /// in its time, its copy whole, and the fifth with one behind the tag.
+    #[test]
+    fn copies_and_wrong_bits_are_counted_apart() {
+        let every = Interval::per_second(1_000_000).unwrap();
+        let flow = Flow { count: 5, ..flow(1, Model::Cbr { every, size: 100 }) };
+        let mut from = SourcePort::new("a", &[flow], 2, 1).unwrap();
+        let mut to = SourcePort::new("b", &[], 2, 1).unwrap();
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut batch = Batch::new();
+        from.receive(&mut pool, Nanos(1_000_000), &mut batch).unwrap();
+        let sent = batch.as_slice().to_vec();
+        let mut across = Batch::new();
+        for (n, delay, wrong) in [
+            (1, 10, None),
+            (1, 20_000, None),
+            (2, 40, None),
+            (2, 50, None),
+            (2, 60, None),
+            (3, 30, Some(14 + 20 + 8 + 10)),
+            (3, 20, None),
+            (4, 30, Some(99)),
+        ] {
+            let copy = pool.duplicate(sent[n]).unwrap();
+            let meta = pool.meta_mut(copy);
+            meta.leave = meta.arrival + delay;
+            if let Some(wrong) = wrong {
+                pool.parts_mut(copy).1[wrong] ^= 0x40;
+            }
+            across.push(copy);
+        }
+        sent.into_iter().for_each(|handle| pool.free(handle));
+        to.transmit(&mut pool, &across).unwrap();
+        let (sent, got) = (from.tally().sent(1), to.tally().received(1));
+        assert_eq!((got.packets, got.copies, got.corrupt, got.lost(sent.packets)), (3, 3, 2, 2));
+        assert_eq!((got.delay_min, got.delay_max, got.delay_sum), (Nanos(10), Nanos(40), 70));
+        assert_eq!((got.bytes, got.reordered, to.tally().others(), pool.live()), (300, 0, 0, 0));
     }
 
     #[test]

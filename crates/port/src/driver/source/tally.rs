@@ -1,14 +1,35 @@
 //! What a port has sent and received, by flow.
 
 use super::flow::Said;
+use super::seen::Seen;
 use longwire_units::Nanos;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What arrived of a flow at one port.
+/// What a port has sent of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets.
+    pub packets: u64,
+    /// Their frames' bytes, without FCS.
+    pub bytes: u64,
+    /// Bytes of the first one.
+    pub first_bytes: u64,
+    /// When the first was due; [`Nanos::NEVER`] if there was none.
+    pub first: Nanos,
+    /// When the last was due; 0 if there was none.
+    pub last: Nanos,
+}
+
+/// What arrived of a flow at one port. All but `copies` and `corrupt` is of packets that came as they were sent, each
+/// counted when it came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Packets.
     pub packets: u64,
+    /// Packets that had come before.
+    pub copies: u64,
+    /// Frames that had other bits than were sent: nothing else is taken from them.
+    pub corrupt: u64,
     /// Their frames' bytes, without FCS.
     pub bytes: u64,
     /// When the first arrived; [`Nanos::NEVER`] if none did.
@@ -32,14 +53,29 @@ pub struct Tally(Arc<Mutex<Table>>);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    sent: Box<[u64]>,
-    received: Box<[Received]>,
+    sent: Box<[Sent]>,
+    received: Box<[(Received, Seen)]>,
     others: u64,
 }
 
+impl Sent {
+    const NONE: Self =
+        Self { packets: 0, bytes: 0, first_bytes: 0, first: Nanos::NEVER, last: Nanos::ZERO };
+
+    /// Bits a second of frames, from when the first was due to when the last was, the first one's excluded: what it
+    /// offered over its time. None if there were not two at different times.
+    pub fn offered(&self) -> Option<f64> {
+        let time = self.last.since(self.first);
+        (self.packets > 1 && time.0 > 0).then(|| (self.bytes - self.first_bytes) as f64 * 8e9 / time.0 as f64)
+    }
+}
+
 impl Received {
-    const NONE: Self = Self {
+    /// Nothing.
+    pub const NONE: Self = Self {
         packets: 0,
+        copies: 0,
+        corrupt: 0,
         bytes: 0,
         first: Nanos::NEVER,
         last: Nanos::ZERO,
@@ -50,9 +86,30 @@ impl Received {
         next_sequence: 0,
     };
 
-    /// How many are missing of `sent` packets, those still under way included.
+    /// How many are missing of `sent` packets: those that did not come, came only with wrong bits, or are still under way.
     pub fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.packets)
+    }
+
+    /// Bits a second of what was sent that arrived, over the time in which it was sent: what was offered, less what is
+    /// missing. None as [`Sent::offered`].
+    pub fn delivered(&self, sent: &Sent) -> Option<f64> {
+        sent.offered().map(|offered| offered * self.bytes as f64 / sent.bytes as f64)
+    }
+
+    /// Adds what arrived of the flow at another port.
+    pub fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.copies += other.copies;
+        self.corrupt += other.corrupt;
+        self.bytes += other.bytes;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.delay_sum += other.delay_sum;
+        self.delay_min = self.delay_min.min(other.delay_min);
+        self.delay_max = self.delay_max.max(other.delay_max);
+        self.reordered += other.reordered;
+        self.next_sequence = self.next_sequence.max(other.next_sequence);
     }
 
     /// The mean delay in ns, for reports; none if no packet arrived.
@@ -63,20 +120,25 @@ impl Received {
 
 impl Tally {
     pub(super) fn new(flows: u16) -> Self {
-        let flows = usize::from(flows);
-        let table =
-            Table { sent: vec![0; flows].into(), received: vec![Received::NONE; flows].into(), others: 0 };
+        let nothing = |_| (Received::NONE, Seen::default());
+        let sent = vec![Sent::NONE; usize::from(flows)].into();
+        let table = Table { sent, received: (0..flows).map(nothing).collect(), others: 0 };
         Self(Arc::new(Mutex::new(table)))
     }
 
     /// How many packets of a flow the port has sent; 0 for a flow it does not know.
     pub fn packets_sent(&self, flow: u16) -> u64 {
-        self.lock().sent.get(usize::from(flow)).copied().unwrap_or(0)
+        self.sent(flow).packets
+    }
+
+    /// What the port has sent of a flow.
+    pub fn sent(&self, flow: u16) -> Sent {
+        self.lock().sent.get(usize::from(flow)).copied().unwrap_or(Sent::NONE)
     }
 
     /// What arrived of a flow at the port.
     pub fn received(&self, flow: u16) -> Received {
-        self.lock().received.get(usize::from(flow)).copied().unwrap_or(Received::NONE)
+        self.lock().received.get(usize::from(flow)).map_or(Received::NONE, |(received, _)| *received)
     }
 
     /// Packets that arrived and belong to no flow of the run.
@@ -91,33 +153,75 @@ impl Tally {
 }
 
 impl Table {
-    /// Counts a packet that the port has sent.
-    pub(super) fn give(&mut self, flow: u16) {
+    /// Counts a packet of so many bytes that the port has sent.
+    pub(super) fn give(&mut self, flow: u16, time: Nanos, bytes: usize) {
         if let Some(sent) = self.sent.get_mut(usize::from(flow)) {
-            *sent += 1;
+            if sent.packets == 0 {
+                (sent.first, sent.first_bytes) = (time, bytes as u64);
+            }
+            sent.packets += 1;
+            sent.bytes += bytes as u64;
+            sent.last = time;
         }
     }
 
     /// Counts a frame of `wire_len` bytes that arrived at `time`.
     pub(super) fn take(&mut self, time: Nanos, wire_len: u32, frame: &[u8]) {
-        let said = Said::read(frame);
-        let Some((said, flow)) =
-            said.and_then(|said| Some((said, self.received.get_mut(usize::from(said.flow))?)))
-        else {
+        let said = Said::read(frame, wire_len);
+        let known = said.and_then(|said| {
+            let (Said::Whole { flow, .. } | Said::Corrupt { flow }) = said;
+            Some((said, self.received.get_mut(usize::from(flow))?))
+        });
+        let Some((said, (received, seen))) = known else {
             self.others += 1;
             return;
         };
-        let delay = time.since(said.time);
-        flow.packets += 1;
-        flow.bytes += u64::from(wire_len);
-        flow.first = flow.first.min(time);
-        flow.last = flow.last.max(time);
-        flow.delay_sum += u128::from(delay.0);
-        flow.delay_min = flow.delay_min.min(delay);
-        flow.delay_max = flow.delay_max.max(delay);
-        if said.sequence < flow.next_sequence {
-            flow.reordered += 1;
+        match said {
+            Said::Corrupt { .. } => received.corrupt += 1,
+            Said::Whole { sequence, .. } if !seen.note(sequence) => received.copies += 1,
+            Said::Whole { sequence, time: due, .. } => received.take(time, wire_len, sequence, due),
         }
-        flow.next_sequence = flow.next_sequence.max(said.sequence + 1);
+    }
+}
+
+impl Received {
+    /// Counts a packet that came for the first time, as it was sent.
+    fn take(&mut self, time: Nanos, wire_len: u32, sequence: u64, due: Nanos) {
+        let delay = time.since(due);
+        self.packets += 1;
+        self.bytes += u64::from(wire_len);
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+        self.delay_sum += u128::from(delay.0);
+        self.delay_min = self.delay_min.min(delay);
+        self.delay_max = self.delay_max.max(delay);
+        self.reordered += u64::from(sequence < self.next_sequence);
+        self.next_sequence = self.next_sequence.max(sequence + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_and_what_of_it_arrives() {
+        let mut table = Table {
+            sent: vec![Sent::NONE].into(),
+            received: vec![(Received::NONE, Seen::default())].into(),
+            others: 0,
+        };
+        table.give(0, Nanos(1_000_000_000), 500);
+        assert_eq!(table.sent[0].offered(), None);
+        // 10 frames of 1000 bytes, 1 ms apart, behind one of 500: 8 Mbit/s.
+        (1..=10).for_each(|n| table.give(0, Nanos(1_000_000_000 + n * 1_000_000), 1000));
+        let sent = table.sent[0];
+        assert_eq!((sent.packets, sent.bytes, sent.offered()), (11, 10_500, Some(8e6)));
+        // A third of the bytes, all within a moment at the end: that is no rate of 2800 Mbit/s.
+        let (received, _) = &mut table.received[0];
+        (7..=9).for_each(|n| received.take(Nanos(1_010_000_000 + n), 1000, n, Nanos(1_000_000_000)));
+        received.take(Nanos(1_010_000_010), 500, 0, Nanos(1_000_000_000));
+        assert_eq!(received.delivered(&sent), Some(8e6 / 3.0));
+        assert_eq!((received.lost(11), received.reordered), (7, 1));
     }
 }
