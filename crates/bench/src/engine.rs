@@ -5,7 +5,7 @@ use crate::memory::resident_bytes;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Agenda, Home, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Agenda, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Batch, Pool, PoolError};
@@ -240,7 +240,7 @@ pub(crate) fn setup(
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
     let setup = Setup {
         workers: vec![worker],
-        map: Map { classifier, paths, homes, steered: Steered::default() },
+        map: Map { classifier, paths, homes, steered: Steered::default(), joints: Joints::default() },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
         lead: Nanos::NEVER,

@@ -18,6 +18,9 @@ pub const DIRECT: u32 = u32::MAX;
 /// `Meta::path` of a packet that no way leads from where it came in to where it wants to go.
 pub const NOWHERE: u32 = u32::MAX - 2;
 
+/// `Meta::path` of a packet that a node has yet to decide about, in its turn.
+pub const UNDECIDED: u32 = u32::MAX - 3;
+
 const CURSOR: u32 = 1 << 31;
 
 impl LinkRef {

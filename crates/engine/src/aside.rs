@@ -2,7 +2,7 @@
 //! to the sender of a packet that it did not take.
 
 use crate::worker::Worker;
-use longwire_block::path::NOWHERE;
+use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 use std::collections::HashMap;
 
@@ -40,6 +40,12 @@ impl Worker {
         }
         // An answer: it goes back out of the port by which the packet came, past all links.
         self.flow.made += 1;
+        let meta = self.pool.meta_mut(handle);
+        if self.map.joints.routed(meta.in_port) {
+            // It is for who sent the packet before the router did: the router knows the way.
+            meta.path = UNDECIDED;
+            return self.enter(handle);
+        }
         self.egress(handle);
     }
 }

@@ -16,6 +16,8 @@ impl Worker {
     /// waited for. What is counted then does not depend on how many workers there are.
     pub(crate) fn conclude(&mut self, end: Nanos) {
         self.carry_out(end);
+        self.change_nodes(end);
+        self.change_nodes_no_more();
         for link in 0..self.links.len() as u32 {
             self.links.catch_up(&mut self.pool, link, end);
         }

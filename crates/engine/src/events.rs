@@ -4,6 +4,7 @@
 //! link is made of now is kept here for every link that was changed, and so are sources, so that whoever names some
 //! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
 
+use crate::node_changes::NodeEvent;
 use crate::windows::LONGEST;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -98,6 +99,8 @@ pub struct Agenda {
     pub sources: Changes,
     /// The sources at its ports.
     pub seats: Vec<SourceSeat>,
+    /// Changes of its nodes.
+    pub nodes: Vec<NodeEvent>,
 }
 
 impl Edit {

@@ -1,7 +1,7 @@
 //! How packets come in: from ports, past their nodes, to the path that the classifier chooses.
 
 use crate::worker::Worker;
-use longwire_block::path::DIRECT;
+use longwire_block::path::UNDECIDED;
 use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, Stamp, refusal};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_units::Nanos;
@@ -11,7 +11,7 @@ pub(crate) const PORT_PLACES: u32 = 1 << 31;
 
 /// Sequence numbers that a packet from a port takes up: its own and those of its copies when it is flooded, so that
 /// two copies on one link have an order too.
-const COPIES: u64 = 1 << 16;
+pub(crate) const COPIES: u64 = 1 << 16;
 
 impl Worker {
     /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
@@ -58,19 +58,11 @@ impl Worker {
         self.ready.len()
     }
 
-    /// Tells nodes the time that waited for it.
+    /// Tells nodes the time that waited for it, but for those that wait for their turn.
     fn tell_nodes(&mut self, now: Nanos) {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].deadline() <= now {
-                self.nodes[node].tick(&mut self.pool, now, &mut self.outbox);
-                for at in 0..self.outbox.packets().len() {
-                    let meta = self.pool.meta_mut(self.outbox.packets()[at].0);
-                    let home = self.map.homes[usize::from(meta.in_port)];
-                    let slot = &mut self.ports[home.slot as usize];
-                    (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
-                    slot.seq += COPIES;
-                }
-                self.empty_outbox();
+            if self.nodes[node].deadline() <= now && !self.turns.has(node) {
+                self.tick(node, now, 0);
             }
         }
     }
@@ -88,7 +80,7 @@ impl Worker {
         Nanos(meta.arrival)
     }
 
-    /// Lets each packet's node say where it goes.
+    /// Lets each packet's node say where it goes, unless it says so in its turn.
     fn decide(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         let mut batch = Batch::new();
@@ -97,20 +89,34 @@ impl Worker {
             let in_port = self.pool.meta(handle).in_port;
             let its_node = self.ports[self.map.homes[usize::from(in_port)].slot as usize].node;
             if batch.is_full() || (its_node != node && !batch.is_empty()) {
-                self.decide_batch(node, &batch);
+                self.decide_batch(node, &batch, 0);
                 batch.clear();
+            }
+            if self.turns.has(its_node) {
+                if !batch.is_empty() {
+                    self.decide_batch(node, &batch, 0);
+                    batch.clear();
+                }
+                self.pool.meta_mut(handle).path = UNDECIDED;
+                self.ready.push(handle);
+                continue;
             }
             node = its_node;
             batch.push(handle);
         }
         if !batch.is_empty() {
-            self.decide_batch(node, &batch);
+            self.decide_batch(node, &batch, 0);
         }
         self.fresh = fresh;
         self.fresh.clear();
     }
 
-    fn decide_batch(&mut self, node: usize, batch: &Batch) {
+    /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in order.
+    pub(crate) fn decide_batch(&mut self, node: usize, batch: &Batch, first: usize) {
+        if let Some(&handle) = batch.as_slice().first() {
+            let meta = self.pool.meta(handle);
+            self.change_node(node, (meta.arrival, meta.place));
+        }
         self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
         let mut plain = Batch::new();
         for &handle in batch.as_slice() {
@@ -127,12 +133,12 @@ impl Worker {
             }
         }
         self.classify(&mut plain);
-        self.empty_outbox();
+        self.empty_outbox(first);
     }
 
     /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
-    /// answers do.
-    fn empty_outbox(&mut self) {
+    /// answers do, unless its port is one to which links lead from the node itself.
+    pub(crate) fn empty_outbox(&mut self, first: usize) {
         let count = self.outbox.packets().len();
         for at in 0..count {
             let (handle, out_port) = self.outbox.packets()[at];
@@ -147,7 +153,7 @@ impl Worker {
                 continue;
             }
             if meta.in_port == out_port {
-                meta.path = DIRECT;
+                meta.path = self.map.classifier.path_by_ports(out_port, out_port);
             } else {
                 self.map.classifier.classify_one(&mut self.pool, handle);
             }
@@ -156,7 +162,7 @@ impl Worker {
         self.flow.made += self.outbox.clear();
         if count > 0 && self.simulated {
             let pool = &self.pool;
-            self.ready.sort_by_key(|&handle| order_key(pool, handle));
+            self.ready[first..].sort_by_key(|&handle| order_key(pool, handle));
         }
     }
 

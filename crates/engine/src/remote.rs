@@ -256,6 +256,7 @@ impl Worker {
                 }
                 Command::AtNode { place, act } => {
                     // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    self.change_nodes(now);
                     if let Some(node) = self.nodes.get_mut(place as usize) {
                         act(&mut **node, now);
                     }

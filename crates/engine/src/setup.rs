@@ -265,7 +265,7 @@ impl Worker {
                 place: slot.place,
                 name: slot.port.name().into(),
                 driver: slot.port.describe(),
-                stats: slot.port.stats(),
+                stats: slot.stats(),
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
         }
@@ -275,7 +275,9 @@ impl Worker {
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
+        self.change_nodes(now);
         let refused = self.schedule.refused.iter().chain(&self.source_schedule.refused);
+        let refused = refused.chain(&self.node_changes.refused);
         report.errors.extend(refused.cloned());
         let mut flow = FlowStats::of(&self.flow);
         flow.kept = self.nodes.iter().map(|node| node.kept()).sum();

@@ -11,7 +11,7 @@ impl Worker {
         loop {
             let frame = self.next_frame(until);
             let due = self.wheel.peek(frame.min(until)).map_or(Nanos::NEVER, |entry| entry.time);
-            let next = frame.min(due);
+            let next = frame.min(due).min(self.turns.next);
             if self.lost_anything() {
                 return None;
             }

@@ -9,9 +9,11 @@
 use crate::TO_THE_END;
 use crate::carry_out::EVENT_PLACE;
 use crate::events::Hope;
-use crate::intake::order_key;
+use crate::intake::{COPIES, order_key};
 use crate::ring::Taken;
+use crate::turns::TICK_PLACE;
 use crate::worker::Worker;
+use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, PortError};
 use longwire_link::Lead;
 use longwire_packet::Handle;
@@ -169,13 +171,14 @@ impl Worker {
     fn next_event(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        self.next_frame(until).min(self.wheel.bound()).min(Nanos(held))
+        self.next_frame(until).min(self.wheel.bound()).min(self.turns.next).min(Nanos(held))
     }
 
-    /// When the next frame comes in by a port here, or a node wants to be told the time.
+    /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be told the time.
     pub(crate) fn next_arrival(&mut self) -> Nanos {
         let times = self.ports.iter_mut().filter_map(|slot| slot.port.next_arrival());
-        let nodes = self.nodes.iter().map(|node| node.deadline());
+        let nodes = self.nodes.iter().enumerate().filter(|(place, _)| !self.turns.has(*place));
+        let nodes = nodes.map(|(_, node)| node.deadline());
         times.chain(nodes).min().unwrap_or(Nanos::NEVER)
     }
 
@@ -194,10 +197,15 @@ impl Worker {
         }
     }
 
-    /// Stages a packet that arrives at a link here; anything else goes where `enter` sends it.
+    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; anything else goes where `enter` sends it.
     fn route(&mut self, handle: Handle) {
-        let local = self.map.paths.link(self.pool.meta(handle).path);
-        if local.is_some_and(|link| link.worker() == self.index) {
+        let meta = self.pool.meta(handle);
+        let worker = match self.map.paths.link(meta.path) {
+            Some(link) => Some(link.worker()),
+            None if meta.path == UNDECIDED => Some(self.map.homes[usize::from(meta.in_port)].worker),
+            None => None,
+        };
+        if worker == Some(self.index) {
             self.stage(handle);
         } else {
             self.enter(handle);
@@ -250,11 +258,13 @@ impl Worker {
             let due = self.wheel.peek(last);
             let turn = due.map(|entry| (entry.time.0, self.links.place(entry.link)));
             let change = (self.schedule.next().0, EVENT_PLACE);
-            let first = [staged, turn].into_iter().flatten().fold(change, Ord::min);
+            let tick = (self.turns.next.0, TICK_PLACE);
+            let first = [staged, turn].into_iter().flatten().fold(change.min(tick), Ord::min);
             if first.0 > last.0 {
                 return;
             }
-            let followed = turn.is_some() || staged.is_some_and(|(time, _)| time <= last.0);
+            let followed =
+                turn.is_some() || tick.0 <= last.0 || staged.is_some_and(|(time, _)| time <= last.0);
             if first == change && !followed && first.0 > start.0 && !self.links_hold_packets() {
                 return;
             }
@@ -264,6 +274,7 @@ impl Worker {
                     self.turn_ahead(entry.link, entry.time);
                 }
                 _ if staged == Some(first) => self.enter_staged(),
+                _ if tick == first => self.tick_in_turn(Nanos(first.0)),
                 _ => self.carry_out(Nanos(first.0)),
             }
         }
@@ -292,9 +303,12 @@ impl Worker {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
-            self.seq += 1;
+            self.seq += COPIES;
             self.seen = self.seen.max(Nanos(meta.leave));
             if self.advance(handle) {
+                self.route(handle);
+            } else if let Some(far) = self.map.joints.far_side(self.pool.meta(handle).out_port) {
+                self.come_in(handle, far);
                 self.route(handle);
             } else {
                 self.egress(handle);

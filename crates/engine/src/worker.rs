@@ -5,15 +5,18 @@ use crate::aside::Steered;
 use crate::bell::Bell;
 use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
-use crate::intake::order_key;
+use crate::intake::{COPIES, order_key};
+use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
+use crate::slot::PortSlot;
+use crate::turns::{Joints, Turns};
 use crate::wheel::Wheel;
-use longwire_block::path::{DIRECT, NOWHERE, Paths};
-use longwire_block::{DropReason, Node, OUTBOX, Outbox, Port, PortError};
+use longwire_block::path::{DIRECT, NOWHERE, Paths, UNDECIDED};
+use longwire_block::{DropReason, Node, OUTBOX, Outbox};
 use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, Links};
-use longwire_packet::{BATCH, Batch, Handle, Pool};
+use longwire_packet::{BATCH, Handle, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -27,6 +30,8 @@ pub struct Map {
     pub homes: Vec<Home>,
     /// Where packets go that filters send to other links.
     pub steered: Steered,
+    /// Ports that lead to other nodes.
+    pub joints: Joints,
 }
 
 /// Where a port lives.
@@ -36,18 +41,6 @@ pub struct Home {
     pub worker: u32,
     /// Place among the worker's ports.
     pub slot: u32,
-}
-
-/// A port and what its worker knows of it.
-pub(crate) struct PortSlot {
-    pub place: u16,
-    /// Place of its node among the worker's nodes.
-    pub node: usize,
-    pub port: Box<dyn Port>,
-    pub out: Batch,
-    /// Why it could not be used last time.
-    pub fault: Option<PortError>,
-    pub seq: u64,
 }
 
 /// Packets that a worker has seen, apart from what its links count. Segments of a train count one each.
@@ -79,6 +72,9 @@ pub struct Worker {
     pub(crate) wheel: Wheel,
     pub(crate) ports: Vec<PortSlot>,
     pub(crate) nodes: Vec<Box<dyn Node>>,
+    /// Those that decide in their turn, and what changes at nodes.
+    pub(crate) turns: Turns,
+    pub(crate) node_changes: NodeChanges,
     /// What nodes give out, emptied after each call.
     pub(crate) outbox: Outbox,
     pub(crate) map: Arc<Map>,
@@ -103,15 +99,15 @@ pub struct Worker {
     pub(crate) seats: Vec<SourceSeat>,
     /// Packets taken in and not yet decided about.
     pub(crate) fresh: Vec<Handle>,
-    /// Packets with a path, in order, about to enter their first link here.
+    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
     pub(crate) ready: Vec<Handle>,
+    pub(crate) ready_in_turn: Vec<Handle>,
     pub(crate) seq: u64,
     /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
     pub(crate) begin: u64,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
-    /// In a simulated run, when something happened the last time, and something changed while packets were on their way; and the
-    /// time of the last change of links.
+    /// In a simulated run, when something last happened, or changed while packets were on their way; and the last change of links.
     pub(crate) seen: Nanos,
     pub(crate) changed: Nanos,
     /// Links with background traffic.
@@ -135,14 +131,9 @@ impl Worker {
         setup.links.start(start);
         let noisy = (0..setup.links.len() as u32).filter(|&link| setup.links.has_background(link)).collect();
         let ports = setup.ports.len();
-        let slots = setup.ports.into_iter().map(|seat| PortSlot {
-            place: seat.place,
-            node: seat.node,
-            port: seat.port,
-            out: Batch::new(),
-            fault: None,
-            seq: 0,
-        });
+        let in_turn = setup.ports.iter().filter(|seat| map.joints.in_turn(seat.place));
+        let turns = Turns::new(setup.nodes.len(), in_turn.map(|seat| seat.node));
+        let node_changes = NodeChanges::new(setup.agenda.nodes, setup.nodes.len(), start);
         let room = BATCH * (ports + 1);
         let handed_over = BATCH * receivers.len();
         Self {
@@ -150,8 +141,10 @@ impl Worker {
             wheel: Wheel::new(setup.links.slots(), start),
             pool: setup.pool,
             links: setup.links,
-            ports: slots.collect(),
+            ports: setup.ports.into_iter().map(PortSlot::new).collect(),
             nodes: setup.nodes,
+            turns,
+            node_changes,
             outbox: Outbox::default(),
             map,
             senders,
@@ -175,6 +168,7 @@ impl Worker {
             fresh: Vec::with_capacity(room),
             // A flooded packet becomes one for each port of its node.
             ready: Vec::with_capacity(room * ports.max(1) + handed_over + OUTBOX),
+            ready_in_turn: Vec::with_capacity(OUTBOX),
             seq: 0,
             begin: 0,
             done: (0, 0),
@@ -190,12 +184,13 @@ impl Worker {
         let before = self.flow.sent + self.flow.handed_over;
         self.change_sources_due(now);
         let came = self.ingest(now, gap) + self.take_from_rings();
-        let ready = std::mem::take(&mut self.ready);
+        std::mem::swap(&mut self.ready, &mut self.ready_in_turn);
+        let ready = std::mem::take(&mut self.ready_in_turn);
         match self.order {
             Order::ByLink => self.serve_by_link(&ready, now),
             Order::Exact => self.serve_in_order(&ready, now),
         }
-        self.ready = ready;
+        self.ready_in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();
         self.flush_ports();
         came + (self.flow.sent + self.flow.handed_over - before) as usize
@@ -228,7 +223,9 @@ impl Worker {
             Taken::Packet(handle) => {
                 let meta = self.pool.meta_mut(handle);
                 self.flow.received += u64::from(meta.segments);
-                if self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index) {
+                if meta.path != UNDECIDED
+                    && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
+                {
                     (meta.path, meta.arrival) = (DIRECT, meta.leave);
                 }
             }
@@ -308,9 +305,12 @@ impl Worker {
             // A frame may have come after `now`, while the port was polled: what is due before it is due by the clock.
             let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
             let change = self.schedule.next();
-            if let Some(entry) = self.wheel.pop(until.min(change)) {
+            let tick = self.turns.next;
+            if let Some(entry) = self.wheel.pop(until.min(change).min(tick)) {
                 self.done = self.done.max((entry.time.0, 0));
                 self.turn(entry.link, entry.time);
+            } else if tick <= until.min(change) {
+                self.tick_in_turn(tick);
             } else if change <= until {
                 self.carry_out(change);
             } else if let Some(handle) = ready.next() {
@@ -340,7 +340,7 @@ impl Worker {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
-            self.seq += 1;
+            self.seq += COPIES;
             self.seen = self.seen.max(Nanos(meta.leave));
             self.leave(handle);
         }
@@ -352,6 +352,9 @@ impl Worker {
         let Some(link) = self.map.paths.link(path) else {
             if path == NOWHERE {
                 return self.drop(handle, DropReason::NoRoute);
+            }
+            if path == UNDECIDED {
+                return self.decide_in_turn(handle);
             }
             let meta = self.pool.meta_mut(handle);
             meta.leave = meta.arrival;
@@ -399,7 +402,12 @@ impl Worker {
 
     /// Gives a packet to its port, here or with another worker.
     pub(crate) fn egress(&mut self, handle: Handle) {
-        let home = self.map.homes[usize::from(self.pool.meta(handle).out_port)];
+        let out_port = self.pool.meta(handle).out_port;
+        if let Some(far) = self.map.joints.far_side(out_port) {
+            self.come_in(handle, far);
+            return self.decide_in_turn(handle);
+        }
+        let home = self.map.homes[usize::from(out_port)];
         if home.worker != self.index {
             return self.hand_over(home.worker, handle);
         }
@@ -467,7 +475,7 @@ impl Worker {
     }
 
     /// Copies a packet into the ring to another worker.
-    fn hand_over(&mut self, worker: u32, handle: Handle) {
+    pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let segments = u64::from(self.pool.meta(handle).segments);
         loop {
             let sender = self.senders[worker as usize].as_mut();

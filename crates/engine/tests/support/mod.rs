@@ -3,7 +3,7 @@
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Agenda, Home, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{Agenda, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
@@ -60,6 +60,7 @@ impl Bed {
                 paths,
                 homes,
                 steered: Steered::default(),
+                joints: Joints::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,

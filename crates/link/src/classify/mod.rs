@@ -60,6 +60,12 @@ impl Classifier {
         pool.meta_mut(handle).path = path;
     }
 
+    /// The path from a port to another, or back to itself, whatever the addresses.
+    #[inline]
+    pub fn path_by_ports(&self, from: u16, to: u16) -> u32 {
+        self.ports.find(port_key(from, to)).unwrap_or(DIRECT)
+    }
+
     /// Bytes of memory that the tables take.
     pub fn memory_bytes(&self) -> usize {
         self.v4.memory_bytes() + self.v6.memory_bytes() + self.ports.memory_bytes()
@@ -77,7 +83,7 @@ impl Classifier {
     #[inline]
     fn by_ports(&self, pool: &Pool, handle: Handle) -> u32 {
         let meta = pool.meta(handle);
-        self.ports.find(port_key(meta.in_port, meta.out_port)).unwrap_or(DIRECT)
+        self.path_by_ports(meta.in_port, meta.out_port)
     }
 }
 

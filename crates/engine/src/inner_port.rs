@@ -1,0 +1,54 @@
+//! The place of a port that leads to another node. It has no driver: the engine moves what goes out by it (see [`Joints`](crate::Joints)).
+
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+
+/// A port without an outside.
+#[derive(Debug, Clone)]
+pub struct InnerPort {
+    name: Box<str>,
+    stats: PortStats,
+}
+
+impl InnerPort {
+    /// A port called `name`.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), stats: PortStats::default() }
+    }
+}
+
+impl Port for InnerPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        "a router's own port".into()
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Source
+    }
+
+    fn receive(&mut self, _: &mut Pool, _: Nanos, _: &mut Batch) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// Nothing is sent by it while it is joined to another: what comes here all the same has no way out.
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        for &handle in batch.as_slice() {
+            self.stats.out_down += u64::from(pool.meta(handle).segments);
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        Some(Nanos::NEVER)
+    }
+
+    fn stats(&self) -> PortStats {
+        self.stats
+    }
+}

@@ -1,0 +1,101 @@
+//! What changes at bridges and routers, and when: routes, neighbours, programs. A node is changed right before it first decides, or is told the time,
+//! after the change's time, which nobody can tell from the time itself.
+
+use crate::carry_out::EVENT_PLACE;
+use crate::worker::Worker;
+use longwire_block::Node;
+use longwire_units::Nanos;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// How many refusals are told.
+const MOST_REFUSED: usize = 20;
+
+/// What is done to a node: whoever knows its type can turn it into that (it is [`Any`](std::any::Any)). It answers why it could not be done.
+pub type NodeAct = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
+
+/// A change of a node at an exact time: after departures at that time, before arrivals by ports.
+#[derive(Clone)]
+pub struct NodeEvent {
+    /// When, from the start of the run.
+    pub time: Nanos,
+    /// The node, by its place among the worker's.
+    pub node: usize,
+    /// What it is called, should it refuse.
+    pub name: Box<str>,
+    /// What is done to it.
+    pub act: Arc<NodeAct>,
+}
+
+impl fmt::Debug for NodeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeEvent")
+            .field("time", &self.time)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The changes to come, by the node's place.
+#[derive(Debug, Default)]
+pub(crate) struct NodeChanges {
+    left: usize,
+    start: Nanos,
+    by_node: Vec<VecDeque<NodeEvent>>,
+    /// What could not be done.
+    pub refused: Vec<String>,
+}
+
+impl NodeChanges {
+    /// The changes of `nodes` nodes in a run that begins at `start`. Of those at one time the first comes first.
+    pub fn new(mut events: Vec<NodeEvent>, nodes: usize, start: Nanos) -> Self {
+        events.sort_by_key(|event| event.time);
+        let mut by_node: Vec<VecDeque<NodeEvent>> = vec![VecDeque::new(); nodes];
+        let left = events.len();
+        for event in events {
+            by_node[event.node].push_back(NodeEvent { time: start + event.time, ..event });
+        }
+        Self { left, start, by_node, refused: Vec::new() }
+    }
+}
+
+impl Worker {
+    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
+    #[inline]
+    pub(crate) fn change_node(&mut self, node: usize, before: (u64, u32)) {
+        if self.node_changes.left > 0 {
+            self.change_node_before(node, before);
+        }
+    }
+
+    /// Carries out what changes at any node up to `time`.
+    pub(crate) fn change_nodes(&mut self, time: Nanos) {
+        for node in 0..self.nodes.len() {
+            self.change_node(node, (time.0, u32::MAX));
+        }
+    }
+
+    #[cold]
+    fn change_node_before(&mut self, node: usize, before: (u64, u32)) {
+        let is_due = |event: &mut NodeEvent| (event.time.0, EVENT_PLACE) < before;
+        while let Some(event) = self.node_changes.by_node[node].pop_front_if(is_due) {
+            self.node_changes.left -= 1;
+            let done = (event.act)(&mut *self.nodes[node], event.time);
+            let changes = &mut self.node_changes;
+            if let Err(why) = done
+                && changes.refused.len() < MOST_REFUSED
+            {
+                let at = event.time.since(changes.start);
+                let what = format!("the change of {} at {at} was not carried out: {why}", event.name);
+                changes.refused.push(what);
+            }
+        }
+    }
+
+    /// Forgets what was still to change: the run has ended before.
+    pub(crate) fn change_nodes_no_more(&mut self) {
+        self.node_changes.left = 0;
+        self.node_changes.by_node.iter_mut().for_each(VecDeque::clear);
+    }
+}
