@@ -8,7 +8,7 @@ use crate::link::{Link, has};
 use crate::queue::Queue;
 use crate::transmit::Transmit;
 use longwire_block::{Dice, Spec, Values};
-use longwire_packet::Pool;
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// When a change happens, and what new blocks are given.
@@ -71,7 +71,8 @@ fn change_transmit(
     link.transmit = transmit;
 }
 
-/// Waiting packets go over to a queue of another kind in the order in which they would have been sent.
+/// Waiting packets go over to a queue of another kind in the order in which they would have been sent; one of the same kind sees to it that they
+/// stand where its new parameters want them. None is asked about again, dropped or marked.
 fn change_queue(
     link: &mut Link,
     pool: &mut Pool,
@@ -81,14 +82,19 @@ fn change_queue(
 ) {
     if spec.is(link.queue.spec()) {
         link.queue.change(values);
+        let (queue, mut hall) = link.hall(pool, when.now);
+        queue.resettle(&mut hall);
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
         link.queue = queue;
         link.note_discipline();
-        while let Some(handle) = waiting.pop(pool) {
+        if !link.queue.whole_trains() {
+            waiting = link.parted(pool, waiting);
+        }
+        if !waiting.is_empty() {
             let (queue, mut hall) = link.hall(pool, when.now);
-            queue.push(&mut hall, handle);
+            queue.adopt(&mut hall, waiting);
         }
     }
     if link.sending.is_none() && link.books.queued_packets > 0 {
@@ -192,6 +198,50 @@ impl Link {
             waiting.push(pool, handle);
         }
         waiting
+    }
+
+    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
+    fn parted(&self, pool: &mut Pool, mut waiting: Fifo) -> Fifo {
+        let mut parted = Fifo::EMPTY;
+        while let Some(handle) = waiting.pop(pool) {
+            match self.segments(pool, handle) {
+                Some(mut segments) => {
+                    pool.free(handle);
+                    while let Some(segment) = segments.pop(pool) {
+                        parted.push(pool, segment);
+                    }
+                }
+                None => parted.push(pool, handle),
+            }
+        }
+        parted
+    }
+
+    /// The segments of a packet that waits, if it is a train. Together they count the bytes that it counts.
+    fn segments(&self, pool: &mut Pool, train: Handle) -> Option<Fifo> {
+        let meta = *pool.meta(train);
+        if !meta.is_train() {
+            return None;
+        }
+        let mut made = Fifo::EMPTY;
+        let mut left = meta.leave;
+        for number in 0..meta.segments {
+            let Some(segment) = longwire_wire::segment(pool, train, number, 1) else {
+                while let Some(segment) = made.pop(pool) {
+                    pool.free(segment);
+                }
+                return None;
+            };
+            // What packets count may have changed since the train came.
+            let bytes = self.counted(pool, segment, pool.meta(segment).wire_len);
+            let bytes = if number + 1 == meta.segments { left } else { bytes.min(left) };
+            left -= bytes;
+            let facts = pool.meta_mut(segment);
+            (facts.leave, facts.flags) = (bytes, meta.flags);
+            facts.seq += u64::from(number);
+            made.push(pool, segment);
+        }
+        Some(made)
     }
 
     /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.

@@ -95,7 +95,6 @@ pub(super) struct Line<'a> {
 /// Classes as a queue works with them; `P` is what its scheduler makes of the settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClassSet<P> {
-    names: Box<[Box<str>]>,
     limits: Box<[Limit]>,
     /// The disciplines of those that say so.
     queues: Box<[Option<LeafPlan>]>,
@@ -258,18 +257,17 @@ impl<P> ClassSet<P> {
     /// Of the lines of the classes that hold packets.
     pub(super) fn new(mut lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
         let default = lines.iter().position(|line| line.condition.is_none()).ok_or(ClassError::NoDefault)?;
-        let names = lines.iter().map(|line| line.name.text.into()).collect();
         let limits = lines.iter().map(|line| line.limit.map_or(USUAL, |(limit, _)| limit)).collect();
         let queues = lines.iter_mut().map(|line| line.queue.take().map(|(queue, _)| queue)).collect();
         let conditions = lines.into_iter().enumerate();
         let conditions = conditions.filter_map(|(class, line)| Some((line.condition?.0, class as u32)));
-        Ok(Self { names, limits, queues, conditions: conditions.collect(), default: default as u32, plan })
+        Ok(Self { limits, queues, conditions: conditions.collect(), default: default as u32, plan })
     }
 
     /// One class for all packets.
     fn single(plan: P) -> Self {
-        let (names, limits) = (["all".into()].into(), [USUAL].into());
-        Self { names, limits, queues: [None].into(), conditions: [].into(), default: 0, plan }
+        let (limits, queues) = ([USUAL].into(), [None].into());
+        Self { limits, queues, conditions: [].into(), default: 0, plan }
     }
 
     /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
@@ -277,7 +275,7 @@ impl<P> ClassSet<P> {
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
         let meta = pool.meta(handle);
         let band = usize::from(meta.band);
-        if meta.band != Meta::NO_BAND && band < self.names.len() {
+        if meta.band != Meta::NO_BAND && band < self.limits.len() {
             return band;
         }
         let segment = u32::from(meta.header_len) + u32::from(meta.gso_size);
@@ -286,11 +284,6 @@ impl<P> ClassSet<P> {
         let frame = &frame[..frame.len().min(bytes as usize)];
         let holds = |(condition, _): &&(Expression, u32)| condition.matches(frame, bytes);
         self.conditions.iter().find(holds).map_or(self.default, |(_, class)| *class) as usize
-    }
-
-    /// The class of this name, or the one for all others.
-    fn named(&self, name: &str) -> usize {
-        self.names.iter().position(|known| **known == *name).unwrap_or(self.default as usize)
     }
 }
 
@@ -321,8 +314,8 @@ pub(super) trait Scheduler: Sized {
 #[derive(Debug)]
 pub(super) struct Classed<S: Scheduler> {
     now: State<S>,
-    /// What takes over when the link is looked at next, and has been given all that waits.
-    next: Option<Box<State<S>>>,
+    /// The classes there are to be, once what waits has been taken out.
+    wanted: Arc<ClassSet<S::Plan>>,
     /// What the dice of the classes' disciplines are made of.
     dice: Dice,
 }
@@ -339,19 +332,42 @@ struct State<S: Scheduler> {
 impl<S: Scheduler> Classed<S> {
     pub(super) fn new(set: Option<Arc<ClassSet<S::Plan>>>, mut dice: Dice) -> Self {
         let set = set.unwrap_or_else(|| Arc::new(ClassSet::single(S::Plan::default())));
-        Self { now: State::new(set, &mut dice), next: None, dice }
+        Self { now: State::new(Arc::clone(&set), &mut dice), wanted: set, dice }
     }
 
-    /// Takes other classes. They begin anew; packets that wait go to the class of the same name, or to the one without a condition.
+    /// Takes other classes. They begin anew when packets that wait go to those that the new conditions say.
     pub(super) fn change(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
-        let Some(set) = set else { return };
-        let same = *set == *self.now.set;
-        self.next = (!same).then(|| Box::new(State::new(set, &mut self.dice)));
+        if let Some(set) = set {
+            self.wanted = set;
+        }
+    }
+
+    pub(super) fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if self.wanted != self.now.set {
+            let waiting = self.drain(hall.pool);
+            self.adopt(hall, waiting);
+        }
+    }
+
+    /// Takes over packets that waited elsewhere.
+    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        let State { set, lanes, scheduler, busy } = &mut self.now;
+        let mut lists = vec![Fifo::EMPTY; set.limits.len()];
+        while let Some(handle) = waiting.pop(hall.pool) {
+            lists[set.class_of(hall.pool, handle)].push(hall.pool, handle);
+        }
+        let filled = lists.into_iter().enumerate().filter(|(_, list)| !list.is_empty());
+        for (class, list) in filled {
+            lanes.adopt(hall, class, list);
+            if let Some(bytes) = lanes.head(hall.pool, class) {
+                *busy += 1;
+                scheduler.wake(class, bytes, hall.now, hall.rate);
+            }
+        }
     }
 
     #[inline]
     pub(super) fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.adopt(hall);
         let state = &mut self.now;
         let class = state.set.class_of(hall.pool, handle);
         let bytes = hall.pool.meta(handle).leave;
@@ -363,7 +379,6 @@ impl<S: Scheduler> Classed<S> {
 
     #[inline]
     pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.adopt(hall);
         let state = &mut self.now;
         state.lanes.settle(hall.now);
         if state.busy == 0 {
@@ -380,20 +395,16 @@ impl<S: Scheduler> Classed<S> {
         Next::Packet(handle)
     }
 
-    /// Takes out all that waits: nobody is left to be chosen, now or later.
+    /// Takes out all that waits, in the order in which it came: which class would send is a matter of time. The classes begin anew.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        let all = self.now.lanes.drain(pool);
-        self.now = State::new(Arc::clone(&self.now.set), &mut self.dice);
+        let waiting = self.now.lanes.drain(pool);
+        let mut waiting: Vec<_> =
+            waiting.iter(pool).map(|handle| (pool.meta(handle).arrival, handle)).collect();
+        waiting.sort_by_key(|(arrival, _)| *arrival);
+        let mut all = Fifo::EMPTY;
+        waiting.into_iter().for_each(|(_, handle)| all.push(pool, handle));
+        self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);
         all
-    }
-
-    /// Goes over to other classes, if there are some.
-    #[inline]
-    fn adopt(&mut self, hall: &mut Hall<'_>) {
-        if let Some(next) = self.next.take() {
-            let mut old = std::mem::replace(&mut self.now, *next);
-            self.now.take_over(&mut old, hall);
-        }
     }
 }
 
@@ -404,16 +415,5 @@ impl<S: Scheduler> State<S> {
         let lanes = Lanes::new(set.limits.iter().copied().zip(leaves));
         let scheduler = S::new(&set.plan);
         Self { set, lanes, scheduler, busy: 0 }
-    }
-
-    fn take_over(&mut self, old: &mut Self, hall: &mut Hall<'_>) {
-        let set = &self.set;
-        self.lanes.adopt(hall, &mut old.lanes, |class| set.named(&old.set.names[class]));
-        for class in 0..set.names.len() {
-            if let Some(bytes) = self.lanes.head(hall.pool, class) {
-                self.busy += 1;
-                self.scheduler.wake(class, bytes, hall.now, hall.rate);
-            }
-        }
     }
 }

@@ -96,6 +96,14 @@ impl Discipline for Codel {
         self.queue.fifo.push(hall.pool, handle);
     }
 
+    /// The time that they have waited counts. A dropping state begins an interval from now at the soonest.
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).leave);
+            self.push(hall, handle);
+        }
+    }
+
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         self.law.dequeue(&self.settings, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)

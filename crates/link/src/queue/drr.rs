@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 /// Flows by hash, each served up to `quantum` bytes a round, and what it could not use before.
 ///
 /// Every arrival joins. When more waits than `limit` allows, the flow with most bytes loses packets from its head (the paper's buffer
-/// stealing). A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
+/// stealing); where that is since the limit has been lowered, an arrival costs no more than it brings. A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
 #[derive(Debug)]
 pub struct Drr {
     flows: Vec<Flow>,
@@ -24,8 +24,8 @@ pub struct Drr {
     begun: bool,
     quantum: u64,
     limit: Limit,
-    /// How many of the flows packets are spread over; more remain from before a change.
-    used: u32,
+    /// How many flows there are to be, once what waits has been taken out.
+    wanted: usize,
     seed: u64,
 }
 
@@ -56,20 +56,21 @@ impl Block for Drr {
             begun: false,
             quantum: 0,
             limit: Limit::Packets(0),
-            used: 0,
+            wanted: 0,
             seed: dice.draw(),
         };
         block.change(values);
         block
     }
 
-    /// Takes new parameters; with another number of flows, packets that wait stay where they are.
+    /// Takes new parameters. With another number of flows, packets that wait are spread over them anew.
     fn change(&mut self, values: &Values) {
         self.limit = Limit::read(values, 0);
-        self.used = number(values, 1) as u32;
+        self.wanted = number(values, 1) as usize;
         self.quantum = number(values, 2);
-        let none = Flow { fifo: Fifo::EMPTY, backlog: 0, deficit: 0, next: NONE, active: false };
-        self.flows.resize(self.flows.len().max(self.used as usize), none);
+        if self.flows.is_empty() {
+            self.flows = vec![Flow::EMPTY; self.wanted];
+        }
     }
 }
 
@@ -81,23 +82,64 @@ impl Discipline for Drr {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let number = slot(flow_hash(hall.pool.data(handle), self.seed), self.used);
-        let flow = &mut self.flows[number];
-        flow.backlog += hall.pool.meta(handle).leave;
-        flow.fifo.push(hall.pool, handle);
-        if !flow.active {
-            (flow.active, flow.deficit) = (true, 0);
-            self.append(number as u32);
-        }
-        while self.limit.is_exceeded(hall.packets_waiting(), hall.bytes_waiting(), hall.rate) {
+        let before = hall.waiting_without(handle);
+        self.add(hall.pool, handle);
+        while self.limit.is_overrun(hall, before) {
             if !self.drop_from_longest(hall) {
                 return;
             }
         }
     }
 
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            self.add(hall.pool, handle);
+        }
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if self.flows.len() != self.wanted {
+            let waiting = self.drain(hall.pool);
+            self.flows = vec![Flow::EMPTY; self.wanted];
+            self.adopt(hall, waiting);
+        }
+    }
+
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+        self.next(hall.pool).map_or(Next::Empty, Next::Packet)
+    }
+
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
+        let mut all = Fifo::EMPTY;
+        while let Some(handle) = self.next(pool) {
+            all.push(pool, handle);
+        }
+        all
+    }
+}
+
+impl Flow {
+    const EMPTY: Self = Self { fifo: Fifo::EMPTY, backlog: 0, deficit: 0, next: NONE, active: false };
+}
+
+impl Drr {
+    /// Adds a packet to its flow.
+    #[inline]
+    fn add(&mut self, pool: &mut Pool, handle: Handle) {
+        let number = slot(flow_hash(pool.data(handle), self.seed), self.flows.len() as u32);
+        let flow = &mut self.flows[number];
+        flow.backlog += pool.meta(handle).leave;
+        flow.fifo.push(pool, handle);
+        if !flow.active {
+            (flow.active, flow.deficit) = (true, 0);
+            self.append(number as u32);
+        }
+    }
+
+    /// Takes the packet to be sent next.
+    #[inline]
+    fn next(&mut self, pool: &Pool) -> Option<Handle> {
         while self.first != NONE {
             let front = self.first;
             let flow = &mut self.flows[front as usize];
@@ -109,7 +151,7 @@ impl Discipline for Drr {
                 self.begun = true;
                 flow.deficit += self.quantum;
             }
-            let bytes = hall.pool.meta(head).leave;
+            let bytes = pool.meta(head).leave;
             let Some(left) = flow.deficit.checked_sub(bytes) else {
                 self.first = flow.next;
                 self.begun = false;
@@ -118,31 +160,15 @@ impl Discipline for Drr {
             };
             flow.deficit = left;
             flow.backlog -= bytes;
-            let taken = flow.fifo.pop(hall.pool);
+            let taken = flow.fifo.pop(pool);
             if flow.fifo.is_empty() {
                 self.retire();
             }
-            return taken.map_or(Next::Empty, Next::Packet);
+            return taken;
         }
-        Next::Empty
+        None
     }
 
-    /// Flow by flow in the order of their turns.
-    fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        let mut all = Fifo::EMPTY;
-        while self.first != NONE {
-            let flow = &mut self.flows[self.first as usize];
-            while let Some(handle) = flow.fifo.pop(pool) {
-                all.push(pool, handle);
-            }
-            flow.backlog = 0;
-            self.retire();
-        }
-        all
-    }
-}
-
-impl Drr {
     /// Adds a flow at the end of the round.
     #[inline]
     fn append(&mut self, number: u32) {

@@ -132,6 +132,16 @@ impl Discipline for DualPi2 {
         }
     }
 
+    /// What p' answers to is the wait above the target, and how it changes from now on. Were it taken to have grown from nothing, as
+    /// RFC 9332, appendix A.1, begins with an empty queue, one correction by a wait of 0.6 s would drop all that waits.
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            self.push(hall, handle);
+        }
+        self.waited = longest_wait(self.heads(), hall.now);
+        self.catch_up(hall.now);
+    }
+
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         self.catch_up(hall.now);
@@ -162,14 +172,20 @@ impl Discipline for DualPi2 {
 }
 
 impl DualPi2 {
+    /// When the first packet of each lane arrived.
+    #[inline]
+    fn heads(&self) -> [Nanos; 2] {
+        self.lanes.each_ref().map(|lane| lane.head)
+    }
+
     /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same packets are first.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
-        let heads = self.lanes.each_ref().map(|lane| lane.head);
+        let heads = self.heads();
         let (base, waited, gains) = (&mut self.base, &mut self.waited, &self.gains);
         let mut corrected = false;
         self.ticks.catch_up(gains.update, now, |time| {
-            let waits = heads.map(|head| time.since(head).0).into_iter().max().unwrap_or(0);
+            let waits = longest_wait(heads, time);
             let next = (*base as i64).saturating_add(gains.correction(waits, *waited));
             let next = next.clamp(0, ONE as i64) as u64;
             let settled = (*base, *waited) == (next, waits);
@@ -227,6 +243,12 @@ impl DualPi2 {
         let [classic, coupled] = self.likelihoods;
         !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && hall.mark(handle)
     }
+}
+
+/// How long the longer-waiting of two packets waits, in ns.
+#[inline]
+fn longest_wait(heads: [Nanos; 2], now: Nanos) -> u64 {
+    heads.map(|head| now.since(head).0).into_iter().max().unwrap_or(0)
 }
 
 impl Lane {

@@ -1,6 +1,7 @@
 //! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290, section 4).
 
 use super::flow::{flow_hash, slot};
+use super::settings::Limit;
 use super::{Hall, codel_law};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, DropReason};
@@ -16,9 +17,9 @@ pub(super) struct Flows<S> {
     /// Flows that were idle, and those that have had a turn.
     fresh: List,
     old: List,
-    pub quantum: i64,
-    /// How many of the flows packets are spread over; more remain from before a change.
-    used: u32,
+    quantum: i64,
+    /// How many there are to be, once what waits has been taken out.
+    wanted: usize,
     seed: u64,
 }
 
@@ -44,29 +45,41 @@ struct List {
 impl<S: Default> Flows<S> {
     pub(super) fn new(mut dice: Dice) -> Self {
         let none = List { head: NONE, tail: NONE };
-        Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, used: 0, seed: dice.draw() }
+        Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, wanted: 0, seed: dice.draw() }
     }
 
-    /// Takes how many flows there are, and bytes of a turn. Packets that wait stay with their flows.
+    /// Takes how many flows there are, and bytes of a turn. With another number, packets that wait are to be taken out and put in again:
+    /// [`Flows::is_stale`].
     pub(super) fn set(&mut self, flows: u64, quantum: u64) {
-        self.used = flows as u32;
+        self.wanted = flows as usize;
         self.quantum = quantum as i64;
-        if self.flows.len() < flows as usize {
-            self.flows.resize_with(flows as usize, || Flow {
-                fifo: Fifo::EMPTY,
-                backlog: 0,
-                deficit: 0,
-                next: NONE,
-                active: false,
-                state: S::default(),
-            });
+        if self.flows.is_empty() {
+            self.begin_anew();
         }
+    }
+
+    /// Whether there are to be more flows or fewer.
+    pub(super) fn is_stale(&self) -> bool {
+        self.flows.len() != self.wanted
+    }
+
+    /// Flows without packets, as many as there are to be.
+    fn begin_anew(&mut self) {
+        self.flows.clear();
+        self.flows.resize_with(self.wanted, || Flow {
+            fifo: Fifo::EMPTY,
+            backlog: 0,
+            deficit: 0,
+            next: NONE,
+            active: false,
+            state: S::default(),
+        });
     }
 
     /// The flow of a frame.
     #[inline]
     pub(super) fn find(&self, frame: &[u8]) -> usize {
-        slot(flow_hash(frame, self.seed), self.used)
+        slot(flow_hash(frame, self.seed), self.flows.len() as u32)
     }
 
     #[inline]
@@ -74,13 +87,24 @@ impl<S: Default> Flows<S> {
         &mut self.flows[flow]
     }
 
+    /// Adds an arrival to its flow, and makes room if that is more than one of the limits allows.
+    #[inline]
+    pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle, limits: [Limit; 2]) {
+        let flow = self.find(hall.pool.data(handle));
+        self.push(hall.pool, flow, handle);
+        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
+        if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, hall.rate)) {
+            self.make_room(hall, hall.waiting_without(handle), limits);
+        }
+    }
+
     /// Adds a packet to a flow.
     #[inline]
-    pub(super) fn push(&mut self, hall: &mut Hall<'_>, flow: usize, handle: Handle) {
-        let bytes = hall.pool.meta(handle).leave;
+    pub(super) fn push(&mut self, pool: &mut Pool, flow: usize, handle: Handle) {
+        let bytes = pool.meta(handle).leave;
         let this = &mut self.flows[flow];
         this.backlog += bytes;
-        this.fifo.push(hall.pool, handle);
+        this.fifo.push(pool, handle);
         if !this.active {
             this.active = true;
             this.deficit = self.quantum;
@@ -88,12 +112,11 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Takes the packet to be sent next, as `take` takes it from its flow (section 4.2).
+    /// Takes the packet to be sent next, as `take` takes it and its bytes from its flow (section 4.2).
     #[inline]
     pub(super) fn pop(
         &mut self,
-        hall: &mut Hall<'_>,
-        mut take: impl FnMut(&mut Flow<S>, &mut Hall<'_>) -> Option<Handle>,
+        mut take: impl FnMut(&mut Flow<S>) -> Option<(Handle, u64)>,
     ) -> Option<Handle> {
         loop {
             let is_fresh = self.fresh.head != NONE;
@@ -109,8 +132,8 @@ impl<S: Default> Flows<S> {
                 append(&mut self.flows, &mut self.old, front);
                 continue;
             }
-            if let Some(handle) = take(flow, hall) {
-                flow.deficit -= hall.pool.meta(handle).leave as i64;
+            if let Some((handle, bytes)) = take(flow) {
+                flow.deficit -= bytes as i64;
                 return Some(handle);
             }
             list.head = flow.next;
@@ -124,44 +147,44 @@ impl<S: Default> Flows<S> {
     }
 
     /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets. Section 4.1 has half of the packets; bytes
-    /// are what Linux goes by.
-    pub(super) fn drop_from_longest(&mut self, hall: &mut Hall<'_>) {
+    /// are what Linux goes by. If too much waited `before` the arrival, as a limit was lowered, only what the arrival brought.
+    #[inline(never)]
+    fn make_room(&mut self, hall: &mut Hall<'_>, before: (u64, u64), limits: [Limit; 2]) {
+        let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, hall.rate));
         let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
         let half = flow.backlog / 2;
         for _ in 0..64 {
-            let Some(handle) = flow.pop(hall) else { return };
+            let Some((handle, _)) = flow.pop(hall.pool) else { return };
             hall.drop(handle, DropReason::QueueFull);
-            if flow.backlog <= half {
+            let done = match lowered {
+                true => !limits.iter().any(|limit| limit.is_overrun(hall, before)),
+                false => flow.backlog <= half,
+            };
+            if done {
                 return;
             }
         }
     }
 
-    /// All packets, flow by flow in the order of their turns.
+    /// All packets in the order of the turns. The flows begin anew.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
-        for mut list in [self.fresh, self.old] {
-            while list.head != NONE {
-                let flow = &mut self.flows[list.head as usize];
-                list.head = flow.next;
-                (flow.backlog, flow.active) = (0, false);
-                while let Some(handle) = flow.fifo.pop(pool) {
-                    all.push(pool, handle);
-                }
-            }
+        while let Some(handle) = self.pop(|flow| flow.pop(pool)) {
+            all.push(pool, handle);
         }
-        (self.fresh.head, self.old.head) = (NONE, NONE);
+        self.begin_anew();
         all
     }
 }
 
 impl<S> Flow<S> {
-    /// Takes its first packet.
+    /// Takes its first packet, and says its bytes.
     #[inline]
-    pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(hall.pool)?;
-        self.backlog -= hall.pool.meta(handle).leave;
-        Some(handle)
+    pub(super) fn pop(&mut self, pool: &Pool) -> Option<(Handle, u64)> {
+        let handle = self.fifo.pop(pool)?;
+        let bytes = pool.meta(handle).leave;
+        self.backlog -= bytes;
+        Some((handle, bytes))
     }
 
     /// Bytes that wait.

@@ -21,7 +21,8 @@ pub(super) const MEMORY: Param = Param {
 /// Fair queueing with CoDel on every flow.
 ///
 /// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets from its head, half of its
-/// bytes (as in Linux; the RFC has half of its packets) but 64 packets at the most. A flow's queue in which no more waits than the longest packet
+/// bytes (as in Linux; the RFC has half of its packets) but 64 packets at the most; where that is since a limit has been lowered, an arrival
+/// costs no more than it brings. A flow's queue in which no more waits than the longest packet
 /// so far is left alone by CoDel. The 64 bytes or so of each flow are allocated with the link.
 #[derive(Debug)]
 pub struct FqCodel {
@@ -47,7 +48,7 @@ impl Block for FqCodel {
         block
     }
 
-    /// Takes new parameters; with another number of flows, packets that wait stay where they are.
+    /// Takes new parameters. With another number of flows, they and their dropping states begin anew.
     fn change(&mut self, values: &Values) {
         self.limit = Limit::read(values, 0);
         self.flows.set(number(values, 1), number(values, 2));
@@ -67,20 +68,32 @@ impl Discipline for FqCodel {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let flow = self.flows.find(hall.pool.data(handle));
-        self.flows.push(hall, flow, handle);
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
-        if bytes > self.memory || self.limit.is_exceeded(packets, bytes, hall.rate) {
-            self.flows.drop_from_longest(hall);
+        self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
+    }
+
+    /// As in CoDel.
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).leave);
+            let flow = self.flows.find(hall.pool.data(handle));
+            self.flows.push(hall.pool, flow, handle);
+        }
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if self.flows.is_stale() {
+            let waiting = self.flows.drain(hall.pool);
+            self.adopt(hall, waiting);
         }
     }
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         let settings = &self.settings;
-        let taken = self.flows.pop(hall, |flow, hall| {
+        let taken = self.flows.pop(|flow| {
             let (mut packets, law) = flow.parts();
-            law.dequeue(settings, hall, &mut packets)
+            let handle = law.dequeue(settings, hall, &mut packets)?;
+            Some((handle, hall.pool.meta(handle).leave))
         });
         taken.map_or(Next::Empty, Next::Packet)
     }

@@ -66,7 +66,7 @@ impl Block for FqPie {
         block
     }
 
-    /// Takes new parameters; with another number of flows, packets that wait stay where they are.
+    /// Takes new parameters. With another number of flows, they and their probabilities begin anew.
     fn change(&mut self, values: &Values) {
         self.limit = Limit::read(values, 0);
         self.flows.set(number(values, 1), number(values, 2));
@@ -92,25 +92,41 @@ impl Discipline for FqPie {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let flow = self.flows.find(hall.pool.data(handle));
-        self.flows.push(hall, flow, handle);
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
-        if bytes > self.memory || self.limit.is_exceeded(packets, bytes, hall.rate) {
-            self.flows.drop_from_longest(hall);
+        self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
+    }
+
+    /// The first packet of each flow says how long that one's wait.
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            let number = self.flows.find(hall.pool.data(handle));
+            let flow = self.flows.flow(number);
+            if flow.backlog() == 0 {
+                let waits = hall.now.since(Nanos(hall.pool.meta(handle).arrival)).0;
+                flow.state.waits = waits;
+                flow.state.law.take_over(&self.settings, hall.now, waits);
+            }
+            self.flows.push(hall.pool, number, handle);
+        }
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if self.flows.is_stale() {
+            let waiting = self.flows.drain(hall.pool);
+            self.adopt(hall, waiting);
         }
     }
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         let settings = &self.settings;
-        let taken = self.flows.pop(hall, |flow, hall| {
-            let handle = flow.pop(hall)?;
+        let taken = self.flows.pop(|flow| {
+            let (handle, bytes) = flow.pop(hall.pool)?;
             let empty = flow.backlog() == 0;
             let State { law, waits } = &mut flow.state;
             law.catch_up(settings, hall.now, || *waits);
             let waited = hall.now.since(Nanos(hall.pool.meta(handle).arrival)).0;
             *waits = if empty { 0 } else { waited };
-            Some(handle)
+            Some((handle, bytes))
         });
         taken.map_or(Next::Empty, Next::Packet)
     }

@@ -32,6 +32,8 @@ pub struct Fred {
     marks: bool,
     min_q: u32,
     used: u32,
+    /// Whether packets wait that do not count for their flows.
+    stale: bool,
     seed: u64,
 }
 
@@ -86,13 +88,14 @@ impl Block for Fred {
             marks: false,
             min_q: 0,
             used: 0,
+            stale: false,
             seed: dice.draw(),
         };
         block.change(values);
         block
     }
 
-    /// Takes new parameters; the average stays. With another number of flows, packets that wait no longer count for theirs.
+    /// Takes new parameters; the average stays. With another number of flows, they begin anew with the packets that wait.
     fn change(&mut self, values: &Values) {
         let [min, max, max_p, weight] = [1, 2, 3, 4].map(|at| number(values, at));
         self.limit = Limit::read(values, 0);
@@ -106,6 +109,7 @@ impl Block for Fred {
             self.active = 0;
             self.flows = vec![Flow::default(); used as usize];
             self.sending = None;
+            self.stale = true;
         }
     }
 }
@@ -148,11 +152,14 @@ impl Discipline for Fred {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let index = self.find(hall.pool.data(handle));
-        let flow = &mut self.flows[index];
-        self.active += u64::from(flow.waiting == 0);
-        flow.waiting += 1;
+        self.count(hall.pool.data(handle));
         self.fifo.push(hall.pool, handle);
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if std::mem::take(&mut self.stale) {
+            self.fifo.iter(hall.pool).for_each(|handle| self.count(hall.pool.data(handle)));
+        }
     }
 
     #[inline]
@@ -182,6 +189,15 @@ impl Fred {
     #[inline]
     fn find(&self, frame: &[u8]) -> usize {
         slot(flow_hash(frame, self.seed), self.used)
+    }
+
+    /// A packet of this flow waits.
+    #[inline]
+    fn count(&mut self, frame: &[u8]) {
+        let index = self.find(frame);
+        let flow = &mut self.flows[index];
+        self.active += u64::from(flow.waiting == 0);
+        flow.waiting += 1;
     }
 
     /// A packet of this flow has been sent.

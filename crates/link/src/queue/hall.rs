@@ -123,4 +123,11 @@ impl Hall<'_> {
     pub fn bytes_waiting(&self) -> u64 {
         self.books.queued_bytes
     }
+
+    /// Packets and bytes in the queue but for one of them, as before it came.
+    #[inline]
+    pub(crate) fn waiting_without(&self, handle: Handle) -> (u64, u64) {
+        let meta = self.pool.meta(handle);
+        (self.packets_waiting() - u64::from(meta.segments), self.bytes_waiting() - meta.leave)
+    }
 }

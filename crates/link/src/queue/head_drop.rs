@@ -2,13 +2,15 @@
 
 use super::settings::{Limit, limit};
 use super::{Admission, Discipline, Hall};
+use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
 use longwire_packet::Handle;
 
 /// A first-in-first-out queue that drops at its head.
 ///
 /// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the packet being sent
-/// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits.
+/// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits. Where more waits than the limit allows
+/// because that has been lowered, an arrival costs no more than it brings.
 #[derive(Debug)]
 pub struct HeadDrop {
     limit: Limit,
@@ -43,11 +45,18 @@ impl Discipline for HeadDrop {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+        let before = hall.waiting_without(handle);
         hall.append(handle);
-        while self.limit.is_exceeded(hall.packets_waiting(), hall.bytes_waiting(), hall.rate)
+        while self.limit.is_overrun(hall, before)
             && let Some(oldest) = hall.first()
         {
             hall.drop(oldest, DropReason::QueueFull);
+        }
+    }
+
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            hall.append(handle);
         }
     }
 

@@ -66,7 +66,7 @@ impl Block for Hfsc {
         Self { classes: Classed::new(values.parsed(0), dice) }
     }
 
-    /// Takes other classes, which begin anew. Packets that wait go to the class of the same name, else to the one for all others.
+    /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
     fn change(&mut self, values: &Values) {
         self.classes.change(values.parsed(0));
     }
@@ -81,6 +81,14 @@ impl Discipline for Hfsc {
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         self.classes.push(hall, handle);
+    }
+
+    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
+        self.classes.adopt(hall, waiting);
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        self.classes.resettle(hall);
     }
 
     #[inline]

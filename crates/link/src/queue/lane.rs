@@ -100,23 +100,18 @@ impl Lanes {
         }
     }
 
-    /// Takes over the packets of other lanes, even beyond limits: those of lane n go to lane `to(n)`.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, old: &mut Self, to: impl Fn(usize) -> usize) {
-        for (number, lane) in old.lanes.iter_mut().enumerate() {
-            let mut waiting = lane.drain(hall.pool);
-            while let Some(handle) = waiting.pop(hall.pool) {
-                let lane = &mut self.lanes[to(number)];
-                match &mut lane.leaf {
-                    Some(leaf) => leaf.add(hall, handle),
-                    None => {
-                        lane.add(hall.pool, handle);
-                    }
-                }
-            }
+    /// Takes over packets into a lane in which none waits, even beyond its limit.
+    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, lane: usize, mut waiting: Fifo) {
+        let lane = &mut self.lanes[lane];
+        if let Some(leaf) = &mut lane.leaf {
+            return leaf.adopt(hall, waiting);
+        }
+        while let Some(handle) = waiting.pop(hall.pool) {
+            lane.add(hall.pool, handle);
         }
     }
 
-    /// All packets, lane after lane.
+    /// All packets, lane after lane. The packet being sent counts in none of them any longer.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         self.sending = None;

@@ -6,7 +6,7 @@
 use super::lane::Joined;
 use super::{Admission, Books, Hall, Next, Queue};
 use crate::fifo::Fifo;
-use longwire_block::{Dice, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
@@ -28,8 +28,7 @@ impl Eq for LeafPlan {}
 /// The rows of the disciplines that a class can have: those without classes of their own, which always have a packet to send
 /// while one waits.
 pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
-    let has_classes =
-        |spec: &&Spec| spec.params.iter().any(|param| matches!(param.kind, ParamKind::Parsed(_)));
+    let has_classes = |spec: &&Spec| spec.params.iter().any(|param| param.name == "classes");
     Queue::SPECS.iter().copied().filter(move |spec| !has_classes(spec))
 }
 
@@ -75,7 +74,13 @@ impl Leaf {
             }
         }
         let was_empty = self.next.is_none();
-        self.add(hall, handle);
+        let Self { queue, books, next } = self;
+        books.queue(hall.pool.meta(handle));
+        let mut hall = hall.of_class(books);
+        queue.push(&mut hall, handle);
+        if was_empty {
+            *next = chosen(queue, &mut hall);
+        }
         match (was_empty, self.next.is_none()) {
             (_, true) => Joined::Dropped,
             (true, false) => Joined::First,
@@ -83,15 +88,13 @@ impl Leaf {
         }
     }
 
-    /// Adds a packet without asking.
-    pub(super) fn add(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+    /// Takes over packets that waited elsewhere.
+    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
         let Self { queue, books, next } = self;
-        books.queue(hall.pool.meta(handle));
+        waiting.iter(hall.pool).for_each(|handle| books.queue(hall.pool.meta(handle)));
         let mut hall = hall.of_class(books);
-        queue.push(&mut hall, handle);
-        if next.is_none() {
-            *next = chosen(queue, &mut hall);
-        }
+        queue.adopt(&mut hall, waiting);
+        *next = chosen(queue, &mut hall);
     }
 
     /// Bytes of the packet that it sends next, if it has one.

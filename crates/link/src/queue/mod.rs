@@ -98,13 +98,24 @@ pub trait Discipline: Block {
         hall.append(handle);
     }
 
+    /// Takes over what waited in another discipline, or under other parameters, where nothing waits yet. It has been let in: so it is
+    /// neither asked about nor dropped for how much it is, and what the discipline reckons from begins as it stands now.
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(hall.pool) {
+            self.push(hall, handle);
+        }
+    }
+
+    /// After new parameters: what waits goes where they would have put it, or else what comes later might overtake its own flow.
+    fn resettle(&mut self, _: &mut Hall<'_>) {}
+
     /// Takes the packet to be sent next, at the moment `hall.now` at which the transmitter is free.
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         hall.first().map_or(Next::Empty, Next::Packet)
     }
 
-    /// All packets that wait elsewhere than in the link's list, in an order in which they could be sent: the run ends, or another
-    /// discipline takes over.
+    /// All packets that wait elsewhere than in the link's list, in the order in which they would be sent if no more came, or where
+    /// time decides that, in the order in which they came: the run ends, or another discipline takes over.
     fn drain(&mut self, _: &mut Pool) -> Fifo {
         Fifo::EMPTY
     }
@@ -152,6 +163,8 @@ crate::registry::stage! {
     }
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
+    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo);
+    fn resettle(&mut self, hall: &mut Hall<'_>);
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     fn direct(&mut self) -> bool;

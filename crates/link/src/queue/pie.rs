@@ -3,6 +3,7 @@
 use super::pie_law::{Gains, ONE, Pie as Law, Settings, waiting};
 use super::settings::{Limit, ecn_marks, limit, number, signal};
 use super::{Admission, Discipline, Hall, Next};
+use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
 use longwire_packet::Handle;
 use longwire_units::Nanos;
@@ -134,6 +135,14 @@ impl Discipline for Pie {
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         self.backlog = hall.bytes_waiting();
         hall.append(handle);
+    }
+
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut packets: Fifo) {
+        while let Some(handle) = packets.pop(hall.pool) {
+            hall.append(handle);
+        }
+        self.backlog = hall.bytes_waiting();
+        self.law.take_over(&self.settings, hall.now, waiting(self.backlog, hall.rate));
     }
 
     #[inline]

@@ -107,6 +107,14 @@ impl Pie {
         self.ticks = ticks;
     }
 
+    /// Begins with packets that wait `waits` ns, as they came before there was a controller. That they do is no growth: the last wait that the
+    /// first correction compares with is this one. (RFC 8033, appendix B, has it 0 where PIE is switched on by a filling queue; but
+    /// that queue was just empty.) All else is as where PIE is switched on: no probability yet, and the burst allowance whole.
+    pub(super) fn take_over(&mut self, settings: &Settings, now: Nanos, waits: u64) {
+        *self = Self { waited: waits, ..Self::default() };
+        self.catch_up(settings, now, || waits);
+    }
+
     /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if packets wait as long, would change nothing.
     fn correct(&mut self, settings: &Settings, waits: u64) -> bool {
         let before = (self.probability, self.allowance, self.waited);
@@ -225,6 +233,18 @@ mod tests {
             assert!((share(&pie) / p - 1.0).abs() < 1e-9, "{wait} ms: {} {p}", share(&pie));
         }
         assert!((p - 0.12923).abs() < 1e-5, "{p}");
+    }
+
+    /// A queue of 0.6 s that is taken over, and stays, is corrected by .125·.585 / 2048 = 3.571e-5; had it grown from nothing, by eleven times
+    /// as much. The burst allowance is whole.
+    #[test]
+    fn what_is_taken_over_has_not_grown() {
+        let (begin, wait) = (Nanos::from_secs(7), 600_000_000);
+        let mut pie = Pie::default();
+        pie.take_over(&SETTINGS, begin, wait);
+        pie.catch_up(&SETTINGS, begin + SETTINGS.gains.update, || wait);
+        assert!((share(&pie) / (0.125 * 0.585 / 2048.0) - 1.0).abs() < 1e-9, "{}", share(&pie));
+        assert_eq!(pie.allowance, Some(SETTINGS.burst.since(SETTINGS.gains.update)));
     }
 
     /// When nothing waits, each correction takes α·15 ms, divided as p says, and another 2 %.

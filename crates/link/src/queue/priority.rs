@@ -22,6 +22,8 @@ pub struct Priority {
     filled: u32,
     last: usize,
     default: usize,
+    /// Whether packets that wait may belong into other bands now.
+    stale: bool,
 }
 
 impl Block for Priority {
@@ -49,16 +51,18 @@ impl Block for Priority {
 
     fn build(values: &Values, _: Dice) -> Self {
         let lanes = Lanes::new((0..MOST).map(|_| (Limit::Packets(0), None)));
-        let mut block = Self { lanes, filled: 0, last: 0, default: 0 };
+        let mut block = Self { lanes, filled: 0, last: 0, default: 0, stale: false };
         block.change(values);
         block
     }
 
-    /// Takes new bands; packets that wait stay in theirs, and are sent in the same order.
+    /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
     fn change(&mut self, values: &Values) {
+        let before = (self.last, self.default);
         self.last = number(values, 0) as usize - 1;
         self.lanes.limit(Limit::read(values, 1));
         self.default = number(values, 2) as usize;
+        self.stale |= before != (self.last, self.default);
     }
 }
 
@@ -70,13 +74,27 @@ impl Discipline for Priority {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let band = match hall.pool.meta(handle).band {
-            Meta::NO_BAND => self.default,
-            band => usize::from(band),
-        };
-        let band = band.min(self.last);
+        let band = self.band_of(hall.pool.meta(handle));
         if self.lanes.join(hall, band, handle) != Joined::Dropped {
             self.filled |= 1 << band;
+        }
+    }
+
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+        let mut bands = [Fifo::EMPTY; MOST];
+        while let Some(handle) = waiting.pop(hall.pool) {
+            bands[self.band_of(hall.pool.meta(handle))].push(hall.pool, handle);
+        }
+        for (band, list) in bands.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            self.lanes.adopt(hall, band, list);
+            self.filled |= 1 << band;
+        }
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        if std::mem::take(&mut self.stale) {
+            let waiting = self.drain(hall.pool);
+            self.adopt(hall, waiting);
         }
     }
 
@@ -97,5 +115,13 @@ impl Discipline for Priority {
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         self.filled = 0;
         self.lanes.drain(pool)
+    }
+}
+
+impl Priority {
+    #[inline]
+    fn band_of(&self, meta: &Meta) -> usize {
+        let band = if meta.band == Meta::NO_BAND { self.default } else { meta.band.into() };
+        band.min(self.last)
     }
 }

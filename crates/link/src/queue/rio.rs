@@ -146,6 +146,11 @@ impl Discipline for Rio {
         self.fifo.push(hall.pool, handle);
     }
 
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
+        let waiting = self.fifo.iter(hall.pool).filter(|handle| self.is_in(hall.pool.data(*handle))).count();
+        self.waiting_in = waiting as u64 + u64::from(self.sends_in);
+    }
+
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         if self.sends_in {

@@ -1,6 +1,6 @@
 //! Parameters that several disciplines have, and what they mean.
 
-use super::Admission;
+use super::{Admission, Hall};
 use longwire_block::{DropReason, Param, ParamKind, Value, Values, Verdict};
 use longwire_units::{Bytes, Rate};
 use longwire_wire::{Ecn, ecn};
@@ -135,6 +135,18 @@ impl Limit {
                 !sent_within(limit, packet.bytes_waiting.saturating_mul(nth), packet.rate)
             }
         }
+    }
+
+    /// Whether more waits than may, where `before` an arrival so many packets and bytes did. A queue that held too much then, as its
+    /// limit or its rate has been lowered, may hold as much still: what joined by other rules is not to go because of these.
+    #[inline]
+    pub(super) fn is_overrun(self, hall: &Hall<'_>, before: (u64, u64)) -> bool {
+        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
+        let has_grown = match self {
+            Self::Packets(_) => packets > before.0,
+            Self::Bytes(_) | Self::Waiting(_) => bytes > before.1,
+        };
+        has_grown && self.is_exceeded(packets, bytes, hall.rate)
     }
 
     /// Whether so many packets with so many bytes are more than may wait.

@@ -140,7 +140,7 @@ fn bands_conditions_and_limits() {
     assert_eq!([of(1, 1000), of(4, 100), of(2, 604), of(2, 400), of(3, 600)], [1, 1, 0, 3, 2]);
 }
 
-/// Packets that wait go to the class of the same name, else to the one for all others; none is lost, and the new weights count.
+/// Packets that wait go where the new conditions say; none is lost, and the new weights count.
 #[test]
 fn classes_change_while_packets_wait() {
     for kind in ["wf2q+", "hfsc"] {
@@ -155,7 +155,7 @@ fn classes_change_while_packets_wait() {
                 bench.arrive(0, flow, 1000);
             }
         }
-        // b is gone: its packets go to x. a is now the last, and has most.
+        // Flow 2 now belongs to x. a is the last, and has most.
         let new = text("x weight 1\na weight 9 if udp src port 1");
         bench.change(30_500_000, kind, &[("classes", &new)]);
         assert_eq!(bench.stats(30_500_000).queued_packets, 270, "{kind}");
