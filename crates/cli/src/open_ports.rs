@@ -5,12 +5,13 @@ use crate::replay_port::{Beginning, ReplayPort, Watch};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, ensure};
 use longwire_block::Port;
+use longwire_engine::InnerPort;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::tap::{Tap, TapOptions};
-use longwire_scenario::{Attachment, End, HostDriver, Plan, Source};
+use longwire_scenario::{Attachment, End, HostDriver, Plan, Source, port_workers};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -44,6 +45,11 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     let flows = flows(plan)?;
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
     for (place, captures) in files.captures.iter().enumerate() {
+        if let Attachment::Inner { .. } = plan.ports[place].attachment {
+            open.watches.push(None);
+            open.ports.push(Box::new(InnerPort::new(&plan.ports[place].name)));
+            continue;
+        }
         let port = open_replay(plan, place, captures, &flows, &origin)?;
         open.watches.push(Some(port.watch()));
         open.ports.push(Box::new(port));
@@ -72,6 +78,7 @@ pub fn open_real(
         ports[place] = match &port.attachment {
             Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?,
             Attachment::Interface { xdp: true, .. } => None,
+            Attachment::Inner { .. } => Some(Box::new(InnerPort::new(name))),
             Attachment::Interface { interface, .. } => {
                 Some(Box::new(AfPacket::open(name, interface, &AfPacketOptions::default())?))
             }
@@ -133,6 +140,7 @@ fn open_xdp(
     hosts: Option<&TestHosts>,
     ports: &mut [Option<Box<dyn Port>>],
 ) -> anyhow::Result<()> {
+    let workers = port_workers(plan);
     let mut groups: Vec<XdpGroup> = Vec::new();
     for (place, port) in plan.ports.iter().enumerate() {
         let (interface, of_hosts) = match &port.attachment {
@@ -147,7 +155,7 @@ fn open_xdp(
             // The lab has turned the offloads of its hosts off.
             wanted.far_end = FarEnd::Trusted;
         }
-        let worker = port.segment as usize % plan.engine.workers as usize;
+        let worker = workers[place] as usize;
         match groups.iter_mut().find(|group| (group.worker, group.of_hosts) == (worker, of_hosts)) {
             Some(group) => {
                 group.places.push(place);
@@ -229,7 +237,7 @@ fn flow(plan: &Plan, id: u16, source: &Source) -> Flow {
     Flow {
         name: source.name.to_string(),
         id,
-        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
+        destination_mac: source.mac.0,
         source_mac: plan.ports[usize::from(source.in_port)].mac.0,
         source: SocketAddr::new(source.source, FROM_PORT + id % (u16::MAX - FROM_PORT)),
         destination: SocketAddr::new(source.destination, TO_PORT),

@@ -84,7 +84,9 @@ struct Sleeper {
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let ports: Vec<_> = worker.ports.iter().map(|slot| slot.port.readable_fd()).collect();
-        let all_wake = ports.iter().all(Option::is_some);
+        // Nothing comes in by a port that leads to another node.
+        let inner = worker.ports.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
+        let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
         let bell = worker.bells[worker.index as usize].fd();
         let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
         Self {

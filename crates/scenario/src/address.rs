@@ -30,6 +30,17 @@ impl Network {
         self.address.is_ipv4() == address.is_ipv4() && (first..=last).contains(&number(address))
     }
 
+    /// The network alone: its bits behind the prefix are zero.
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let (first, _) = self.range();
+        let address = match self.address {
+            IpAddr::V4(_) => IpAddr::V4((first as u32).into()),
+            IpAddr::V6(_) => IpAddr::V6(first.into()),
+        };
+        Self { address, prefix: self.prefix }
+    }
+
     /// Its first and its last address as numbers.
     pub(crate) fn range(&self) -> (u128, u128) {
         let host_bits = u32::from(bits(self.address) - self.prefix);
@@ -77,6 +88,12 @@ impl Mac {
     pub const fn of_port(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 0, high, low])
+    }
+
+    /// The same for a router's end at that port.
+    pub const fn of_router(place: u16) -> Self {
+        let [high, low] = place.to_be_bytes();
+        Self([0x02, b'L', b'W', 1, high, low])
     }
 }
 

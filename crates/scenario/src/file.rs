@@ -2,6 +2,7 @@
 //! all come from these structures and, for what a link is made of, from the block registry.
 
 use crate::address::{Mac, Network};
+use crate::file_router::Router;
 use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -28,9 +29,12 @@ pub(crate) struct File {
     /// Where packets come in and go out.
     #[serde(default)]
     pub(crate) port: Vec<Port>,
-    /// Learning bridges. Without any, all hosts and ports hang on one.
+    /// Learning bridges. Without any, all hosts and ports hang on one that no router sits on.
     #[serde(default)]
     pub(crate) bridge: Vec<Bridge>,
+    /// Routers.
+    #[serde(default)]
+    pub(crate) router: Vec<Router>,
     /// Links, simplex (from, to) or duplex (between).
     #[serde(default)]
     pub(crate) link: Vec<Link>,

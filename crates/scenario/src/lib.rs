@@ -9,13 +9,17 @@ mod address;
 mod build;
 mod event;
 mod file;
+mod file_router;
 mod finding;
+mod frequency;
 pub mod import;
 pub mod library;
 mod plan;
+mod plan_routes;
 mod price;
 mod read;
 mod resolve;
+mod router_plan;
 mod schema;
 mod source_edit;
 mod steering;
@@ -24,7 +28,7 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network};
-pub use build::{BuildError, Built, TO_THE_END, build, tolerance};
+pub use build::{BuildError, Built, TO_THE_END, add_route, build, port_workers, remove_route, tolerance};
 pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
@@ -32,6 +36,7 @@ pub use plan::{
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
+pub use router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, source_edit};
 pub use steering::unplanned_target;

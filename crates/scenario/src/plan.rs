@@ -6,6 +6,8 @@
 use crate::address::{Mac, Network};
 use crate::event::Event;
 use crate::finding::Finding;
+pub use crate::plan_routes::{Route, Routes};
+use crate::router_plan::Router;
 use crate::source_edit::shortest_frame;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Dice, Spec, Value, Values};
@@ -37,7 +39,9 @@ pub struct Plan {
     pub ports: Vec<Port>,
     /// Bridges, in the file's order; one named `bridge` if the file declares none.
     pub bridges: Vec<Bridge>,
-    /// Groups of bridges that links join: each learns addresses as one bridge.
+    /// Routers, in the file's order.
+    pub routers: Vec<Router>,
+    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge; then routers.
     pub segments: Vec<Segment>,
     /// What links are made of; many links share one.
     pub profiles: Vec<Profile>,
@@ -148,10 +152,17 @@ pub struct Port {
     pub addresses: Vec<Network>,
     /// Hardware address of what is behind it: the host's, or the one traffic sources use.
     pub mac: Mac,
-    /// Index of its bridge.
+    /// Index of its bridge, or [`Port::NO_BRIDGE`] if it is a router's.
     pub bridge: u32,
     /// Index of its segment.
     pub segment: u32,
+    /// Index of its router, if it is one's.
+    pub router: Option<u32>,
+}
+
+impl Port {
+    /// The index of no bridge.
+    pub const NO_BRIDGE: u32 = u32::MAX;
 }
 
 /// What a port is attached to.
@@ -186,13 +197,18 @@ pub enum Attachment {
     Memory,
     /// Traffic sources; what goes out is counted and forgotten.
     Source,
+    /// Another node: what goes out by it comes in by the port with the place `far`.
+    Inner {
+        /// Its far side.
+        far: u16,
+    },
 }
 
 impl Attachment {
-    /// The word for it in a scenario; none for a host.
+    /// The word for it in a scenario; none for a host, and for a router's own port.
     pub const fn driver(&self) -> Option<Driver> {
         match self {
-            Self::Host(_) => None,
+            Self::Host(_) | Self::Inner { .. } => None,
             Self::Interface { xdp: true, .. } => Some(Driver::AfXdp),
             Self::Interface { xdp: false, .. } => Some(Driver::AfPacket),
             Self::Tap { .. } => Some(Driver::Tap),
@@ -218,9 +234,11 @@ pub struct Bridge {
     pub segment: u32,
 }
 
-/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once.
+/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
+    /// Index of the router that it is, if it is one; it has no bridges then.
+    pub router: Option<u32>,
     /// Indices of its bridges, ascending.
     pub bridges: Vec<u32>,
     /// Places of their ports, ascending.
@@ -306,61 +324,6 @@ pub enum End {
     Port(u16),
 }
 
-/// A list of links in 32 bits: one link is its own route, others stand in [`Routes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Route(u32);
-
-const LISTED: u32 = 1 << 31;
-
-impl Route {
-    /// There is no way: packets are to be dropped.
-    pub const NONE: Self = Self(u32::MAX);
-
-    /// Most links a plan can have.
-    pub const MAX_LINKS: usize = 1 << 24;
-
-    /// Whether there is a way.
-    pub fn exists(self) -> bool {
-        self != Self::NONE
-    }
-}
-
-/// The routes that are not one link.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Routes {
-    links: Vec<u32>,
-    ends: Vec<u32>,
-}
-
-impl Routes {
-    /// Writes down a list of link places.
-    pub(crate) fn add(&mut self, links: &[u32]) -> Route {
-        if let [only] = links {
-            return Route(*only);
-        }
-        self.links.extend_from_slice(links);
-        self.ends.push(self.links.len() as u32);
-        Route((self.ends.len() - 1) as u32 | LISTED)
-    }
-
-    /// The links of a route in the order in which packets pass them; empty if they cross unimpaired or there is no
-    /// way (see [`Route::exists`]).
-    pub fn links<'a>(&'a self, route: &'a Route) -> &'a [u32] {
-        if route.0 & LISTED == 0 {
-            return std::slice::from_ref(&route.0);
-        }
-        let index = (route.0 & !LISTED) as usize;
-        let Some(&end) = self.ends.get(index) else { return &[] };
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.links[start as usize..end as usize]
-    }
-
-    /// How many links stand in the table, over all routes.
-    pub fn listed(&self) -> usize {
-        self.links.len()
-    }
-}
-
 /// A route by addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRule {
@@ -396,6 +359,8 @@ pub struct Source {
     pub source: IpAddr,
     /// Destination address, of the same family.
     pub destination: IpAddr,
+    /// Hardware address that its frames are sent to: of the port they are bound for, or of the first router on the way.
+    pub mac: Mac,
     /// How its packets come: one of [`longwire_random::process::SPECS`].
     pub spec: &'static Spec,
     /// What that is set to.

@@ -1,5 +1,6 @@
 //! From a plan to an engine that is ready to start.
 
+mod routers;
 mod shards;
 
 use crate::event::with_defaults;
@@ -9,13 +10,14 @@ use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Blocks, Changes, Event, Home, Map, Observer, Seat, Setup, SourceRef, SourceSeat, Steered,
-    Tolerance, WorkerSetup,
+    Agenda, Blocks, Changes, Event, Home, Joints, Map, NodeRef, Observer, Seat, Setup, SourceRef, SourceSeat,
+    Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
+pub use routers::{add_route, remove_route};
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -30,6 +32,8 @@ pub struct Built {
     pub links: Vec<LinkRef>,
     /// The same for sources.
     pub sources: Vec<SourceRef>,
+    /// The same for routers.
+    pub routers: Vec<NodeRef>,
 }
 
 /// Why a plan could not be made into an engine.
@@ -38,6 +42,14 @@ pub enum BuildError {
     /// There is not enough memory.
     #[error("engine.pool: {0}")]
     Pool(#[from] PoolError),
+    /// A router can't be what the plan says.
+    #[error("router \"{name}\": {why}")]
+    Router {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// There is not one port for each of the plan's.
     #[error("{got} ports were opened for the plan's {wanted}")]
     Ports {
@@ -83,17 +95,17 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let homes = seat_ports(plan, ports, &mut workers);
+    let (homes, routers) = seat_ports(plan, ports, &shards, &mut workers)?;
     let sources = seat_sources(plan, &homes, &mut workers);
     give_agendas(plan, &links, &sources, &mut workers);
-    let map = map(plan, &links, homes);
+    let map = map(plan, &links, homes, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {
         Wait::Spin => longwire_engine::Wait::Spin,
         Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
         Wait::Sleep => longwire_engine::Wait::Sleep,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, lead: shards.lead };
-    Ok(Built { setup, links, sources })
+    Ok(Built { setup, links, sources, routers })
 }
 
 /// What the plan promises.
@@ -189,11 +201,31 @@ fn give(
     }
 }
 
-/// Gives each segment, with its bridge and ports, to a worker.
-fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup]) -> Vec<Home> {
+/// By a port's place: the worker that has it.
+pub fn port_workers(plan: &Plan) -> Vec<u32> {
+    let shards = Shards::of(plan);
+    plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
+}
+
+/// Gives each segment, with its node and ports, to a worker. Answers where ports and routers are.
+fn seat_ports(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    shards: &Shards,
+    workers: &mut [WorkerSetup],
+) -> Result<(Vec<Home>, Vec<NodeRef>), BuildError> {
     let mut nodes = Vec::with_capacity(plan.segments.len());
+    let mut routers = Vec::with_capacity(plan.routers.len());
     for (index, segment) in plan.segments.iter().enumerate() {
-        let worker = index % workers.len();
+        let worker = shards.segment_workers[index] as usize;
+        let place = workers[worker].nodes.len();
+        nodes.push((worker, place));
+        if let Some(router) = segment.router {
+            // Routers come in the plan's order.
+            routers.push(NodeRef { worker: worker as u32, place: place as u32 });
+            workers[worker].nodes.push(Box::new(routers::router(plan, router)?));
+            continue;
+        }
         let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
         // The end of a traffic source says nothing by which the bridge could learn where it is.
         // A host's frames would teach it, but not before the first frame to the host has been flooded.
@@ -205,7 +237,6 @@ fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup
         for source in plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)) {
             bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
         }
-        nodes.push((worker, workers[worker].nodes.len()));
         workers[worker].nodes.push(Box::new(bridge) as Box<dyn Node>);
     }
     let mut homes = Vec::with_capacity(ports.len());
@@ -214,11 +245,11 @@ fn seat_ports(plan: &Plan, ports: Vec<Box<dyn Port>>, workers: &mut [WorkerSetup
         homes.push(Home { worker: worker as u32, slot: workers[worker].ports.len() as u32 });
         workers[worker].ports.push(Seat { place: place as u16, node, port });
     }
-    homes
+    Ok((homes, routers))
 }
 
 /// Writes the plan's rules down as the workers look them up.
-fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>) -> Map {
+fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map {
     let mut paths = Paths::default();
     let mut known: HashMap<Route, u32> = HashMap::new();
     let mut path_of = |route: Route| {
@@ -245,7 +276,7 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>) -> Map {
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
     let steered = steered(plan, links, &known, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered }
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered, joints }
 }
 
 /// The ways of packets that filters send to other links: the rest of each route with the other link in place of the one.

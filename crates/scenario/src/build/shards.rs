@@ -1,6 +1,7 @@
 //! Which worker owns which link.
 
-use crate::plan::{Plan, Route, Steer};
+use crate::plan::{Attachment, Plan, Route, Steer};
+use longwire_block::Spec;
 use longwire_units::Nanos;
 
 /// A link with less delay than this stays with the links its packets go on to: simulated runs advance in windows
@@ -15,14 +16,19 @@ pub(super) struct Shards {
     pub crossing: Vec<bool>,
     /// The least delay of those; never if there are none.
     pub lead: Nanos,
-    /// Whether links need not be served in each other's order: no route is longer than one link, and no medium is shared.
+    /// Whether links need not be served in each other's order: no route is longer than one link, no medium is shared, and no node decides in
+    /// its turn.
     pub flat: bool,
+    /// By a segment's index: its worker, and whether it decides in its turn.
+    pub segment_workers: Vec<u32>,
+    pub in_turn: Vec<bool>,
 }
 
 impl Shards {
     pub(super) fn of(plan: &Plan) -> Self {
         let steps = steps(plan);
-        let link_workers = assign(plan, &steps);
+        let turns = Turns::of(plan);
+        let (link_workers, segment_workers) = assign(plan, &steps, &turns);
         let mut crossing = vec![false; plan.links.len()];
         let mut lead = Nanos::NEVER;
         for &(from, to) in &steps {
@@ -31,13 +37,85 @@ impl Shards {
                 lead = lead.min(plan.least_delay(from as usize));
             }
         }
+        for &(from, to) in &turns.comes {
+            if link_workers[from as usize] != segment_workers[to as usize] {
+                crossing[from as usize] = true;
+                lead = lead.min(plan.least_delay(from as usize));
+            }
+        }
+        let flat = steps.is_empty() && plan.media.is_empty() && plan.steers.is_empty();
+        let in_turn = turns.segments;
         Self {
             link_workers,
             crossing,
             lead,
-            flat: steps.is_empty() && plan.media.is_empty() && plan.steers.is_empty(),
+            flat: flat && !in_turn.contains(&true),
+            segment_workers,
+            in_turn,
         }
     }
+}
+
+/// Segments that decide in their turn, and how packets come to them and go from them.
+struct Turns {
+    /// By index: whether it decides in its turn.
+    segments: Vec<bool>,
+    /// Links that packets enter right after a decision, and the segment.
+    goes: Vec<(u32, u32)>,
+    /// Links that lead to a port with a far side, and the far side's segment.
+    comes: Vec<(u32, u32)>,
+    /// Segments that packets go to from others at once.
+    at_once: Vec<(u32, u32)>,
+}
+
+impl Turns {
+    fn of(plan: &Plan) -> Self {
+        let answers = may_answer(plan);
+        let mut segments: Vec<bool> =
+            plan.segments.iter().map(|segment| segment.router.is_some() && answers).collect();
+        let far = |place: u16| match plan.ports[usize::from(place)].attachment {
+            Attachment::Inner { far } => Some(far),
+            _ => None,
+        };
+        let segment = |place: u16| plan.ports[usize::from(place)].segment;
+        let inner: Vec<u16> = (0..plan.ports.len() as u16).filter(|place| far(*place).is_some()).collect();
+        inner.iter().for_each(|place| segments[segment(*place) as usize] = true);
+        let (mut goes, mut comes) = (Vec::new(), Vec::new());
+        for rule in plan.pair_rules.iter().filter(|rule| rule.route.exists()) {
+            let links = plan.routes.links(&rule.route);
+            let from = segment(rule.in_port);
+            if let (Some(first), true) = (links.first(), segments[from as usize]) {
+                goes.push((*first, from));
+            }
+            if let (Some(last), Some(far)) = (links.last(), far(rule.out_port)) {
+                comes.push((*last, segment(far)));
+            }
+        }
+        // Addresses don't tell the node.
+        let routed = || (0..segments.len() as u32).filter(|index| segments[*index as usize]);
+        let routes = plan.address_rules.iter().map(|rule| rule.route).filter(|route| route.exists());
+        for route in routes {
+            let first = plan.routes.links(&route).first().copied();
+            goes.extend(first.into_iter().flat_map(|first| routed().map(move |index| (first, index))));
+        }
+        let at_once = inner.iter().filter(|place| {
+            let over = plan.pair_route(**place, **place);
+            over.is_none_or(<[u32]>::is_empty)
+        });
+        let at_once = at_once.filter_map(|place| Some((segment(*place), segment(far(*place)?)))).collect();
+        for list in [&mut goes, &mut comes] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Self { segments, goes, comes, at_once }
+    }
+}
+
+/// Whether a link may tell a sender that a packet was too big: the router that sent it has to see the answer then.
+fn may_answer(plan: &Plan) -> bool {
+    let answers = |spec: &Spec| (spec.key, spec.kind) == ("mtu", "too-big");
+    let own = plan.profiles.iter().flat_map(|profile| &profile.blocks).any(|(spec, _)| answers(spec));
+    own || plan.events.iter().flat_map(|event| &*event.edits).any(|edit| answers(edit.spec))
 }
 
 /// All pairs of links of which packets pass the second after the first.
@@ -60,12 +138,22 @@ fn steps(plan: &Plan) -> Vec<(u32, u32)> {
 }
 
 /// Links that must share a worker form a group; groups go to workers in the plan's order, as evenly as they come.
-fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
+fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u32>) {
     let workers = plan.engine.workers as usize;
+    let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     if workers == 1 {
-        return vec![0; plan.links.len()];
+        return (vec![0; links as usize], vec![0; segments as usize]);
     }
-    let mut parent: Vec<u32> = (0..plan.links.len() as u32).collect();
+    // Segments come after links.
+    let mut parent: Vec<u32> = (0..links + segments).collect();
+    let short = |&&(from, _): &&(u32, u32)| plan.least_delay(from as usize) < SHORT;
+    let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
+    let near = near.map(|&(link, segment)| (link, links + segment));
+    let at_once = turns.at_once.iter().map(|&(from, to)| (links + from, links + to));
+    for (one, other) in near.chain(at_once) {
+        let (a, b) = (root(&mut parent, one), root(&mut parent, other));
+        parent[a.max(b) as usize] = a.min(b);
+    }
     for &(from, to) in steps {
         if plan.least_delay(from as usize) < SHORT {
             let (a, b) = (root(&mut parent, from), root(&mut parent, to));
@@ -84,8 +172,12 @@ fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
         }
     }
     let mut load = vec![0usize; workers];
-    let mut worker_of = vec![u32::MAX; plan.links.len()];
-    for link in 0..plan.links.len() as u32 {
+    let mut worker_of = vec![u32::MAX; parent.len()];
+    for link in 0..links + segments {
+        if link >= links && !turns.segments[(link - links) as usize] {
+            worker_of[link as usize] = (link - links) % workers as u32;
+            continue;
+        }
         let group = root(&mut parent, link) as usize;
         if worker_of[group] == u32::MAX {
             let lightest = (0..workers).min_by_key(|&worker| load[worker]).unwrap_or(0);
@@ -94,7 +186,8 @@ fn assign(plan: &Plan, steps: &[(u32, u32)]) -> Vec<u32> {
         worker_of[link as usize] = worker_of[group];
         load[worker_of[group] as usize] += 1;
     }
-    worker_of
+    let segment_workers = worker_of.split_off(links as usize);
+    (worker_of, segment_workers)
 }
 
 /// The first link of the group, halving the way to it in passing.

@@ -4,8 +4,9 @@ use super::links::Links;
 use super::nodes::Nodes;
 use super::{Desk, Entry, some};
 use crate::file::File;
-use crate::plan::{End, Segment};
+use crate::plan::{End, Port, Segment};
 use crate::words::Routing;
+use longwire_units::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
@@ -131,6 +132,10 @@ impl Desk<'_, '_> {
             }
         }
         for (place, port) in nodes.ports.iter_mut().enumerate() {
+            if port.router.is_some() {
+                port.bridge = Port::NO_BRIDGE;
+                continue;
+            }
             let only = (nodes.bridges.len() == 1).then_some(0);
             match nodes.wishes[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
                 Some(bridge) => {
@@ -206,7 +211,13 @@ impl Desk<'_, '_> {
             let number = *numbers.entry(roots[index]).or_insert(segments.len());
             if number == segments.len() {
                 let (ageing, table) = (bridge.ageing, bridge.table);
-                segments.push(Segment { bridges: Vec::new(), ports: Vec::new(), ageing, table });
+                segments.push(Segment {
+                    router: None,
+                    bridges: Vec::new(),
+                    ports: Vec::new(),
+                    ageing,
+                    table,
+                });
             }
             let segment = &mut segments[number];
             if bridge.ageing != segment.ageing {
@@ -221,8 +232,19 @@ impl Desk<'_, '_> {
             segment.ageing = segment.ageing.min(bridge.ageing);
             segment.table = segment.table.max(bridge.table);
         }
+        for router in &mut nodes.routers {
+            let number = segments.len();
+            router.segment = number as u32;
+            let ports = router.ports.iter().map(|port| port.place).collect();
+            let router = nodes.ports[usize::from(router.ports[0].place)].router;
+            let (bridges, ageing, table) = (Vec::new(), Nanos::NEVER, 0);
+            segments.push(Segment { router, bridges, ports, ageing, table });
+        }
         for port in &mut nodes.ports {
-            port.segment = nodes.bridges[port.bridge as usize].segment;
+            port.segment = match port.router {
+                Some(router) => nodes.routers[router as usize].segment,
+                None => nodes.bridges[port.bridge as usize].segment,
+            };
         }
         for segment in &mut segments {
             segment.ports.sort_unstable();
@@ -242,6 +264,9 @@ impl Desk<'_, '_> {
                 continue;
             }
             let taken = match (link.from, link.to) {
+                (End::Port(from), End::Port(_)) if nodes.is_inner_of_router(from) => {
+                    graph.down[usize::from(from)].replace(at)
+                }
                 (End::Port(from), End::Port(to)) => {
                     if nodes.ports[usize::from(from)].segment != nodes.ports[usize::from(to)].segment {
                         let what = "its ends hang on bridges that no link joins: nothing would take it";

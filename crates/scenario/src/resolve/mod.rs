@@ -5,12 +5,14 @@ mod blocks;
 mod doubts;
 mod events;
 mod graph;
+mod joints;
 mod links;
 mod media;
 mod named;
 mod nodes;
 mod pace;
 mod paths;
+mod routers;
 mod rules;
 mod settings;
 mod source_events;
@@ -42,7 +44,8 @@ pub(crate) fn resolve(
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
     let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut desk = Desk { registry, findings, nodes: HashMap::new(), folder };
+    let (known, routers) = (HashMap::new(), HashMap::new());
+    let mut desk = Desk { registry, findings, nodes: known, routers, folder };
     let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
     let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -52,8 +55,10 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
+    desk.join_routers(file, &mut nodes, &mut links)?;
     let media = desk.media(file, &links);
     let graph = desk.graph(file, &mut nodes, &links, routing?)?;
+    routers::give_gateways(&mut nodes);
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
@@ -77,6 +82,7 @@ pub(crate) fn resolve(
         hosts: nodes.hosts,
         ports: nodes.ports,
         bridges: nodes.bridges,
+        routers: nodes.routers,
         segments: graph.segments,
         profiles: links.profiles,
         links: links.links,
@@ -100,6 +106,8 @@ struct Desk<'d, 'f> {
     findings: &'d mut Findings<'f>,
     /// Hosts, ports and bridges by name: they share one space of names.
     nodes: HashMap<Box<str>, End>,
+    /// Routers by name, in the same space of names.
+    routers: HashMap<Box<str>, u32>,
     /// The scenario's folder: relative names of files count from there.
     folder: PathBuf,
 }
@@ -248,6 +256,12 @@ impl Desk<'_, '_> {
             return Some(*end);
         }
         let name = self.term(entry, key, written)?;
+        if self.routers.contains_key(&name.0) {
+            let what = format!("\"{}\" is a router, and links are joined to its ports", name.0);
+            let mend = "name one of its own ports: one that is neither a host nor a declared port";
+            self.error(&written.span, entry, key, what, mend);
+            return None;
+        }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
         let mend = match suggestion(&name.0, known.iter().copied()) {

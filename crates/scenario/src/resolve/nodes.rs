@@ -4,6 +4,7 @@ use super::{Desk, Entry};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
 use crate::plan::{Attachment, Bridge, End, Host, HostRoute, Port};
+use crate::router_plan::Router;
 use crate::words::{Driver, HostDriver};
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::MAX_PORTS;
@@ -18,6 +19,12 @@ const LONGEST_INTERFACE: usize = 15;
 const MOST_QUEUES: u64 = 64;
 const MOST_BRIDGES: usize = 1 << 16;
 
+/// A router's own port: its place, and the bridge it asks for.
+pub(super) struct Inner {
+    pub(super) place: u16,
+    pub(super) wish: Option<(u32, Range<usize>)>,
+}
+
 /// What ports hang on, and what is behind them. Their bridges are known once the links are.
 #[derive(Default)]
 pub(super) struct Nodes {
@@ -27,7 +34,10 @@ pub(super) struct Nodes {
     /// Where each port, and the bridge it asks for, stands in the file.
     pub(super) spans: Vec<Range<usize>>,
     pub(super) wishes: Vec<Option<(u32, Range<usize>)>>,
-    macs: HashMap<Mac, u16>,
+    pub(super) routers: Vec<Router>,
+    /// Routers' own ports.
+    pub(super) inner: Vec<Inner>,
+    pub(super) macs: HashMap<Mac, u16>,
     interfaces: HashMap<String, u16>,
 }
 
@@ -52,6 +62,7 @@ impl Desk<'_, '_> {
                 }
             }
         }
+        self.routers(file, &mut nodes);
         if nodes.ports.is_empty() && !self.findings.failed() {
             let mend = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
             self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", mend);
@@ -124,6 +135,7 @@ impl Desk<'_, '_> {
             mac,
             bridge: 0,
             segment: 0,
+            router: None,
         });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);
@@ -226,7 +238,8 @@ impl Desk<'_, '_> {
             let what = format!("\"{interface}\" belongs to the port \"{other}\" already");
             self.error(span, entry, "interface", what, "give each port an interface of its own");
         }
-        nodes.ports.push(Port { name, attachment, addresses: addresses?, mac: mac?, bridge: 0, segment: 0 });
+        let (addresses, mac) = (addresses?, mac?);
+        nodes.ports.push(Port { name, attachment, addresses, mac, bridge: 0, segment: 0, router: None });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);
         Some(())
@@ -304,7 +317,7 @@ impl Desk<'_, '_> {
         Some(Some(folder.join(self.term(entry, key, written)?.0)))
     }
 
-    fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
+    pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
         if nodes.ports.len() == MAX_PORTS {
             let what = format!("there are more than {MAX_PORTS} hosts and ports");
             self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");
@@ -332,7 +345,7 @@ impl Desk<'_, '_> {
     }
 
     /// The bridge that an entry names. None after an error.
-    fn wish(
+    pub(super) fn wish(
         &mut self,
         entry: &Entry<'_>,
         written: Option<&Written<Name>>,

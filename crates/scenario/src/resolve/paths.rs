@@ -53,6 +53,17 @@ impl Desk<'_, '_> {
     ) -> Option<()> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
         let (from, to) = (from?, to?);
+        if [from, to].iter().any(|port| known.nodes.ports[usize::from(*port)].router.is_some()) {
+            let what = "a router sits there, which chooses the way itself";
+            self.error(
+                &written.from.span,
+                entry,
+                "from",
+                what,
+                "give the router a route, or join ports by a link",
+            );
+            return None;
+        }
         if from == to {
             self.error(&written.to.span, entry, "to", "it ends where it begins", "name another host or port");
             return None;

@@ -28,7 +28,9 @@ impl Desk<'_, '_> {
         let special = special(graph, given, routes);
         let bare =
             |port: &u16| graph.up[usize::from(*port)].is_none() && graph.down[usize::from(*port)].is_none();
-        let plain = |segment: &Segment| segment.bridges.len() == 1 && segment.ports.iter().all(bare);
+        let plain = |segment: &Segment| {
+            segment.router.is_some() || segment.bridges.len() == 1 && segment.ports.iter().all(bare)
+        };
         let plain: Vec<bool> = graph.segments.iter().map(plain).collect();
         for (number, segment) in graph.segments.iter().enumerate().filter(|(number, _)| !plain[*number]) {
             if self.pairs_of(segment, nodes, graph, &special, routes, &mut rules).is_none() {
@@ -44,6 +46,7 @@ impl Desk<'_, '_> {
                 rules.push(PairRule { in_port, out_port, route });
             }
         }
+        self.out_of_routers(nodes, graph, routes, &mut rules)?;
         rules.sort_unstable_by_key(|rule: &PairRule| (rule.in_port, rule.out_port));
         Some(rules)
     }
@@ -92,6 +95,36 @@ impl Desk<'_, '_> {
             }
         }
         self.tell_unreachable(&unreachable, nodes);
+        Some(())
+    }
+
+    /// The rules of what goes out by routers' own ports to other routers, over the links there; of what the router itself makes, too. None if
+    /// there are too many.
+    fn out_of_routers(
+        &mut self,
+        nodes: &Nodes,
+        graph: &Graph,
+        routes: &mut Routes,
+        rules: &mut Vec<PairRule>,
+    ) -> Option<()> {
+        for router in &nodes.routers {
+            for out_port in router.ports.iter().map(|port| port.place) {
+                let Some(link) =
+                    graph.down[usize::from(out_port)].filter(|_| nodes.is_inner_of_router(out_port))
+                else {
+                    continue;
+                };
+                if rules.len() + router.ports.len() > MOST_PAIRS {
+                    let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
+                    let span = nodes.spans[usize::from(out_port)].clone();
+                    self.error(&span, &Entry::root(), "", what, "use more routers with fewer ports each");
+                    return None;
+                }
+                let route = routes.add(&[link]);
+                let pair = |in_port| PairRule { in_port, out_port, route };
+                rules.extend(router.ports.iter().map(|port| pair(port.place)));
+            }
+        }
         Some(())
     }
 
@@ -149,7 +182,9 @@ impl Desk<'_, '_> {
             spans.push(span.clone());
         }
         self.tell_twice(&rules, &spans);
-        self.add_hosts(known, given, routes, &mut rules);
+        if known.nodes.inner.is_empty() {
+            self.add_hosts(known, given, routes, &mut rules);
+        }
         rules
     }
 

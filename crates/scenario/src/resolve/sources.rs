@@ -70,7 +70,7 @@ impl Desk<'_, '_> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
         let (in_port, out_port) = (from?, to?);
         let [ingress, egress] = [in_port, out_port].map(|place| &nodes.ports[usize::from(place)]);
-        if in_port == out_port || ingress.segment != egress.segment {
+        if in_port == out_port || (ingress.segment != egress.segment && nodes.routers.is_empty()) {
             let what = format!("nothing leads from \"{}\" to \"{}\"", ingress.name, egress.name);
             self.error(
                 &written.to.span,
@@ -82,6 +82,12 @@ impl Desk<'_, '_> {
             return None;
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
+        let mac = nodes.first_hop((in_port, out_port), destination);
+        if mac.is_none() {
+            let what = "no router there, or several, could be the first on its way";
+            let mend = "begin at a host with a gateway that is a router's address, or at a router's port";
+            self.error(&written.from.span, entry, "from", what, mend);
+        }
         let shortest = shortest_frame(source);
         let size = self.term_in(entry, "size", written.size.as_ref(), Bytes(1000), shortest..=LONGEST_FRAME);
         let chosen = self.chosen(entry, written, size?, known);
@@ -101,6 +107,7 @@ impl Desk<'_, '_> {
             out_port,
             source,
             destination,
+            mac: mac?,
             spec,
             values,
             interval,

@@ -1,0 +1,143 @@
+//! Routers of a plan as the engine's nodes, and the ports that join them.
+
+use super::shards::Shards;
+use crate::plan::{Attachment, Plan};
+use crate::router_plan::{Router, RouterRoute};
+use crate::{BuildError, Network};
+use longwire_engine::Joints;
+use longwire_router::prefix::Prefix;
+use longwire_router::{InterfaceAddress, NeighbourLimits, RouteError, RouterConfig};
+use std::net::IpAddr;
+
+/// Makes the router with that index, with all that it knows from the start.
+pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router, BuildError> {
+    let written = &plan.routers[index as usize];
+    let broken = |why: String| BuildError::Router { name: written.name.to_string(), why };
+    let stations = stations(plan, written);
+    let mut limits = NeighbourLimits::default();
+    limits.neighbours = limits.neighbours.max(stations.len() * 4);
+    let config = RouterConfig {
+        ports: written.ports.iter().map(port).collect(),
+        neighbours: limits,
+        police: written.police,
+        seed: plan.seed ^ u64::from(index) << 32,
+        ..RouterConfig::default()
+    };
+    let mut router = longwire_router::Router::new(config).map_err(|error| broken(error.to_string()))?;
+    for route in &written.routes {
+        add_route(&mut router, route).map_err(|error| broken(error.to_string()))?;
+    }
+    for (port, address, mac) in stations {
+        // One for which there is no room is asked for when it is needed.
+        router.set_neighbour(port, address, mac);
+    }
+    Ok(router)
+}
+
+/// Gives a router a route, or changes where it leads.
+///
+/// # Errors
+/// If a table is full, or the port is not the router's.
+pub fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Result<(), RouteError> {
+    match prefix(route.to) {
+        Either::V4(prefix) => router.add_route_v4(prefix, route.hop),
+        Either::V6(prefix) => router.add_route_v6(prefix, route.hop),
+    }
+}
+
+/// Takes a route from a router. Whether it had one to that network.
+pub fn remove_route(router: &mut longwire_router::Router, to: Network) -> bool {
+    match prefix(to) {
+        Either::V4(prefix) => router.remove_route_v4(prefix),
+        Either::V6(prefix) => router.remove_route_v6(prefix),
+    }
+}
+
+/// The ports that lead to other nodes, and those whose nodes decide in their turn.
+pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
+    let mut joints = Joints::default();
+    for (place, port) in plan.ports.iter().enumerate() {
+        if let Attachment::Inner { far } = port.attachment {
+            joints.join(place as u16, far);
+        }
+        if shards.in_turn[port.segment as usize] {
+            joints.take_turns(place as u16, port.router.is_some());
+        }
+    }
+    joints
+}
+
+enum Either {
+    V4(Prefix<u32>),
+    V6(Prefix<u128>),
+}
+
+fn prefix(network: Network) -> Either {
+    let checked = "a network's prefix is no longer than its address";
+    match network.address {
+        IpAddr::V4(address) => Either::V4(Prefix::new(address.into(), network.prefix).expect(checked)),
+        IpAddr::V6(address) => Either::V6(Prefix::new(address.into(), network.prefix).expect(checked)),
+    }
+}
+
+fn port(port: &crate::RouterPort) -> longwire_router::RouterPort {
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for net in &port.addresses {
+        match net.address {
+            IpAddr::V4(address) => v4.push(InterfaceAddress { address: address.into(), len: net.prefix }),
+            IpAddr::V6(address) => v6.push(InterfaceAddress { address: address.into(), len: net.prefix }),
+        }
+    }
+    longwire_router::RouterPort { place: port.place, mac: port.mac.0, mtu: port.mtu, v4, v6 }
+}
+
+/// The neighbours that a router need not ask for: what the file says, the plan's stations where its ports are, and the ends of traffic
+/// sources there, which never say a word.
+fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
+    let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
+    for port in &router.ports {
+        match plan.ports[usize::from(port.place)].attachment {
+            Attachment::Inner { far } if plan.ports[usize::from(far)].router.is_some() => {
+                known.extend(of_routers(plan, far).map(|(address, mac)| (port.place, address, mac)));
+            }
+            Attachment::Inner { far } => {
+                let segment = &plan.segments[plan.ports[usize::from(far)].segment as usize];
+                for &other in segment.ports.iter().filter(|other| **other != far) {
+                    let there = match plan.ports[usize::from(other)].attachment {
+                        Attachment::Inner { far } => of_routers(plan, far).collect(),
+                        _ => of_port(plan, other),
+                    };
+                    known.extend(there.into_iter().map(|(address, mac)| (port.place, address, mac)));
+                }
+            }
+            _ => {
+                let there = of_port(plan, port.place);
+                known.extend(there.into_iter().map(|(address, mac)| (port.place, address, mac)));
+            }
+        }
+    }
+    // What the file says comes last: it counts.
+    known.extend(router.neighbours.iter().map(|one| (one.port, one.address, one.mac.0)));
+    known
+}
+
+/// The addresses of the router's port with this place.
+fn of_routers(plan: &Plan, place: u16) -> impl Iterator<Item = (IpAddr, [u8; 6])> {
+    let router = plan.ports[usize::from(place)].router.map(|router| &plan.routers[router as usize]);
+    let port = router.and_then(|router| router.ports.iter().find(|port| port.place == place));
+    port.into_iter().flat_map(|port| port.addresses.iter().map(|net| (net.address, port.mac.0)))
+}
+
+/// The addresses behind a port of the plan that are known one by one.
+fn of_port(plan: &Plan, place: u16) -> Vec<(IpAddr, [u8; 6])> {
+    let port = &plan.ports[usize::from(place)];
+    let mut addresses = Vec::new();
+    if let Attachment::Host(host) = port.attachment {
+        addresses.extend(plan.hosts[host as usize].addresses.iter().map(|net| net.address));
+    }
+    for source in &plan.sources {
+        addresses.extend((source.in_port == place).then_some(source.source));
+        addresses.extend((source.out_port == place).then_some(source.destination));
+    }
+    addresses.into_iter().map(|address| (address, port.mac.0)).collect()
+}

@@ -1,0 +1,57 @@
+//! How often something may be done.
+
+use crate::written::Term;
+use longwire_router::Limit;
+
+/// So many times a second on average, and so many at once: `1000/s burst 64`. Without a burst, the one of the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frequency {
+    rate: u32,
+    burst: Option<u32>,
+}
+
+impl Frequency {
+    /// As a router takes it, with the burst of `default` if none is given.
+    pub(crate) fn limit(self, default: Limit) -> Limit {
+        Limit { rate: self.rate, burst: self.burst.unwrap_or(default.burst) }
+    }
+}
+
+impl Term for Frequency {
+    const WANTED: &'static str = "a frequency such as \"1000/s\"";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("\"{text}\" is no frequency; write one such as \"1000/s\" or \"1000/s burst 64\"");
+        let (rate, burst) = match text.trim().split_once("burst") {
+            Some((rate, burst)) => (rate, Some(burst.trim().parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        if burst == Some(0) {
+            return Err("a burst of 0 lets nothing through; write 1 or more".into());
+        }
+        let rate = rate.trim().strip_suffix("/s").ok_or_else(wrong)?.trim().replace('_', "");
+        Ok(Self { rate: rate.parse().map_err(|_| wrong())?, burst })
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "string", "pattern": "^ *[0-9_]+ */s *(burst +[0-9]+ *)?$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequencies_are_read() {
+        let default = Limit { rate: 7, burst: 9 };
+        let limit = |text| Frequency::read(text).unwrap().limit(default);
+        assert_eq!(limit("1000/s"), Limit { rate: 1000, burst: 9 });
+        assert_eq!(limit("20_000 /s burst 1024"), Limit { rate: 20_000, burst: 1024 });
+        assert_eq!(limit("0/s"), Limit { rate: 0, burst: 9 });
+        for bad in ["", "1000", "-1/s", "1/s burst", "1/s burst 0", "5000000000/s", "1/ms"] {
+            assert!(Frequency::read(bad).is_err(), "{bad}");
+        }
+    }
+}

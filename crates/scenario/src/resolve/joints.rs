@@ -1,0 +1,180 @@
+//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a bridge made for the two.
+
+use super::links::Links;
+use super::nodes::{Inner, Nodes};
+use super::{Desk, Entry};
+use crate::file::File;
+use crate::finding::suggestion;
+use crate::plan::{Attachment, Bridge, End, Port};
+use longwire_block::MAX_PORTS;
+use longwire_units::Nanos;
+use std::collections::{HashMap, HashSet};
+
+impl Desk<'_, '_> {
+    /// Finds the far side of every router's own port. None after an error.
+    pub(super) fn join_routers(&mut self, file: &File, nodes: &mut Nodes, links: &mut Links) -> Option<()> {
+        let inner = std::mem::take(&mut nodes.inner);
+        let mut moved: HashMap<u16, u16> = HashMap::new();
+        let mut partners: HashMap<u16, Option<End>> = HashMap::new();
+        for Inner { place, wish } in &inner {
+            partners.insert(*place, wish.as_ref().map(|(bridge, _)| End::Bridge(*bridge)));
+        }
+        for at in 0..links.links.len() {
+            let ends = (links.links[at].from, links.links[at].to);
+            for (one, other) in [ends, (ends.1, ends.0)] {
+                let End::Port(place) = one else { continue };
+                self.partner(nodes, links, at, (place, other), &mut partners)?;
+            }
+            if !inner.is_empty() && links.matched[at] {
+                let what = "links are not chosen by addresses where routers have ports of their own";
+                let mend = "a packet would take it at every node it comes to: leave match away, or use several bridges";
+                self.at_link(links, at as u32, what.into(), mend);
+                return None;
+            }
+        }
+        for Inner { place, .. } in &inner {
+            match partners.get(place).copied().flatten() {
+                None => self.tell_unjoined(nodes, *place),
+                Some(End::Port(other)) if partners.contains_key(&other) => {
+                    nodes.ports[usize::from(*place)].attachment = Attachment::Inner { far: other };
+                }
+                Some(End::Port(other)) => {
+                    let bridge = self.wire(nodes, *place, other)?;
+                    moved.insert(*place, self.hang(nodes, *place, bridge)?);
+                }
+                Some(End::Bridge(bridge)) => {
+                    moved.insert(*place, self.hang(nodes, *place, bridge)?);
+                }
+            }
+        }
+        for end in links.links.iter_mut().flat_map(|link| [&mut link.from, &mut link.to]) {
+            if let End::Port(place) = end
+                && let Some(far) = moved.get(place)
+            {
+                *place = *far;
+            }
+        }
+        if file.bridge.is_empty() && !file.router.is_empty() {
+            self.tell_loose(nodes, links);
+        }
+        nodes.inner = inner;
+        (!self.findings.failed()).then_some(())
+    }
+
+    /// Notes what a link joins the port at `place` to, if it is a router's own, or that it can't be.
+    fn partner(
+        &mut self,
+        nodes: &Nodes,
+        links: &Links,
+        at: usize,
+        (place, other): (u16, End),
+        partners: &mut HashMap<u16, Option<End>>,
+    ) -> Option<()> {
+        let name = |end: End| match end {
+            End::Bridge(index) => nodes.bridges[index as usize].name.clone(),
+            End::Port(place) => nodes.ports[usize::from(place)].name.clone(),
+        };
+        let Some(known) = partners.get_mut(&place) else {
+            let port = &nodes.ports[usize::from(place)];
+            let alike = matches!(other, End::Port(other) if nodes.ports[usize::from(other)].router == port.router
+                && !partners.contains_key(&other));
+            let Some(router) = port.router.filter(|_| !alike) else { return Some(()) };
+            let router = &nodes.routers[router as usize].name;
+            let what = format!(
+                "\"{}\" is where router \"{router}\" sits: no link leads from there to \"{}\"",
+                port.name,
+                name(other)
+            );
+            let mend =
+                format!("give \"{router}\" a port of its own in place of it, and join that to it by a link");
+            self.at_link(links, at as u32, what, &mend);
+            return None;
+        };
+        if known.is_some_and(|known| known != other) {
+            let what = format!(
+                "\"{}\" is joined to \"{}\" already",
+                name(End::Port(place)),
+                known.map(name).unwrap_or_default()
+            );
+            let mend = "a port has one cable: give the router another port, or join several by a bridge";
+            self.at_link(links, at as u32, what, mend);
+            return None;
+        }
+        *known = Some(other);
+        Some(())
+    }
+
+    fn tell_unjoined(&mut self, nodes: &Nodes, place: u16) {
+        let port = &nodes.ports[usize::from(place)];
+        let router = port.router.map_or("", |router| &nodes.routers[router as usize].name);
+        let entry = Entry { section: "router", name: Some(router), n: None };
+        let known = nodes.ports.iter().filter(|other| other.router.is_none()).map(|other| &*other.name);
+        let what =
+            format!("there is no host or port \"{}\", and no link or bridge that it is joined to", port.name);
+        let mend = match suggestion(&port.name, known) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!(
+                "declare it as [[host]] or [[port]], or add a link: between = [\"{}\", \"…\"]",
+                port.name
+            ),
+        };
+        self.error(&nodes.spans[usize::from(place)], &entry, "ports.port", what, mend);
+    }
+
+    /// Hosts and ports that would hang on a bridge that nobody has asked for.
+    fn tell_loose(&mut self, nodes: &Nodes, links: &Links) {
+        let linked: HashSet<End> = links.links.iter().flat_map(|link| [link.from, link.to]).collect();
+        let linked = |place: u16| linked.contains(&End::Port(place));
+        for (place, port) in nodes.ports.iter().enumerate() {
+            if port.router.is_some() || nodes.wishes[place].is_some() || linked(place as u16) {
+                continue;
+            }
+            let section = if port.attachment.driver().is_none() { "host" } else { "port" };
+            let entry = Entry { section, name: Some(&port.name), n: None };
+            let what = "it hangs on nothing: no router sits on it, and no link joins it to one";
+            let mend = "name it among a router's ports, or declare a [[bridge]] and hang it there";
+            self.error(&nodes.spans[place], &entry, "", what, mend);
+        }
+    }
+
+    /// A bridge for a router's port and the host or port that a link joins it to.
+    fn wire(&mut self, nodes: &mut Nodes, place: u16, other: u16) -> Option<u32> {
+        let port = &nodes.ports[usize::from(other)];
+        let bridge = nodes.bridges.len() as u32;
+        if let Some((hangs, _)) = &nodes.wishes[usize::from(other)] {
+            let what = format!(
+                "\"{}\" hangs on \"{}\", which its link to \"{}\" passes by",
+                port.name,
+                nodes.bridges[*hangs as usize].name,
+                nodes.ports[usize::from(place)].name
+            );
+            let entry = Entry { section: "host", name: Some(&port.name), n: None };
+            let mend = "a host or port has one cable: link it to the bridge or to the router";
+            self.error(&nodes.spans[usize::from(other)], &entry, "", what, mend);
+            return None;
+        }
+        nodes.wishes[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
+        let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
+        let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
+        nodes.bridges.push(Bridge { name, ageing, table, ports, segment: 0 });
+        Some(bridge)
+    }
+
+    /// Gives a router's port a far side on a bridge, where its links then begin and end. Its place.
+    fn hang(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
+        let far = nodes.ports.len();
+        let (name, span) =
+            (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
+        if far >= MAX_PORTS {
+            let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
+            self.error(&span, &Entry::root(), "", what, "let several addresses share a port");
+            return None;
+        }
+        let far = far as u16;
+        nodes.ports[usize::from(place)].attachment = Attachment::Inner { far };
+        nodes.ports.push(Port { attachment: Attachment::Inner { far: place }, ..Port::inner(name, far) });
+        nodes.spans.push(span.clone());
+        nodes.wishes.push(Some((bridge, span)));
+        Some(far)
+    }
+}

@@ -1,0 +1,445 @@
+//! Section `[[router]]`: ports, addresses, routes, neighbours, limits.
+
+use super::nodes::{Inner, Nodes};
+use super::{Desk, Entry, some};
+use crate::address::{Mac, Network};
+use crate::file::File;
+use crate::file_router::{self, RouterNeighbour as WrittenNeighbour, RouterRoute as WrittenEntry};
+use crate::finding::suggestion;
+use crate::plan::{Attachment, End, Port};
+use crate::router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
+use crate::written::{Name, Text, Written};
+use longwire_router::Limits;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::net::IpAddr;
+
+/// Most routers.
+const MOST_ROUTERS: usize = 1 << 16;
+/// Longest file of routes in bytes.
+const LONGEST_ROUTES: u64 = 256 << 20;
+/// The least MTU of a port: what IPv6 asks for.
+const LEAST_MTU: u64 = longwire_router::LEAST_MTU as u64;
+
+impl Desk<'_, '_> {
+    pub(super) fn routers(&mut self, file: &File, nodes: &mut Nodes) {
+        for written in &file.router {
+            let entry = Entry { section: "router", name: Some(&written.name.text), n: None };
+            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+                if self.router(&Entry { n, ..entry }, written, nodes).is_none() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// None after an error.
+    fn router(&mut self, entry: &Entry<'_>, written: &file_router::Router, nodes: &mut Nodes) -> Option<()> {
+        let Name(name) = self.term(entry, "name", &written.name)?;
+        let number = nodes.routers.len();
+        let taken = self.nodes.contains_key(&name);
+        if taken || self.routers.insert(name.clone(), number as u32).is_some() {
+            let what = format!("there are two nodes named \"{name}\"");
+            let mend = "hosts, ports, bridges and routers share one space of names: rename one";
+            self.error(&written.name.span, entry, "name", what, mend);
+            return None;
+        }
+        if written.ports.is_empty() || number == MOST_ROUTERS {
+            let (what, mend) = match number {
+                MOST_ROUTERS => (format!("there are more than {MOST_ROUTERS} routers"), "make fewer"),
+                _ => (
+                    "a router needs a port".into(),
+                    "add ports = [{ port = \"a\", addresses = \"10.0.0.1/24\" }]",
+                ),
+            };
+            self.error(&written.name.span, entry, "ports", what, mend);
+            return None;
+        }
+        let mut ports = Vec::with_capacity(written.ports.len());
+        for port in &written.ports {
+            ports.push(self.router_port(entry, port, number as u32, nodes)?);
+        }
+        self.apart(entry, written, &ports)?;
+        let police = self.police(entry, written)?;
+        let (routes, neighbours) = (Vec::new(), Vec::new());
+        let mut router = Router { name, ports, routes, neighbours, police, segment: 0 };
+        for neighbour in &written.neighbours {
+            router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
+        }
+        let mut known = HashSet::new();
+        for route in &written.routes {
+            let route = self.router_route(entry, route, &router, &mut known)?;
+            router.routes.push(route);
+        }
+        if let Some(table) = &written.routes_file {
+            let routes = self.routes_file(entry, table, &router, &mut known)?;
+            router.routes.extend(routes);
+        }
+        nodes.routers.push(router);
+        Some(())
+    }
+
+    fn router_port(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::RouterPort,
+        router: u32,
+        nodes: &mut Nodes,
+    ) -> Option<RouterPort> {
+        let Name(name) = self.term(entry, "ports.port", &written.port)?;
+        let wish = self.wish(entry, written.bridge.as_ref())?;
+        let place = match self.nodes.get(&name) {
+            Some(End::Bridge(_)) => {
+                let what = format!("\"{name}\" is a bridge");
+                let mend = format!("give the port a name of its own, and write bridge = \"{name}\"");
+                self.error(&written.port.span, entry, "ports.port", what, mend);
+                return None;
+            }
+            Some(End::Port(place)) => self.sit_on(entry, written, *place, nodes)?,
+            None => {
+                let place = self.place(entry, &written.port, nodes)?;
+                self.nodes.insert(name.clone(), End::Port(place));
+                nodes.ports.push(Port::inner(name.clone(), place));
+                nodes.spans.push(written.port.span.clone());
+                nodes.wishes.push(None);
+                nodes.inner.push(Inner { place, wish });
+                place
+            }
+        };
+        nodes.ports[usize::from(place)].router = Some(router);
+        let mut mac = self.term_or(entry, "ports.mac", written.mac.as_ref(), Mac::of_router(place))?;
+        if let Some(other) = nodes.macs.insert(mac, place) {
+            let other = &nodes.ports[usize::from(other)].name;
+            let what = format!("{mac} is also the address of, or at, \"{other}\"");
+            let span = written.mac.as_ref().map_or(&written.port.span, |mac| &mac.span);
+            self.error(
+                span,
+                entry,
+                "ports.mac",
+                what,
+                "give each a hardware address of its own, or none of them",
+            );
+            mac = Mac::of_router(place);
+        }
+        let mtu = self.whole_or(entry, "ports.mtu", written.mtu.as_ref(), 1500, LEAST_MTU..=65_535)? as u32;
+        let mut addresses: Vec<Network> = Vec::new();
+        for text in &written.addresses.0 {
+            let net: Network = self.term(entry, "ports.addresses", text)?;
+            let edge = net.address.is_ipv4() && net.prefix < 31 && is_edge(&net);
+            if net.address.is_unspecified() || net.address.is_multicast() || net.address.is_loopback() || edge
+            {
+                let what = format!("{net} can't be the address of a router's port");
+                self.error(&text.span, entry, "ports.addresses", what, "write one such as \"10.0.0.1/24\"");
+            } else if !text.text.contains('/') {
+                let mend =
+                    format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
+                self.error(&text.span, entry, "ports.addresses", "the prefix length is missing", mend);
+            }
+            addresses.push(net);
+        }
+        Some(RouterPort { name, place, mac, mtu, addresses })
+    }
+
+    /// Checks that a router can sit on a host or port.
+    fn sit_on(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::RouterPort,
+        place: u16,
+        nodes: &Nodes,
+    ) -> Option<u16> {
+        let port = &nodes.ports[usize::from(place)];
+        let (what, mend) = if let Some(router) = port.router {
+            let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
+            (
+                format!("\"{}\" is a port of router \"{other}\" already", port.name),
+                "join routers by a link between ports of their own, or by a bridge".to_owned(),
+            )
+        } else if nodes.wishes[usize::from(place)].is_some() {
+            (
+                format!("\"{}\" hangs on a bridge", port.name),
+                "take its bridge away, or give the router a port of its own on that bridge".to_owned(),
+            )
+        } else if let Some(bridge) = &written.bridge {
+            (
+                format!("\"{}\" is a host or port, on which the router sits", port.name),
+                format!("take bridge away, or give the port a name of its own on \"{}\"", bridge.text),
+            )
+        } else {
+            return Some(place);
+        };
+        self.error(&written.port.span, entry, "ports.port", what, mend);
+        None
+    }
+
+    /// Checks that no two ports have a network in common.
+    fn apart(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        ports: &[RouterPort],
+    ) -> Option<()> {
+        let mut nets: Vec<(bool, u128, u128, usize)> = Vec::new();
+        for (number, port) in ports.iter().enumerate() {
+            for net in &port.addresses {
+                let (first, last) = net.range();
+                nets.push((net.address.is_ipv6(), first, last, number));
+            }
+        }
+        nets.sort_unstable();
+        let mut widest: Option<(bool, u128, u128, usize)> = None;
+        for net in nets {
+            if let Some((v6, _, last, number)) = widest
+                && (v6, number != net.3) == (net.0, true)
+                && net.1 <= last
+            {
+                let (early, late) = (number.min(net.3), number.max(net.3));
+                let what =
+                    format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
+                let mend =
+                    "give each port a network of its own: addresses in one can be told apart by ports only";
+                self.error(&written.ports[late].port.span, entry, "ports.addresses", what, mend);
+                return None;
+            }
+            if widest.is_none_or(|(v6, _, last, _)| v6 != net.0 || net.2 > last) {
+                widest = Some(net);
+            }
+        }
+        Some(())
+    }
+
+    fn police(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Limits> {
+        let mut limits = Limits::default();
+        let Some(police) = &written.police else { return Some(limits) };
+        let rows = [
+            ("police.exceptions", &police.exceptions, &mut limits.exceptions),
+            ("police.errors", &police.errors, &mut limits.errors),
+            ("police.echo", &police.echo, &mut limits.echo),
+            ("police.options", &police.options, &mut limits.options),
+            ("police.fragments", &police.fragments, &mut limits.fragments),
+            ("police.neighbours", &police.neighbours, &mut limits.neighbours),
+            ("police.requests", &police.requests, &mut limits.requests),
+        ];
+        for (key, text, limit) in rows {
+            if let Some(text) = text {
+                *limit = self.term(entry, key, text)?.limit(*limit);
+            }
+        }
+        Some(limits)
+    }
+
+    fn router_neighbour(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &WrittenNeighbour,
+        router: &Router,
+    ) -> Option<RouterNeighbour> {
+        let address = self.term(entry, "neighbours.address", &written.address)?;
+        let mac = self.term(entry, "neighbours.mac", &written.mac)?;
+        let port = match &written.port {
+            Some(name) => self.own_port(entry, "neighbours.port", name, router)?.place,
+            None => match router.port_towards(address) {
+                Some(port) => port.place,
+                None => {
+                    let what = router.no_network(address);
+                    self.error(&written.address.span, entry, "neighbours.address", what, "");
+                    return None;
+                }
+            },
+        };
+        Some(RouterNeighbour { port, address, mac })
+    }
+
+    fn own_port<'r>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: &Written<Name>,
+        router: &'r Router,
+    ) -> Option<&'r RouterPort> {
+        let Name(name) = self.term(entry, key, written)?;
+        if let Some(port) = router.port(&name) {
+            return Some(port);
+        }
+        let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
+        let mend = match suggestion(&name, known.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("there are {}", some(&known)),
+        };
+        self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), mend);
+        None
+    }
+
+    fn router_route(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &WrittenEntry,
+        router: &Router,
+        known: &mut HashSet<Network>,
+    ) -> Option<RouterRoute> {
+        let to = self.term(entry, "routes.to", &written.to)?;
+        let via = match &written.via {
+            Some(via) => Some(self.term(entry, "routes.via", via)?),
+            None => None,
+        };
+        let port = match &written.port {
+            Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
+            None => None,
+        };
+        let route = WrittenRoute { to, via, port, discard: written.discard.unwrap_or(false) };
+        let read = route.check().and_then(|()| router.route(&route));
+        let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
+        match read {
+            Ok(route) => Some(route),
+            Err(what) => {
+                self.error(&written.to.span, entry, "routes", what, "");
+                None
+            }
+        }
+    }
+
+    /// The routes of a file, one a line. Lines that are empty or begin with # are read over.
+    fn routes_file(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Text>,
+        router: &Router,
+        known: &mut HashSet<Network>,
+    ) -> Option<Vec<RouterRoute>> {
+        let Text(name) = self.term(entry, "routes-file", written)?;
+        let mut text = String::new();
+        let opened = std::fs::File::open(self.folder.join(&name));
+        let read = opened.and_then(|file| file.take(LONGEST_ROUTES + 1).read_to_string(&mut text));
+        let fault = match read {
+            Ok(bytes) if bytes as u64 > LONGEST_ROUTES => {
+                Some(format!("it is longer than {LONGEST_ROUTES} bytes"))
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(fault) = fault {
+            let mend = "name a file with a route on each line, as \"ip route\" prints them";
+            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), mend);
+            return None;
+        }
+        let mut routes = Vec::new();
+        for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let route = WrittenRoute::read(text).and_then(|route| router.route(&route));
+            match route {
+                // Of routes with several metrics the first is the best.
+                Ok(route) if known.insert(route.to) => routes.push(route),
+                Ok(_) => {}
+                Err(what) => {
+                    self.error(&written.span, entry, "routes-file", format!("{name}:{line}: {what}"), "");
+                    return None;
+                }
+            }
+        }
+        Some(routes)
+    }
+}
+
+/// The first and the last address of a network are not those of a station.
+fn is_edge(net: &Network) -> bool {
+    let (first, last) = net.range();
+    let own = crate::address::number(net.address);
+    own == first || own == last
+}
+
+fn twice(to: Network) -> String {
+    format!("there is a route to {to} already: keep one of the two")
+}
+
+impl Port {
+    /// A router's own port, whose far side is not known yet.
+    pub(super) fn inner(name: Box<str>, place: u16) -> Self {
+        Self {
+            name,
+            attachment: Attachment::Inner { far: place },
+            addresses: Vec::new(),
+            mac: Mac::of_port(place),
+            bridge: Port::NO_BRIDGE,
+            segment: 0,
+            router: None,
+        }
+    }
+}
+
+/// Gives hosts without a gateway the one router that has an address in their network.
+pub(super) fn give_gateways(nodes: &mut Nodes) {
+    // By segment: the addresses that routers have there.
+    let mut near: HashMap<u32, Vec<Network>> = HashMap::new();
+    for port in nodes.routers.iter().flat_map(|router| &router.ports) {
+        let place = &nodes.ports[usize::from(port.place)];
+        let segment = match place.attachment {
+            Attachment::Inner { far } => nodes.ports[usize::from(far)].segment,
+            _ => continue,
+        };
+        near.entry(segment).or_default().extend(&port.addresses);
+    }
+    for host in &mut nodes.hosts {
+        let place = &nodes.ports[usize::from(host.port)];
+        let own;
+        let known: &[Network] = match place.router {
+            Some(router) => {
+                let router = &nodes.routers[router as usize];
+                own = router.ports.iter().find(|port| port.place == host.port);
+                own.map_or(&[], |port| &port.addresses)
+            }
+            None => near.get(&place.segment).map_or(&[], |list| list),
+        };
+        for v4 in [true, false] {
+            if host.gateways.iter().any(|gateway| gateway.is_ipv4() == v4) {
+                continue;
+            }
+            let serves = |net: &&Network| {
+                net.address.is_ipv4() == v4 && host.addresses.iter().any(|own| own.contains(net.address))
+            };
+            let mut found = known.iter().filter(serves);
+            if let (Some(net), None) = (found.next(), found.next()) {
+                host.gateways.push(net.address);
+            }
+        }
+    }
+}
+
+impl Nodes {
+    /// Where frames are sent first that go from a port to another: that, if bridges lead there, or the router on the way. None if it is
+    /// not clear which.
+    pub(super) fn first_hop(&self, (from, to): (u16, u16), destination: IpAddr) -> Option<Mac> {
+        let [here, there] = [from, to].map(|place| &self.ports[usize::from(place)]);
+        let own = |router: u32| self.routers[router as usize].ports.iter().find(|port| port.place == from);
+        match here.router {
+            Some(router) => return own(router).map(|port| port.mac),
+            None if here.segment == there.segment => return Some(there.mac),
+            None => {}
+        }
+        let near = |port: &&RouterPort| match self.ports[usize::from(port.place)].attachment {
+            Attachment::Inner { far } => self.ports[usize::from(far)].segment == here.segment,
+            _ => false,
+        };
+        let near: Vec<_> = self.routers.iter().flat_map(|router| &router.ports).filter(near).collect();
+        let gateway = match here.attachment {
+            Attachment::Host(host) => {
+                let gateways = &self.hosts[host as usize].gateways;
+                gateways.iter().find(|gateway| gateway.is_ipv4() == destination.is_ipv4())
+            }
+            _ => None,
+        };
+        let has = |port: &&&RouterPort| port.addresses.iter().any(|net| Some(&net.address) == gateway);
+        match (gateway, &near[..]) {
+            (Some(_), _) => near.iter().find(has).map(|port| port.mac),
+            (None, [only]) => Some(only.mac),
+            _ => None,
+        }
+    }
+
+    /// Whether the port with this place is a router's own.
+    pub(super) fn is_inner_of_router(&self, place: u16) -> bool {
+        let port = &self.ports[usize::from(place)];
+        port.router.is_some() && matches!(port.attachment, Attachment::Inner { .. })
+    }
+}

@@ -1,0 +1,295 @@
+//! Routers in a checked plan, and routes as people write them.
+
+use crate::address::{Mac, Network};
+use longwire_router::{Limits, NextHop};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A router of the scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Router {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its ports, in the file's order.
+    pub ports: Vec<RouterPort>,
+    /// Routes besides those to its ports' networks; each prefix occurs once.
+    pub routes: Vec<RouterRoute>,
+    /// What it knows from the start.
+    pub neighbours: Vec<RouterNeighbour>,
+    /// The most it does of what costs more than forwarding.
+    pub police: Limits,
+    /// Index of its segment.
+    pub segment: u32,
+}
+
+/// A port of a router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterPort {
+    /// Its name: that of the host or port that the router sits on, or its own.
+    pub name: Box<str>,
+    /// Its place among the plan's ports.
+    pub place: u16,
+    /// Its hardware address.
+    pub mac: Mac,
+    /// Longest IP packet that it sends, in bytes.
+    pub mtu: u32,
+    /// Its addresses, with the prefixes of their networks.
+    pub addresses: Vec<Network>,
+}
+
+/// A route of a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterRoute {
+    /// Where to; its bits behind the prefix are zero.
+    pub to: Network,
+    /// Where packets go.
+    pub hop: NextHop,
+}
+
+/// A neighbour that a router knows from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterNeighbour {
+    /// The place of the port it is behind.
+    pub port: u16,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its hardware address.
+    pub mac: Mac,
+}
+
+/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`, `blackhole 10.3.0.0/16`.
+/// What `ip route` prints besides (protocol, scope, source, metric) is read over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenRoute<'t> {
+    /// Where to.
+    pub to: Network,
+    /// The gateway.
+    pub via: Option<IpAddr>,
+    /// The name of the port.
+    pub port: Option<&'t str>,
+    /// Whether packets are dropped, and nobody is told.
+    pub discard: bool,
+}
+
+/// Words of `ip route` that a value follows, and those without.
+const WITH_VALUE: [&str; 8] = ["proto", "scope", "src", "metric", "pref", "table", "mtu", "advmss"];
+const ALONE: [&str; 5] = ["onlink", "linkdown", "dead", "pervasive", "unicast"];
+
+impl<'t> WrittenRoute<'t> {
+    /// Reads a route.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the mend.
+    pub fn read(text: &'t str) -> Result<Self, String> {
+        let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
+        let mut first = words.next();
+        let discard = first == Some("blackhole");
+        if discard {
+            first = words.next();
+        }
+        let prefix = first.ok_or("a route begins with a prefix, as in \"10.1.0.0/16 via 10.0.0.2\"")?;
+        let (mut via, mut port) = (None, None);
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("nothing follows \"{word}\""))?;
+            match word {
+                "via" if value == "inet6" || value == "inet" => {
+                    return Err("a gateway of the other family is not supported; name one of the same".into());
+                }
+                "via" => {
+                    via = Some(value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?)
+                }
+                "dev" => port = Some(value),
+                _ if WITH_VALUE.contains(&word) => {}
+                _ => {
+                    let known = "via ADDRESS, dev PORT";
+                    return Err(format!("there is no \"{word}\" in a route; there are {known}"));
+                }
+            }
+        }
+        let to = match prefix {
+            "default" if via.is_some_and(|via| via.is_ipv6()) => whole(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+            "default" => whole(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            prefix => prefix.parse()?,
+        };
+        let route = Self { to, via, port, discard };
+        route.check().map(|()| route)
+    }
+
+    /// What is wrong with the parts together.
+    ///
+    /// # Errors
+    /// That, and the mend.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self { to, via, port, discard } = *self;
+        let network = to.masked();
+        if network != to {
+            return Err(format!("{to} has bits set behind its prefix: write {network}"));
+        }
+        match (via, port, discard) {
+            (None, None, true) => Ok(()),
+            (_, _, true) => Err("what is discarded goes to no gateway and no port: leave them out".into()),
+            (None, None, false) => {
+                Err("it is not said where it leads: name a gateway, a port, or discard it".into())
+            }
+            (Some(via), _, _) if via.is_ipv4() != to.address.is_ipv4() => {
+                Err(format!("{to} and {via} are of different families: name a gateway of the same"))
+            }
+            (Some(via), ..) if via.is_unspecified() || via.is_multicast() => {
+                Err(format!("{via} is no neighbour's address: name the gateway's own"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All addresses of a family.
+const fn whole(address: IpAddr) -> Network {
+    Network { address, prefix: 0 }
+}
+
+impl Router {
+    /// Its port called `name`.
+    pub fn port(&self, name: &str) -> Option<&RouterPort> {
+        self.ports.iter().find(|port| &*port.name == name)
+    }
+
+    /// The route that is meant by what is written.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the mend: a port that is not the router's, a gateway that is in none of its networks or is the router
+    /// itself.
+    pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
+        let WrittenRoute { to, via, port, discard } = *written;
+        if discard {
+            return Ok(RouterRoute { to, hop: NextHop::Discard });
+        }
+        let named = match port {
+            Some(name) => Some(self.port(name).ok_or_else(|| self.no_port(name))?),
+            None => None,
+        };
+        let Some(via) = via else {
+            let place = named.map_or(0, |port| port.place);
+            return Ok(RouterRoute { to, hop: NextHop::Direct { port: place } });
+        };
+        if let Some(own) = self.ports.iter().find(|port| port.addresses.iter().any(|net| net.address == via))
+        {
+            return Err(format!("{via} is the router's own address at \"{}\": name a neighbour", own.name));
+        }
+        let port = match named {
+            Some(port) => port,
+            None => self.port_towards(via).ok_or_else(|| self.no_network(via))?,
+        };
+        Ok(RouterRoute { to, hop: NextHop::via(port.place, via) })
+    }
+
+    /// The port in one of whose networks `address` is.
+    pub(crate) fn port_towards(&self, address: IpAddr) -> Option<&RouterPort> {
+        let near = |port: &&RouterPort| port.addresses.iter().any(|net| net.contains(address));
+        self.ports.iter().find(near)
+    }
+
+    fn no_port(&self, name: &str) -> String {
+        let names: Vec<&str> = self.ports.iter().map(|port| &*port.name).take(16).collect();
+        format!("\"{name}\" is no port of router \"{}\": there are {}", self.name, names.join(", "))
+    }
+
+    /// Why nobody knows where `address` is.
+    pub(crate) fn no_network(&self, address: IpAddr) -> String {
+        let nets = self.ports.iter().flat_map(|port| &port.addresses).map(ToString::to_string);
+        let nets: Vec<String> = nets.take(16).collect();
+        let nets = nets.join(", ");
+        format!("{address} is in none of the router's networks ({nets}): name a neighbour, or its port, too")
+    }
+
+    /// A route as people write it.
+    pub fn written(&self, route: &RouterRoute) -> String {
+        let name =
+            |place: u16| self.ports.iter().find(|port| port.place == place).map_or("?", |port| &port.name);
+        match route.hop {
+            NextHop::Gateway { port, gateway } => {
+                let gateway = Ipv6Addr::from(gateway);
+                let gateway = gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4);
+                format!("{} via {gateway} dev {}", route.to, name(port))
+            }
+            NextHop::Direct { port } => format!("{} dev {}", route.to, name(port)),
+            NextHop::Local => format!("local {}", route.to),
+            NextHop::Broadcast => format!("broadcast {}", route.to),
+            NextHop::Discard => format!("blackhole {}", route.to),
+        }
+    }
+}
+
+impl fmt::Display for WrittenRoute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.discard {
+            f.write_str("blackhole ")?;
+        }
+        write!(f, "{}", self.to)?;
+        if let Some(via) = self.via {
+            write!(f, " via {via}")?;
+        }
+        if let Some(port) = self.port {
+            write!(f, " dev {port}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn router() -> Router {
+        let port = |name: &str, place, addresses: &[&str]| RouterPort {
+            name: name.into(),
+            place,
+            mac: Mac::of_port(place),
+            mtu: 1500,
+            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        };
+        let ports = vec![port("west", 3, &["10.0.0.1/24", "fd00::1/64"]), port("east", 5, &["10.0.1.1/24"])];
+        let police = Limits::default();
+        Router { name: "r".into(), ports, routes: vec![], neighbours: vec![], police, segment: 0 }
+    }
+
+    fn read(text: &str) -> Result<String, String> {
+        let router = router();
+        let route = router.route(&WrittenRoute::read(text)?)?;
+        Ok(router.written(&route))
+    }
+
+    #[test]
+    fn routes_are_read_as_ip_route_prints_them() {
+        for (text, route) in [
+            ("10.1.0.0/16 via 10.0.0.2", "10.1.0.0/16 via 10.0.0.2 dev west"),
+            ("default via 10.0.1.2 dev east proto static metric 100", "0.0.0.0/0 via 10.0.1.2 dev east"),
+            ("default via fd00::2", "::/0 via fd00::2 dev west"),
+            ("default via fe80::2 dev east pref medium", "::/0 via fe80::2 dev east"),
+            ("10.2.0.0/24 dev east proto kernel scope link src 10.2.0.1", "10.2.0.0/24 dev east"),
+            ("10.9.9.9 dev west onlink", "10.9.9.9/32 dev west"),
+            ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(route), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_a_route_says_why() {
+        for (text, why) in [
+            ("", "begins with a prefix"),
+            ("10.1.0.0/16", "not said where"),
+            ("10.1.0.0/16 via", "nothing follows"),
+            ("10.1.0.1/16 via 10.0.0.2", "write 10.1.0.0/16"),
+            ("10.1.0.0/16 via fd00::2", "different families"),
+            ("10.1.0.0/16 via 10.0.2.2", "in none of the router's networks (10.0.0.1/24, "),
+            ("10.1.0.0/16 via 10.0.1.1", "the router's own address at \"east\""),
+            ("10.1.0.0/16 dev north", "there are west, east"),
+            ("10.1.0.0/16 nexthop 10.0.0.2", "no \"nexthop\""),
+            ("blackhole 10.1.0.0/16 dev east", "leave them out"),
+            ("10.1.0.0/33 dev east", "prefix length"),
+            ("10.1.0.0/16 via 0.0.0.0 dev east", "no neighbour's address"),
+        ] {
+            assert!(read(text).unwrap_err().contains(why), "{text}: {:?}", read(text));
+        }
+    }
+}
