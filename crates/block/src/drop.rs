@@ -51,6 +51,8 @@ reasons! {
     NoNeighbour "no-neighbour" "The next hop did not answer when its address was asked for.",
     NeighbourFull "neighbour-full" "Too many packets or addresses waited for answers of neighbours.",
     SlowPath "slow-path" "It needed more than plain forwarding, of which there was too much.",
+    LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
+    Service "service" "A service or a control process dropped it.",
     Discard "discard" "A route says that it goes nowhere.",
     NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
     Stopped "stopped" "It was still waiting when the run was stopped.",

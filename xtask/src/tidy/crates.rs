@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-wire"],
     &["longwire-block"],
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program"],
-    &["longwire-jit"],
+    &["longwire-jit", "longwire-punt"],
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],
     &["longwire-scenario"],

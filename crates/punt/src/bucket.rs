@@ -1,0 +1,78 @@
+//! Rates that hold exactly: a token bucket as the time at which it is full again.
+
+use longwire_units::Nanos;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// How often something may be done (the generic cell rate algorithm of ITU-T I.371). What the interval lacks of a whole number of
+/// nanoseconds is carried over, so that the rate holds exactly.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bucket {
+    rate: u64,
+    interval: u64,
+    /// What is left of a second after `rate` intervals, in nanoseconds.
+    rest: u64,
+    carried: u64,
+    depth: u64,
+    full_at: u64,
+}
+
+impl Bucket {
+    /// `rate` times a second, up to a billion, and `burst` times at once. A rate of 0 is never.
+    pub fn new(rate: u64, burst: u64) -> Self {
+        let rate = rate.min(SECOND);
+        let (interval, rest) = match rate {
+            0 => (0, 0),
+            rate => (SECOND / rate, SECOND % rate),
+        };
+        let depth = interval.saturating_mul(burst.max(1) - 1);
+        Self { rate, interval, rest, carried: 0, depth, full_at: 0 }
+    }
+
+    /// Whether it may be done once more at `now`.
+    #[inline]
+    pub fn take(&mut self, now: Nanos) -> bool {
+        let begin = self.full_at.max(now.0);
+        if begin - now.0 > self.depth || self.rate == 0 {
+            return false;
+        }
+        self.full_at = begin.saturating_add(self.interval);
+        self.carried += self.rest;
+        if self.carried >= self.rate {
+            self.carried -= self.rate;
+            self.full_at += 1;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let mut bucket = Bucket::new(1000, 3);
+        let ms = 1_000_000;
+        let table = [
+            (5 * ms, true),
+            (5 * ms, true),
+            (5 * ms, true),
+            (5 * ms, false),
+            (6 * ms - 1, false),
+            (6 * ms, true),
+        ];
+        for (at, allowed) in table {
+            assert_eq!(bucket.take(Nanos(at)), allowed, "at {at}");
+        }
+        assert!(!Bucket::new(0, 9).take(Nanos(5)));
+    }
+
+    #[test]
+    fn rates_that_do_not_divide_a_second_hold_exactly() {
+        // 3 000 000/s is one in 333⅓ ns. Asked for at every nanosecond of a tenth of a millisecond: 300, and the first.
+        let mut bucket = Bucket::new(3_000_000, 1);
+        let taken = (0..=100_000).filter(|&at| bucket.take(Nanos(at))).count();
+        assert_eq!(taken, 301);
+    }
+}

@@ -1,0 +1,302 @@
+//! The side of a control process: what a program in Rust needs to sit above a router.
+//!
+//! ```no_run
+//! use longwire_punt::Verdict;
+//! use longwire_punt::client::{Control, Event, Hello};
+//! # fn main() -> Result<(), longwire_punt::client::ClientError> {
+//! let hello = Hello { name: "echo".into(), packets: 10_000, cycles: 500, share: 1 };
+//! let mut control = Control::connect("control.sock".as_ref(), &hello)?;
+//! loop {
+//!     while let Some(event) = control.next()? {
+//!         if let Event::Packet(facts, _head) = event {
+//!             let (token, port) = (facts.token, facts.in_port);
+//!             control.answer(token, Verdict::Send { port, band: None }, &[])?;
+//!         }
+//!     }
+//!     control.flush();
+//!     control.wait(std::time::Duration::from_millis(100))?;
+//! }
+//! # }
+//! ```
+
+use crate::layout::{ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, Opening, Sizes, VERSION, Verdict, down, up};
+use crate::ring::{Broken, LINE_WORDS, Line, Reader, Writer};
+use crate::seat::Cut;
+use crate::shared::{self, Memory};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Bytes of a welcome, before its text.
+pub(crate) const WELCOME: usize = 64;
+/// Most bytes of the text in a refusal.
+const TEXT: usize = 1024;
+/// Most bytes of a name.
+const NAME: usize = 32;
+
+/// Who a control process is, and what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The name of its seat; up to 32 bytes.
+    pub name: String,
+    /// Packets a second that it wants to be promised.
+    pub packets: u64,
+    /// Cycles that it needs for each.
+    pub cycles: u64,
+    /// Its share of what is promised to nobody, beside others'.
+    pub share: u32,
+}
+
+/// What can go wrong for a control process.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The name is too long.
+    #[error("the name {0:?} has more than 32 bytes")]
+    Name(String),
+    /// The socket.
+    #[error("the socket of the router: {0}")]
+    Socket(#[from] io::Error),
+    /// Longwire refuses it.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// It does not speak this version.
+    #[error("the router does not speak version {VERSION} of the protocol")]
+    Version,
+    /// Longwire has cut it off, or is gone.
+    #[error("cut off: {}", .0.map_or("the router is gone", Cut::name))]
+    Ended(Option<Cut>),
+    /// The memory has contents that can't be.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// More bytes than a frame has.
+    #[error("{0} bytes are more than a frame has")]
+    TooLong(usize),
+}
+
+/// What comes up.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A packet, with its first bytes: 64, or all.
+    Packet(Facts, &'a [u8]),
+    /// Bytes of a packet that were asked for: its token, from where on, and the bytes; none if it is not up any more.
+    Body(u64, u32, &'a [u8]),
+}
+
+/// A control process's place above a router.
+#[derive(Debug)]
+pub struct Control {
+    socket: UnixStream,
+    memory: Arc<Memory>,
+    up: Reader,
+    down: Writer,
+    bytes: Vec<u8>,
+}
+
+impl Control {
+    /// Asks to be let in.
+    ///
+    /// # Errors
+    /// It is not: nobody listens there, the name is not known or taken, or what it asks for does not fit.
+    pub fn connect(path: &Path, hello: &Hello) -> Result<Self, ClientError> {
+        let socket = UnixStream::connect(path)?;
+        shared::send(&socket, &hello.bytes()?, None)?;
+        let mut welcome = [0; WELCOME];
+        let (mut count, fd) = shared::receive(&socket, &mut welcome)?;
+        while count < WELCOME {
+            match (&socket).read(&mut welcome[count..])? {
+                0 => return Err(ClientError::Ended(None)),
+                more => count += more,
+            }
+        }
+        let Welcome { is_refused, text } = Welcome::read(&welcome).ok_or(ClientError::Version)?;
+        if is_refused {
+            let mut why = vec![0; text.min(TEXT)];
+            (&socket).read_exact(&mut why)?;
+            return Err(ClientError::Refused(String::from_utf8_lossy(&why).into_owned()));
+        }
+        let memory = Arc::new(Memory::open(fd.ok_or(ClientError::Version)?)?);
+        let words = memory.words();
+        let line: Line =
+            std::array::from_fn(|index| words.get(index).map_or(0, |word| word.load(Ordering::Relaxed)));
+        let sizes = Sizes::read(&line, words.len()).ok_or(ClientError::Version)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            up: Reader::new(Arc::clone(&memory), sizes.up_place()),
+            down: Writer::new(Arc::clone(&memory), sizes.down_place()),
+            memory,
+            bytes: vec![0; MAX_FRAME],
+        })
+    }
+
+    /// The next packet or body, if there is one.
+    ///
+    /// # Errors
+    /// Longwire has cut it off.
+    // An iterator's items can't borrow it, and events do.
+    #[expect(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, ClientError> {
+        let available = self.up.available()?;
+        if available == 0 {
+            return match self.memory.words()[ENDED].load(Ordering::Acquire) {
+                0 => Ok(None),
+                why => Err(ClientError::Ended(Cut::from_number(why as u8))),
+            };
+        }
+        let line = self.up.line(0);
+        let opening = Opening::read(line[0]);
+        if !opening.can_be(available) || opening.bytes as usize > MAX_FRAME {
+            return Err(Broken { what: "a record that begins with", value: line[0] }.into());
+        }
+        let bytes = &mut self.bytes[..opening.bytes as usize];
+        self.up.bytes(1, bytes);
+        self.up.advance(opening.lines.into());
+        match opening.kind {
+            up::PACKET => Ok(Some(Event::Packet(Facts::read(&line), bytes))),
+            up::BODY => Ok(Some(Event::Body(line[1], line[3] as u32, bytes))),
+            _ => Err(Broken { what: "a record of the kind", value: opening.kind.into() }.into()),
+        }
+    }
+
+    /// Says what becomes of a packet; `head` replaces its first bytes, and may be empty. False if there is no room: flush, and try again.
+    ///
+    /// # Errors
+    /// The head is longer than a frame, or the ring is broken.
+    #[inline]
+    pub fn answer(&mut self, token: u64, verdict: Verdict, head: &[u8]) -> Result<bool, ClientError> {
+        self.put(down::VERDICT, [token, verdict.word(), 0], head)
+    }
+
+    /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an [`Event::Body`]. False if there is no room.
+    ///
+    /// # Errors
+    /// The ring is broken.
+    pub fn fetch(&mut self, token: u64, from: u32, count: u32) -> Result<bool, ClientError> {
+        self.put(down::FETCH, [token, 0, u64::from(from) | u64::from(count) << 32], &[])
+    }
+
+    /// Sends a new frame out of a port of the router. False if there is no room.
+    ///
+    /// # Errors
+    /// The frame is too long, or the ring is broken.
+    pub fn send(&mut self, port: u16, frame: &[u8]) -> Result<bool, ClientError> {
+        self.put(down::NEW, [0, Verdict::Send { port, band: None }.word(), 0], frame)
+    }
+
+    /// Lets Longwire see what was said.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.up.release();
+        self.down.publish();
+    }
+
+    /// Flushes, and sleeps until something comes, for so long at most.
+    ///
+    /// # Errors
+    /// Longwire is gone.
+    pub fn wait(&mut self, time: Duration) -> Result<(), ClientError> {
+        self.flush();
+        let asleep = &self.memory.words()[ASLEEP];
+        asleep.store(1, Ordering::Relaxed);
+        // Orders the flag before the look at the ring; who writes into it does the opposite.
+        fence(Ordering::SeqCst);
+        if self.up.available()? == 0 {
+            shared::wait(&[self.socket.as_fd()], time);
+        }
+        self.memory.words()[ASLEEP].store(0, Ordering::Relaxed);
+        let mut bytes = [0; 64];
+        match (&self.socket).read(&mut bytes) {
+            Ok(0) => {
+                let why = self.memory.words()[ENDED].load(Ordering::Acquire);
+                Err(ClientError::Ended(Cut::from_number(why as u8)))
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, kind: u16, words: [u64; 3], bytes: &[u8]) -> Result<bool, ClientError> {
+        if bytes.len() > MAX_FRAME {
+            return Err(ClientError::TooLong(bytes.len()));
+        }
+        let opening = Opening::new(kind, bytes.len());
+        if !self.down.has_room(opening.lines.into())? {
+            return Ok(false);
+        }
+        let mut line = [0; LINE_WORDS];
+        line[0] = opening.word();
+        line[1..4].copy_from_slice(&words);
+        self.down.line(0, &line);
+        self.down.bytes(1, bytes);
+        self.down.advance(opening.lines.into());
+        Ok(true)
+    }
+}
+
+impl Hello {
+    fn bytes(&self) -> Result<[u8; 64], ClientError> {
+        let mut bytes = [0; 64];
+        if self.name.len() > NAME {
+            return Err(ClientError::Name(self.name.clone()));
+        }
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.share.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.packets.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.cycles.to_le_bytes());
+        bytes[32..32 + self.name.len()].copy_from_slice(self.name.as_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads what a process says of itself.
+    pub(crate) fn read(bytes: &[u8; 64]) -> Result<Self, String> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |index: usize| u64::from_le_bytes(words[index]);
+        if word(0) != MAGIC || word(1) as u32 != VERSION {
+            return Err(format!("that is no hello of version {VERSION} of this protocol"));
+        }
+        let name = bytes[32..].split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = std::str::from_utf8(name).map_err(|_| "the name is not UTF-8".to_string())?;
+        Ok(Self { name: name.into(), packets: word(2), cycles: word(3), share: (word(1) >> 32) as u32 })
+    }
+}
+
+/// What a process is answered.
+pub(crate) struct Welcome {
+    is_refused: bool,
+    /// Bytes of text that follow.
+    text: usize,
+}
+
+impl Welcome {
+    /// The memory, which goes with it, has so many bytes.
+    pub(crate) fn welcome(memory: u64) -> Vec<u8> {
+        Self::bytes(0, 0, memory)
+    }
+
+    pub(crate) fn refused(why: &str) -> Vec<u8> {
+        let text = &why.as_bytes()[..why.len().min(TEXT)];
+        [&Self::bytes(1, text.len() as u32, 0), text].concat()
+    }
+
+    fn bytes(status: u32, text: u32, memory: u64) -> Vec<u8> {
+        let words = [MAGIC, u64::from(VERSION) | u64::from(status) << 32, memory, u64::from(text)];
+        let mut bytes: Vec<_> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        bytes.resize(WELCOME, 0);
+        bytes
+    }
+
+    fn read(bytes: &[u8; WELCOME]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |index: usize| u64::from_le_bytes(words[index]);
+        let is_right = word(0) == MAGIC && word(1) as u32 == VERSION;
+        is_right.then(|| Self { is_refused: word(1) >> 32 != 0, text: word(3) as usize })
+    }
+}

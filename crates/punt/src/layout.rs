@@ -1,0 +1,321 @@
+//! What stands where in the memory shared with a level above: version 1. The book's page on control processes has it as tables.
+//!
+//! All numbers are little-endian. The first page holds what a process needs to know and the indices of both rings, each alone in its line;
+//! then come the lines of the ring that leads up, then those of the ring that leads down.
+
+use crate::ring::{LINE, Line, Place};
+
+/// The first word of the memory, and of a hello: the bytes `LONGWIRE`.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"LONGWIRE");
+/// The version of all of this.
+pub const VERSION: u32 = 1;
+/// Bytes of a packet that go up to a process by themselves.
+pub const HEAD: usize = 64;
+/// Most bytes of a frame.
+pub const MAX_FRAME: usize = longwire_packet::MAX_FRAME;
+/// Most lines of a record.
+pub const MAX_LINES: u64 = 1 + (MAX_FRAME / LINE) as u64;
+
+/// Words of the first page.
+pub(crate) const PAGE_WORDS: usize = 512;
+/// Place, in words, of the index of what Longwire has written into the ring that leads up.
+pub(crate) const UP_HEAD: usize = 8;
+/// The same of what the process has read of it.
+pub(crate) const UP_TAIL: usize = 16;
+/// The same of what the process has written into the ring that leads down.
+pub(crate) const DOWN_HEAD: usize = 24;
+/// The same of what Longwire has read of it.
+pub(crate) const DOWN_TAIL: usize = 32;
+/// Not zero while the process sleeps, or is about to, and wants to be woken.
+pub(crate) const ASLEEP: usize = 40;
+/// Zero until Longwire is done with the process: then why, a [`crate::Cut`] plus one.
+pub(crate) const ENDED: usize = 48;
+
+/// Sizes of both rings, in lines: powers of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the ring that leads up.
+    pub up: u32,
+    /// Of the ring that leads down.
+    pub down: u32,
+}
+
+impl Sizes {
+    /// At least so many lines, and the longest record twice.
+    pub(crate) fn at_least(up: u32, down: u32) -> Self {
+        let lines = |wanted: u32| wanted.clamp(2 * MAX_LINES as u32, 1 << 20).next_power_of_two();
+        Self { up: lines(up), down: lines(down) }
+    }
+
+    /// Words of the memory.
+    pub(crate) const fn words(self) -> usize {
+        PAGE_WORDS + (self.up as usize + self.down as usize) * (LINE / 8)
+    }
+
+    pub(crate) const fn up_place(self) -> Place {
+        Place { head: UP_HEAD, tail: UP_TAIL, first: PAGE_WORDS, lines: self.up as u64 }
+    }
+
+    pub(crate) const fn down_place(self) -> Place {
+        let first = PAGE_WORDS + self.up as usize * (LINE / 8);
+        Place { head: DOWN_HEAD, tail: DOWN_TAIL, first, lines: self.down as u64 }
+    }
+
+    /// What stands in the first line, for the process to read; Longwire never does.
+    pub(crate) const fn first_line(self) -> Line {
+        let (up, down) = (self.up_place(), self.down_place());
+        let version = VERSION as u64;
+        [
+            MAGIC,
+            version,
+            up.first as u64 * 8,
+            up.lines,
+            down.first as u64 * 8,
+            down.lines,
+            MAX_FRAME as u64,
+            0,
+        ]
+    }
+
+    /// Reads the first line as the client of a process does. None if it is not of this version, or can't be.
+    pub(crate) fn read(line: &Line, words: usize) -> Option<Self> {
+        let size = |lines: u64| u32::try_from(lines).ok().filter(|lines| lines.is_power_of_two());
+        let sizes = Self { up: size(line[3])?, down: size(line[5])? };
+        (*line == sizes.first_line() && sizes.words() <= words).then_some(sizes)
+    }
+}
+
+/// What is known of a packet that goes up. Nobody has to classify it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Class {
+    /// The forwarder whose packet it is.
+    pub fid: u32,
+    /// Why it goes up, as its node numbers reasons.
+    pub class: u16,
+    /// A hash of what makes it part of a flow; 0 if the node has none.
+    pub flow: u64,
+    /// Where the network header begins, in bytes from the beginning of the frame; 0 if it is not known.
+    pub network: u16,
+    /// Where the transport header begins; 0 if it is not known, or there is none.
+    pub transport: u16,
+}
+
+/// A packet as a level above is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// What the verdict on it must say. Numbers count up.
+    pub token: u64,
+    /// When it arrived, in nanoseconds of the engine's clock: the machine's monotonic one.
+    pub time: u64,
+    /// When the default forwarder takes it if there is no verdict.
+    pub expires: u64,
+    /// Place in the plan of the port that it came in by.
+    pub in_port: u16,
+    /// Bytes of the frame.
+    pub len: u32,
+    /// Segments, if it is a train.
+    pub segments: u16,
+    /// What is known of it.
+    pub class: Class,
+}
+
+/// What a record in the ring that leads up is.
+pub(crate) mod up {
+    /// A packet: its facts, then its first bytes.
+    pub const PACKET: u16 = 1;
+    /// Bytes of a packet that were asked for.
+    pub const BODY: u16 = 2;
+}
+
+/// What a record in the ring that leads down is.
+pub(crate) mod down {
+    /// A verdict, then bytes that replace the first of the frame.
+    pub const VERDICT: u16 = 1;
+    /// A wish for bytes of a packet.
+    pub const FETCH: u16 = 2;
+    /// A new packet.
+    pub const NEW: u16 = 3;
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is dropped.
+    Drop,
+    /// The default forwarder takes it, changed if it was.
+    Pass,
+    /// It goes out of a port of the node.
+    Send {
+        /// The port's place in the plan.
+        port: u16,
+        /// The band of the queue there that it belongs to, if not the one that a filter finds.
+        band: Option<u8>,
+    },
+}
+
+/// The beginning of every record: what it is, its lines, and the bytes that follow its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opening {
+    pub kind: u16,
+    pub lines: u16,
+    pub bytes: u32,
+}
+
+impl Opening {
+    pub const fn new(kind: u16, bytes: usize) -> Self {
+        Self { kind, lines: 1 + bytes.div_ceil(LINE) as u16, bytes: bytes as u32 }
+    }
+
+    pub const fn word(self) -> u64 {
+        self.kind as u64 | (self.lines as u64) << 16 | (self.bytes as u64) << 32
+    }
+
+    pub const fn read(word: u64) -> Self {
+        Self { kind: word as u16, lines: (word >> 16) as u16, bytes: (word >> 32) as u32 }
+    }
+
+    /// Whether the lengths agree with each other and with how many lines there are.
+    pub const fn can_be(self, available: u64) -> bool {
+        let lines = 1 + (self.bytes as u64).div_ceil(LINE as u64);
+        self.lines as u64 == lines && lines <= available && lines <= MAX_LINES
+    }
+}
+
+impl Facts {
+    pub(crate) fn line(&self, opening: Opening) -> Line {
+        let Class { fid, class, flow, network, transport } = self.class;
+        [
+            opening.word(),
+            self.token,
+            self.time,
+            self.expires,
+            u64::from(self.in_port) | u64::from(class) << 16 | u64::from(fid) << 32,
+            flow,
+            u64::from(self.len) | u64::from(self.segments) << 32,
+            u64::from(network) | u64::from(transport) << 16,
+        ]
+    }
+
+    pub(crate) fn read(line: &Line) -> Self {
+        let class = Class {
+            fid: (line[4] >> 32) as u32,
+            class: (line[4] >> 16) as u16,
+            flow: line[5],
+            network: line[7] as u16,
+            transport: (line[7] >> 16) as u16,
+        };
+        Self {
+            token: line[1],
+            time: line[2],
+            expires: line[3],
+            in_port: line[4] as u16,
+            len: line[6] as u32,
+            segments: (line[6] >> 32) as u16,
+            class,
+        }
+    }
+}
+
+impl Verdict {
+    const NO_BAND: u64 = 0xffff;
+
+    /// Action, port and band in one word.
+    pub(crate) fn word(self) -> u64 {
+        match self {
+            Self::Drop => 0,
+            Self::Pass => 1,
+            Self::Send { port, band } => {
+                2 | u64::from(port) << 16 | band.map_or(Self::NO_BAND, u64::from) << 32
+            }
+        }
+    }
+
+    /// None if it can't be.
+    pub(crate) fn read(word: u64) -> Option<Self> {
+        let (port, band) = ((word >> 16) as u16, word >> 32 & 0xffff);
+        match word as u16 {
+            0 => Some(Self::Drop),
+            1 => Some(Self::Pass),
+            2 if band == Self::NO_BAND => Some(Self::Send { port, band: None }),
+            2 => u8::try_from(band).ok().map(|band| Self::Send { port, band: Some(band) }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_and_verdicts_are_read_as_written() {
+        let class = Class {
+            fid: 0xdead_beef,
+            class: 0x1234,
+            flow: 0x0123_4567_89ab_cdef,
+            network: 14,
+            transport: 34,
+        };
+        let facts = Facts { token: 5, time: 6, expires: 7, in_port: 0xfe, len: 1514, segments: 3, class };
+        let line = facts.line(Opening::new(up::PACKET, 64));
+        assert_eq!(line[0], 1 | 2 << 16 | 64 << 32);
+        assert_eq!(line[4], 0xdead_beef_1234_00fe);
+        assert_eq!((Facts::read(&line), Opening::read(line[0])), (facts, Opening::new(up::PACKET, 64)));
+        let send = |port, band| Verdict::Send { port, band };
+        for verdict in
+            [Verdict::Drop, Verdict::Pass, send(7, None), send(0xfeff, Some(0)), send(0, Some(254))]
+        {
+            assert_eq!(Verdict::read(verdict.word()), Some(verdict));
+        }
+        assert_eq!((Verdict::read(3), Verdict::read(2 | 256 << 32)), (None, None));
+    }
+
+    #[test]
+    fn the_book_has_the_indices_where_they_are() {
+        let page = include_str!("../../../docs/book/levels.md");
+        let rows = [
+            (UP_HEAD, "router | lines written into the ring that leads up"),
+            (UP_TAIL, "process | lines read of it"),
+            (DOWN_HEAD, "process | lines written into the ring that leads down"),
+            (DOWN_TAIL, "router | lines read of it"),
+            (ASLEEP, "process | 1 while it sleeps"),
+            (ENDED, "router | 0, or why the process was cut off"),
+            (PAGE_WORDS, "router | the ring that leads up"),
+        ];
+        for (word, text) in rows {
+            assert!(page.contains(&format!("| {} | {text}", word * 8)), "{text} at {}", word * 8);
+        }
+        assert_eq!(Sizes::at_least(0, 0).up_place().first, PAGE_WORDS);
+    }
+
+    #[test]
+    fn lengths_that_disagree_cannot_be() {
+        // (bytes, lines, lines there are, whether it can be)
+        let table = [
+            (0, 1, 1, true),
+            (64, 2, 2, true),
+            (65, 2, 9, false),
+            (65, 3, 3, true),
+            (65, 3, 2, false),
+            (0, 0, 5, false),
+            (u32::MAX, 1, 5, false),
+            (MAX_FRAME as u32, MAX_LINES as u16, 5000, true),
+            (MAX_FRAME as u32 + 1, MAX_LINES as u16 + 1, 5000, false),
+        ];
+        for (bytes, lines, available, can_be) in table {
+            let opening = Opening { kind: 1, lines, bytes };
+            assert_eq!(opening.can_be(available), can_be, "{opening:?} of {available}");
+        }
+    }
+
+    #[test]
+    fn sizes_leave_room_for_the_longest_records() {
+        let sizes = Sizes::at_least(0, 5000);
+        assert_eq!(sizes, Sizes { up: 4096, down: 8192 });
+        assert_eq!(Sizes::read(&sizes.first_line(), sizes.words()), Some(sizes));
+        assert_eq!(Sizes::read(&sizes.first_line(), sizes.words() - 1), None);
+        let mut other = sizes.first_line();
+        other[1] = 2;
+        assert_eq!(Sizes::read(&other, sizes.words()), None);
+    }
+}

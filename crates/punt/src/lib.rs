@@ -1,0 +1,32 @@
+//! How packets go from the data path up to other levels, and come back.
+//!
+//! A node has a [`Punt`]. It offers packets to *seats*; in a seat sits a service ([`Service`], on a thread of its own: [`Slow`]) or a control
+//! process ([`Listener`] lets them in, [`client`] is their side). Packets stay in the worker's pool: what goes up is [`Facts`] and a copy of bytes, what
+//! comes down is a [`Verdict`]. [`Admission`] says what fits.
+
+mod admission;
+mod bucket;
+pub mod client;
+mod inline;
+mod layout;
+mod listener;
+mod punt;
+mod ring;
+mod seat;
+mod service;
+mod share;
+mod shared;
+mod slow;
+mod table;
+mod wire;
+
+pub use admission::{Admission, Capacity, DoesNotFit, Request};
+pub use inline::{Inline, InlineService};
+pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, Sizes, VERSION, Verdict};
+pub use listener::{Listener, ListenerError};
+pub use punt::{Punt, SeatId};
+pub use ring::Broken;
+pub use seat::{Counts, Cut, Limits, Refused};
+pub use service::{Made, Punted, Service};
+pub use share::{FairTime, Share};
+pub use slow::{Slow, Waiting};

@@ -1,0 +1,272 @@
+//! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and sees when they leave.
+
+use crate::admission::{Admission, Request};
+use crate::bucket::Bucket;
+use crate::client::{Hello, WELCOME, Welcome};
+use crate::layout::{HEAD, MAX_LINES, Sizes};
+use crate::punt::{Level, Punt};
+use crate::ring::LINE_WORDS;
+use crate::seat::{Cut, Limits};
+use crate::shared::{self, Memory};
+use crate::wire::{Attach, Bell, Status, Wire};
+use longwire_units::Nanos;
+use rtrb::Producer;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How long a process may take to say who it is.
+const GREETING: Duration = Duration::from_secs(1);
+/// Most processes that have not said it yet.
+const GREETERS: usize = 16;
+/// How often the worker's notes are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Reads a second of what a process writes into its socket, and at once: more is a flood.
+const READS: (u64, u64) = (20_000, 20_000);
+
+/// Why processes can't be let in.
+#[derive(Debug, Error)]
+pub enum ListenerError {
+    /// Another one listens there.
+    #[error("{path} is in use by a running Longwire: choose another path, or stop that one")]
+    InUse {
+        /// The socket's path.
+        path: PathBuf,
+    },
+    /// The socket can't be made.
+    #[error("{path}: {source}")]
+    Socket {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The door for control processes of one node. Dropping it closes it, and takes its path away.
+#[derive(Debug)]
+pub struct Listener {
+    path: PathBuf,
+    stop: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Opens it for the seats that `punt` has for processes. What `admission` says is what they can have together.
+    ///
+    /// # Errors
+    /// The socket can't be made at `path`.
+    pub fn open(path: &Path, punt: &mut Punt, admission: Admission) -> Result<Self, ListenerError> {
+        let failed = |source| ListenerError::Socket { path: path.into(), source };
+        if UnixStream::connect(path).is_ok() {
+            return Err(ListenerError::InUse { path: path.into() });
+        }
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let (stop, stopped) = UnixStream::pair().map_err(failed)?;
+        let (seats, way) = punt.open(Level::Control, admission.capacity().packets);
+        let mut door = Door {
+            listener,
+            stopped,
+            seats,
+            way,
+            admission,
+            guests: Vec::new(),
+            left: Vec::new(),
+            begin: Instant::now(),
+        };
+        let thread = std::thread::Builder::new().name("longwire-control".into());
+        let thread = thread.spawn(move || door.run()).map_err(failed)?;
+        Ok(Self { path: path.into(), stop, thread: Some(thread) })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        shared::ring(&self.stop);
+        if let Some(thread) = self.thread.take() {
+            // It does nothing that panics; there is nobody to be told.
+            let _ = thread.join();
+        }
+        // Somebody may have taken it away already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+struct Door {
+    listener: UnixListener,
+    stopped: UnixStream,
+    seats: Vec<(String, Limits)>,
+    way: Producer<Attach>,
+    admission: Admission,
+    guests: Vec<Guest>,
+    /// Memory of those that have left, until the worker is done with it: else it would be the worker that gives it back.
+    left: Vec<Arc<Memory>>,
+    begin: Instant,
+}
+
+struct Guest {
+    socket: Arc<UnixStream>,
+    state: State,
+}
+
+enum State {
+    /// It says who it is: the bytes so far, and when it must be done.
+    Greeting(Vec<u8>, Instant),
+    Seated {
+        seat: usize,
+        memory: Arc<Memory>,
+        status: Arc<Status>,
+        reads: Bucket,
+    },
+    Over,
+}
+
+impl Door {
+    fn run(&mut self) {
+        loop {
+            let guests = self.guests.iter().map(|guest| guest.socket.as_fd());
+            let fds: Vec<_> =
+                [self.stopped.as_fd(), self.listener.as_fd()].into_iter().chain(guests).collect();
+            let ready = shared::wait(&fds, LOOK);
+            if ready[0] {
+                return;
+            }
+            for (index, _) in ready[2..].iter().enumerate().filter(|(_, is_ready)| **is_ready) {
+                self.listen_to(index);
+            }
+            (0..self.guests.len()).for_each(|index| self.look_after(index));
+            self.guests.retain(|guest| !matches!(guest.state, State::Over));
+            self.left.retain(|memory| Arc::strong_count(memory) > 1);
+            if ready[1] {
+                self.accept();
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok((socket, _)) = self.listener.accept() {
+            let greeters =
+                self.guests.iter().filter(|guest| matches!(guest.state, State::Greeting(..))).count();
+            if greeters >= GREETERS || socket.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let state = State::Greeting(Vec::new(), Instant::now() + GREETING);
+            self.guests.push(Guest { socket: Arc::new(socket), state });
+        }
+    }
+
+    fn listen_to(&mut self, index: usize) {
+        let now = Nanos(self.begin.elapsed().as_nanos() as u64);
+        let guest = &mut self.guests[index];
+        let mut bytes = [0; 4096];
+        let count = match (&*guest.socket).read(&mut bytes) {
+            Ok(0) => return self.end(index, Cut::Left),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(_) => return self.end(index, Cut::Left),
+        };
+        match &mut guest.state {
+            State::Greeting(said, _) => {
+                said.extend_from_slice(&bytes[..count]);
+                if let Some(hello) = said.first_chunk().copied() {
+                    self.greet(index, &hello);
+                }
+            }
+            State::Seated { reads, .. } => {
+                if !reads.take(now) {
+                    self.end(index, Cut::Flood);
+                }
+            }
+            State::Over => {}
+        }
+    }
+
+    /// Sees to what is not said through the socket.
+    fn look_after(&mut self, index: usize) {
+        match &self.guests[index].state {
+            State::Greeting(_, until) if Instant::now() > *until => self.end(index, Cut::Left),
+            State::Seated { status, .. } => {
+                if let Some(why) = status.cut() {
+                    self.end(index, why);
+                }
+            }
+            State::Greeting(..) | State::Over => {}
+        }
+    }
+
+    fn greet(&mut self, index: usize, hello: &[u8; 64]) {
+        let socket = Arc::clone(&self.guests[index].socket);
+        match self.admit(&socket, hello) {
+            Ok(state) => self.guests[index].state = state,
+            Err(why) => {
+                // Who does not listen has not been refused any the less.
+                let _ = shared::send(&socket, &Welcome::refused(&why), None);
+                self.end(index, Cut::Left);
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: &Arc<UnixStream>, hello: &[u8; 64]) -> Result<State, String> {
+        let hello = Hello::read(hello)?;
+        let names = || self.seats.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let seat = self.seats.iter().position(|(name, _)| *name == hello.name);
+        let seat = seat.ok_or_else(|| {
+            format!("nobody is expected by the name {:?}; expected: {}", hello.name, names())
+        })?;
+        let request = Request { packets: hello.packets, cycles: hello.cycles };
+        self.admission.admit(&hello.name, request).map_err(|error| error.to_string())?;
+        self.seat(socket, seat, &hello).map_err(|error| {
+            self.admission.release(&hello.name);
+            format!("the memory can't be shared: {error}")
+        })
+    }
+
+    fn seat(&mut self, socket: &Arc<UnixStream>, seat: usize, hello: &Hello) -> io::Result<State> {
+        let packets = self.seats[seat].1.packets.clamp(16, 1 << 16);
+        // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for the longest.
+        let lines = 2 * packets.next_power_of_two() + MAX_LINES as u32;
+        let sizes = Sizes::at_least(lines, lines);
+        let memory = Arc::new(Memory::create(sizes.words())?);
+        let first = &memory.words()[..LINE_WORDS];
+        first.iter().zip(sizes.first_line()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        shared::send(socket, &Welcome::welcome(sizes.words() as u64 * 8), Some(memory.fd()))?;
+        let status = Arc::new(Status::default());
+        let bell = Bell::Socket(Arc::clone(socket));
+        let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
+        let attach = Attach { seat, wire, promised: hello.packets, share: hello.share };
+        self.way.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
+        Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1) })
+    }
+
+    fn end(&mut self, index: usize, why: Cut) {
+        let guest = &mut self.guests[index];
+        // It may be closed already.
+        let _ = guest.socket.shutdown(Shutdown::Both);
+        if let State::Seated { seat, memory, status, .. } = std::mem::replace(&mut guest.state, State::Over) {
+            status.leave(why);
+            self.admission.release(&self.seats[seat].0);
+            self.left.push(memory);
+        }
+    }
+}
+
+const _: () = assert!(HEAD == 64 && WELCOME == 64);

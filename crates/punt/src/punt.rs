@@ -1,0 +1,265 @@
+//! What a node has to do with the levels above.
+
+use crate::admission::spare_rates;
+use crate::inline::Inline;
+use crate::layout::Class;
+use crate::seat::{Counts, Cut, Limits, Refused, Seat, Way};
+use crate::wire::Attach;
+use longwire_block::Outbox;
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// How long the worker does not look while packets are up, while only someone is there, and while nobody is.
+const POLLS: [Nanos; 3] = [Nanos::from_micros(5), Nanos::from_micros(200), Nanos::from_millis(5)];
+/// Who comes, most at once.
+const ARRIVALS: usize = 64;
+
+/// A seat of a [`Punt`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SeatId(pub(crate) Level, pub(crate) usize);
+
+/// The two kinds of seats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Level {
+    Control,
+    Slow,
+}
+
+/// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
+///
+/// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and [`Punt::collect`] then and when
+/// [`Punt::deadline`] has come.
+#[derive(Debug)]
+pub struct Punt {
+    ports: Vec<u16>,
+    control: Vec<Seat>,
+    slow: Slow,
+    arrivals: [Option<Consumer<Attach>>; 2],
+    /// Packets a second for all processes together.
+    capacity: u64,
+    /// Which process is looked at first.
+    turn: usize,
+    next_look: Nanos,
+}
+
+#[derive(Debug)]
+enum Slow {
+    Threads(Vec<Seat>),
+    Inline(Inline),
+}
+
+impl Punt {
+    /// For a node with these ports (their places in the plan), with nobody above it yet.
+    pub fn new(mut ports: Vec<u16>) -> Self {
+        ports.sort_unstable();
+        Self {
+            ports,
+            control: Vec::new(),
+            slow: Slow::Threads(Vec::new()),
+            arrivals: [None, None],
+            capacity: 0,
+            turn: 0,
+            next_look: Nanos::NEVER,
+        }
+    }
+
+    /// The same in virtual time: services run in line, in the seats [`Punt::inline_seat`], and there are no processes.
+    pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
+        let mut punt = Self::new(ports);
+        punt.slow = Slow::Inline(inline);
+        punt
+    }
+
+    /// The seat of the service with this number.
+    pub const fn inline_seat(number: usize) -> SeatId {
+        SeatId(Level::Slow, number)
+    }
+
+    /// Sets up a seat for a control process, which calls itself `name`.
+    pub fn add_control(&mut self, name: &str, limits: Limits) -> SeatId {
+        self.control.push(Seat::new(name, limits));
+        SeatId(Level::Control, self.control.len() - 1)
+    }
+
+    /// Sets up a seat for a service.
+    pub fn add_service(&mut self, name: &str, limits: Limits) -> SeatId {
+        match &mut self.slow {
+            Slow::Threads(seats) => {
+                seats.push(Seat::new(name, limits));
+                SeatId(Level::Slow, seats.len() - 1)
+            }
+            // Services in line have their seats from the start; nobody comes to this one.
+            Slow::Inline(_) => SeatId(Level::Slow, usize::MAX),
+        }
+    }
+
+    /// Takes a packet up: the node keeps it, and gets it back from [`Punt::collect`].
+    ///
+    /// # Errors
+    /// It stays with the node: see [`Refused`].
+    #[inline]
+    pub fn offer(&mut self, pool: &Pool, handle: Handle, seat: SeatId, class: &Class) -> Result<(), Refused> {
+        let SeatId(level, number) = seat;
+        let seats = match (level, &mut self.slow) {
+            (Level::Control, _) => &mut self.control,
+            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Inline(inline)) => return inline.offer(number, pool, handle, class),
+        };
+        seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class))
+    }
+
+    /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken, with one system call.
+    #[inline]
+    pub fn flush(&mut self, now: Nanos) {
+        self.seats_mut().for_each(|seat| seat.publish(now));
+        if self.kept() > 0 {
+            self.next_look = self.next_look.min(now + POLLS[0]);
+        }
+    }
+
+    /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`, what the default forwarder is to take into
+    /// `passed`, with `arrival` the time of that. It leaves room in `out` for as many packets again. Processes come before services.
+    pub fn collect(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox, passed: &mut Vec<Handle>) {
+        self.let_in();
+        let mut way = Way { pool, out, passed, ports: &self.ports, now };
+        let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
+        let (after, before) = self.control.split_at_mut(first);
+        before.iter_mut().chain(after).for_each(|seat| collect_one(seat, &mut way));
+        self.turn = first + 1;
+        match &mut self.slow {
+            Slow::Threads(seats) => seats.iter_mut().for_each(|seat| collect_one(seat, &mut way)),
+            Slow::Inline(inline) => inline.collect(&mut way),
+        }
+        let is_there = self.seats_mut().any(|seat| seat.is_taken());
+        let poll = if self.kept() > 0 {
+            0
+        } else if is_there {
+            1
+        } else {
+            2
+        };
+        let has_seats = self.seats_mut().next().is_some();
+        self.next_look = if has_seats { now + POLLS[poll] } else { Nanos::NEVER };
+    }
+
+    /// When [`Punt::collect`] is to be called though no packet comes.
+    #[inline]
+    pub fn deadline(&self) -> Nanos {
+        match &self.slow {
+            Slow::Threads(_) => self.next_look,
+            Slow::Inline(inline) => inline.deadline(),
+        }
+    }
+
+    /// Packets that are up now; segments of a train count one each.
+    #[inline]
+    pub fn kept(&self) -> u64 {
+        let control: u64 = self.control.iter().map(Seat::kept).sum();
+        control
+            + match &self.slow {
+                Slow::Threads(seats) => seats.iter().map(Seat::kept).sum(),
+                Slow::Inline(inline) => inline.kept(),
+            }
+    }
+
+    /// What became of a seat's packets.
+    pub fn counts(&self, seat: SeatId) -> Counts {
+        let SeatId(level, number) = seat;
+        let counts = match (level, &self.slow) {
+            (Level::Control, _) => self.control.get(number).map(|seat| &seat.counts),
+            (Level::Slow, Slow::Threads(seats)) => seats.get(number).map(|seat| &seat.counts),
+            (Level::Slow, Slow::Inline(inline)) => inline.counts(number),
+        };
+        counts.copied().unwrap_or_default()
+    }
+
+    /// Whether someone sits there.
+    pub fn is_taken(&self, seat: SeatId) -> bool {
+        match (seat, &self.slow) {
+            (SeatId(Level::Control, number), _) => self.control.get(number).is_some_and(Seat::is_taken),
+            (SeatId(_, number), Slow::Threads(seats)) => seats.get(number).is_some_and(Seat::is_taken),
+            (SeatId(_, number), Slow::Inline(inline)) => inline.counts(number).is_some(),
+        }
+    }
+
+    /// The seats of a level with their names and bounds, and the way to them.
+    pub(crate) fn open(&mut self, level: Level, capacity: u64) -> (Vec<(String, Limits)>, Producer<Attach>) {
+        let (producer, consumer) = RingBuffer::new(ARRIVALS);
+        let seats: &[Seat] = match (level, &self.slow) {
+            (Level::Control, _) => {
+                self.capacity = capacity;
+                &self.control
+            }
+            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Inline(_)) => &[],
+        };
+        let names = seats.iter().map(|seat| (seat.name.clone(), seat.limits)).collect();
+        self.arrivals[level as usize] = Some(consumer);
+        self.next_look = Nanos::ZERO;
+        (names, producer)
+    }
+
+    /// Lets in who has come.
+    #[inline]
+    fn let_in(&mut self) {
+        let mut has_come = false;
+        if let Some(control) = &mut self.arrivals[Level::Control as usize] {
+            while let Ok(attach) = control.pop() {
+                if let Some(seat) = self.control.get_mut(attach.seat) {
+                    seat.attach(attach);
+                    has_come = true;
+                }
+            }
+        }
+        if let (Some(slow), Slow::Threads(seats)) = (&mut self.arrivals[Level::Slow as usize], &mut self.slow)
+        {
+            while let Ok(attach) = slow.pop() {
+                if let Some(seat) = seats.get_mut(attach.seat) {
+                    seat.attach(attach);
+                    // Its thread's scheduler holds it to its share.
+                    seat.set_rate(u64::MAX);
+                }
+            }
+        }
+        if has_come {
+            self.share_out();
+        }
+    }
+
+    /// What is promised to nobody is shared by those who are there.
+    #[cold]
+    fn share_out(&mut self) {
+        let there: Vec<_> = self
+            .control
+            .iter()
+            .map(|seat| if seat.is_taken() { (seat.promised, seat.share) } else { (0, 0) })
+            .collect();
+        for (seat, spare) in self.control.iter_mut().zip(spare_rates(self.capacity, &there)) {
+            seat.set_rate(seat.promised + spare);
+        }
+    }
+
+    fn seats_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
+        let slow = match &mut self.slow {
+            Slow::Threads(seats) => &mut seats[..],
+            Slow::Inline(_) => &mut [],
+        };
+        self.control.iter_mut().chain(slow)
+    }
+}
+
+impl Drop for Punt {
+    fn drop(&mut self) {
+        self.let_in();
+        self.seats_mut().for_each(|seat| seat.cut(Cut::Stopped));
+    }
+}
+
+#[inline]
+fn collect_one(seat: &mut Seat, way: &mut Way<'_>) {
+    if seat.is_taken() || seat.kept() > 0 {
+        way.out.at(way.now);
+        seat.collect(way);
+    }
+}

@@ -1,0 +1,485 @@
+//! A seat: the packets that are up with one service or process, and what is done about what it says.
+
+use crate::bucket::Bucket;
+use crate::layout::{Class, Facts, HEAD, MAX_FRAME, Opening, Verdict, down, up};
+use crate::ring::{Broken, LINE, Line};
+use crate::table::Table;
+use crate::wire::{Attach, Wire};
+use longwire_block::{DropReason, Outbox};
+use longwire_packet::{Handle, Meta, Pool};
+use longwire_units::Nanos;
+
+/// Bounds of a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most packets that are up at once, from 16 to 65536; rounded up to a power of two.
+    pub packets: u32,
+    /// Bytes of the ring that leads to a service; for a process it follows from `packets`.
+    pub ring_bytes: u32,
+    /// When the default forwarder takes a packet about which nothing was said.
+    pub answer_within: Nanos,
+    /// How long nothing may be said about any packet before who sits there is cut off.
+    pub patience: Nanos,
+    /// Faults a second for which nobody is cut off. Twice that many may come at once.
+    pub faults: u32,
+}
+
+impl Default for Limits {
+    /// 1024 packets, 512 KiB, 20 ms, one second, 1000 faults a second.
+    fn default() -> Self {
+        Self {
+            packets: 1024,
+            ring_bytes: 512 << 10,
+            answer_within: Nanos::from_millis(20),
+            patience: Nanos::from_secs(1),
+            faults: 1000,
+        }
+    }
+}
+
+/// Why who sat in a seat was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cut {
+    /// It closed its socket, or died.
+    Left,
+    /// It wrote what can't be into its memory.
+    Broken,
+    /// It did not answer.
+    Stalled,
+    /// It was at fault too often.
+    Flood,
+    /// The service panicked.
+    Panicked,
+    /// The run is over.
+    Stopped,
+}
+
+impl Cut {
+    const ALL: [Self; 6] =
+        [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped];
+
+    /// The cut with this number plus one; none for 0, and for what is none.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// Its name in statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Broken => "broken",
+            Self::Stalled => "stalled",
+            Self::Flood => "flood",
+            Self::Panicked => "panicked",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Why a packet can't go up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room, or more than was promised: the packet is to be dropped.
+    Full,
+    /// Nobody sits there: the default forwarder is to take it.
+    Gone,
+}
+
+/// What became of packets of a seat; trains count as one. Up = verdicts + late + returned + those that are up now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Gone up.
+    pub up: u64,
+    /// Not gone up: there was no room.
+    pub full: u64,
+    /// Not gone up: beyond the rate that was promised.
+    pub over_rate: u64,
+    /// Not gone up: nobody there.
+    pub absent: u64,
+    /// Answered.
+    pub verdicts: u64,
+    /// Taken by the default forwarder because there was no answer in time.
+    pub late: u64,
+    /// Taken by the default forwarder because who had them was cut off.
+    pub returned: u64,
+    /// Made there and sent.
+    pub made: u64,
+    /// Made there and not sent: too many, or no memory.
+    pub unmade: u64,
+    /// Bodies asked for and given.
+    pub bodies: u64,
+    /// Bodies asked for and not given: no room, or no such packet.
+    pub bodiless: u64,
+    /// Answers about packets that are not up, or that can't be.
+    pub faults: u64,
+    /// Times someone was woken.
+    pub wakes: u64,
+    /// Times someone came.
+    pub came: u64,
+    /// Times someone was cut off.
+    pub cut: u64,
+    /// Why, the last time.
+    pub last_cut: Option<Cut>,
+}
+
+/// Where a node's packets go that come back.
+pub(crate) struct Way<'a> {
+    pub pool: &'a mut Pool,
+    pub out: &'a mut Outbox,
+    /// Those that the default forwarder is to take.
+    pub passed: &'a mut Vec<Handle>,
+    /// The node's ports, ascending.
+    pub ports: &'a [u16],
+    pub now: Nanos,
+}
+
+impl Way<'_> {
+    /// Whether one more may come back: the forwarder may make another packet because of each that is passed.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        2 * (self.passed.len() + 1) < self.out.room()
+    }
+
+    /// Gives a packet to the default forwarder, now.
+    #[inline]
+    pub fn pass(&mut self, handle: Handle) {
+        self.pool.meta_mut(handle).arrival = self.now.0;
+        self.passed.push(handle);
+    }
+
+    /// Makes a packet that goes out of `port`, and lets `fill` write it. False if there is no memory for it.
+    pub fn make(&mut self, port: u16, band: Option<u8>, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        let Some(handle) = self.pool.alloc(len) else { return false };
+        fill(self.pool.data_mut(handle));
+        let meta = self.pool.meta_mut(handle);
+        (meta.in_port, meta.band) = (port, band.unwrap_or(Meta::NO_BAND));
+        self.out.count_made(1);
+        self.out.put(self.pool, handle, port);
+        true
+    }
+
+    /// Whether a frame of so many bytes may be sent out of `port`.
+    pub fn may_make(&self, port: u16, len: usize) -> bool {
+        const SHORTEST: usize = 14;
+        (SHORTEST..=MAX_FRAME).contains(&len) && self.ports.binary_search(&port).is_ok()
+    }
+
+    /// Does what a verdict says with a packet. False if it says what can't be; then the default forwarder takes it.
+    #[inline]
+    pub fn obey(&mut self, handle: Handle, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Drop => self.out.refuse(self.pool, handle, DropReason::Service),
+            Verdict::Pass => self.pass(handle),
+            Verdict::Send { port, band } if self.ports.binary_search(&port).is_ok() => {
+                if let Some(band) = band {
+                    self.pool.meta_mut(handle).band = band;
+                }
+                self.out.put(self.pool, handle, port);
+            }
+            Verdict::Send { .. } => {
+                self.pass(handle);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Most records of a seat that are looked at in one go.
+const RECORDS: u32 = 256;
+/// About how many bytes are copied for a seat in one go.
+const BYTES: u64 = 64 << 10;
+/// What a record costs of that, besides its bytes.
+const RECORD_BYTES: u64 = 64;
+/// Wake-ups a second, and at once.
+const WAKES: (u64, u64) = (10_000, 16);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub name: String,
+    pub limits: Limits,
+    wire: Option<Wire>,
+    table: Table,
+    /// What was promised.
+    rate: Bucket,
+    made: Bucket,
+    faults: Bucket,
+    wakes: Bucket,
+    /// Who sits there is to be woken as soon as that is allowed.
+    wake_owed: bool,
+    /// Since when a packet has waited and nothing was said.
+    silent_since: Option<Nanos>,
+    pub promised: u64,
+    pub share: u32,
+    pub counts: Counts,
+}
+
+impl Seat {
+    pub fn new(name: &str, limits: Limits) -> Self {
+        let packets = limits.packets.clamp(16, 1 << 16).next_power_of_two();
+        Self {
+            name: name.into(),
+            limits,
+            wire: None,
+            table: Table::new(packets as usize),
+            rate: Bucket::new(0, 1),
+            made: Bucket::new(0, 1),
+            faults: Bucket::new(0, 1),
+            wakes: Bucket::new(WAKES.0, WAKES.1),
+            wake_owed: false,
+            silent_since: None,
+            promised: 0,
+            share: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn is_taken(&self) -> bool {
+        self.wire.is_some()
+    }
+
+    pub fn kept(&self) -> u64 {
+        self.table.kept
+    }
+
+    /// Someone comes. What its forerunner had has been returned, or soon is: its tokens are not the new one's.
+    pub fn attach(&mut self, attach: Attach) {
+        self.cut(Cut::Left);
+        self.table.renounce();
+        (self.promised, self.share) = (attach.promised, attach.share);
+        let faults = u64::from(self.limits.faults);
+        self.faults = Bucket::new(faults, 2 * faults);
+        self.wire = Some(attach.wire);
+        self.silent_since = None;
+        self.counts.came += 1;
+    }
+
+    /// Says how many packets may go up, and be made there, each second.
+    pub fn set_rate(&mut self, rate: u64) {
+        let burst = u64::from(self.limits.packets).min(rate / 8 + 1);
+        self.rate = Bucket::new(rate, burst);
+        self.made = Bucket::new(rate, burst);
+    }
+
+    /// Takes a packet up.
+    #[inline]
+    pub fn offer(&mut self, pool: &Pool, handle: Handle, class: &Class) -> Result<(), Refused> {
+        let Some(wire) = &mut self.wire else {
+            self.counts.absent += 1;
+            return Err(Refused::Gone);
+        };
+        let meta = pool.meta(handle);
+        let data = pool.data(handle);
+        let bytes = if wire.whole { data } else { &data[..data.len().min(HEAD)] };
+        let opening = Opening::new(up::PACKET, bytes.len());
+        let lines = u64::from(opening.lines);
+        let has_room = self.table.has_room();
+        match if has_room { wire.up.has_room(lines) } else { Ok(false) } {
+            Ok(true) => {}
+            Ok(false) => {
+                self.counts.full += 1;
+                return Err(Refused::Full);
+            }
+            Err(_) => {
+                self.cut(Cut::Broken);
+                return Err(Refused::Gone);
+            }
+        }
+        let now = Nanos(meta.arrival);
+        if !self.rate.take(now) {
+            self.counts.over_rate += 1;
+            return Err(Refused::Full);
+        }
+        let expires = now + self.limits.answer_within;
+        let facts = Facts {
+            token: self.table.put(handle, expires, meta.segments),
+            time: now.0,
+            expires: expires.0,
+            in_port: meta.in_port,
+            len: meta.len,
+            segments: meta.segments,
+            class: *class,
+        };
+        wire.up.line(0, &facts.line(opening));
+        wire.up.bytes(1, bytes);
+        wire.up.advance(lines);
+        self.silent_since.get_or_insert(now);
+        self.counts.up += 1;
+        Ok(())
+    }
+
+    /// Lets who sits there see what went up, and wakes it if it sleeps.
+    #[inline]
+    pub fn publish(&mut self, now: Nanos) {
+        let Some(wire) = &mut self.wire else { return };
+        if wire.publish() || self.wake_owed {
+            self.wake_owed = wire.is_asleep() && !self.wakes.take(now);
+            if !self.wake_owed {
+                wire.wake();
+                self.counts.wakes += 1;
+            }
+        }
+    }
+
+    /// Does what was said about packets, and takes back those about which nothing was for too long.
+    pub fn collect(&mut self, way: &mut Way<'_>) {
+        if let Some(why) = self.wire.as_ref().and_then(|wire| wire.status.left()) {
+            self.cut(why);
+        }
+        let mut bytes = BYTES;
+        for _ in 0..RECORDS {
+            if bytes == 0 || !way.has_room() {
+                break;
+            }
+            match self.obey_one(way) {
+                Ok(Some(copied)) => bytes = bytes.saturating_sub(RECORD_BYTES + copied),
+                Ok(None) => break,
+                Err(why) => {
+                    self.cut(why);
+                    break;
+                }
+            }
+        }
+        if let Some(wire) = &mut self.wire {
+            wire.down.release();
+        }
+        self.take_back(way);
+        if self.silent_since.is_some_and(|since| way.now.since(since) > self.limits.patience) {
+            self.cut(Cut::Stalled);
+        }
+        self.publish(way.now);
+    }
+
+    /// Cuts off who sits there, if someone does.
+    #[cold]
+    pub fn cut(&mut self, why: Cut) {
+        if let Some(wire) = self.wire.take() {
+            wire.end(why);
+            self.counts.cut += 1;
+            self.counts.last_cut = Some(why);
+            self.silent_since = None;
+            self.wake_owed = false;
+        }
+    }
+
+    /// Obeys the next record and answers how many bytes were copied; none if there is no record.
+    #[inline]
+    fn obey_one(&mut self, way: &mut Way<'_>) -> Result<Option<u64>, Cut> {
+        let Some(wire) = &mut self.wire else { return Ok(None) };
+        let available = wire.down.available()?;
+        if available == 0 {
+            return Ok(None);
+        }
+        let line = wire.down.line(0);
+        let opening = Opening::read(line[0]);
+        if !opening.can_be(available) {
+            return Err(Cut::Broken);
+        }
+        let (is_right, copied) = match opening.kind {
+            down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
+            down::FETCH => self.fetch(way, &line)?,
+            down::NEW => (self.make(way, &line, opening), opening.bytes.into()),
+            _ => return Err(Cut::Broken),
+        };
+        if let Some(wire) = &mut self.wire {
+            wire.down.advance(opening.lines.into());
+        }
+        if !is_right {
+            self.count_fault(way.now, Cut::Flood)?;
+        }
+        Ok(Some(copied))
+    }
+
+    /// A verdict, and the new beginning of the frame. False if it can't be.
+    fn hear(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
+        let Some(handle) = self.table.at(line[1]) else { return false };
+        let segments = way.pool.meta(handle).segments;
+        self.table.take(line[1], segments);
+        self.counts.verdicts += 1;
+        self.silent_since = self.table.has_any().then_some(way.now);
+        let bytes = opening.bytes as usize;
+        let verdict = Verdict::read(line[2]).filter(|_| bytes <= way.pool.meta(handle).len as usize);
+        let Some(verdict) = verdict else {
+            way.pass(handle);
+            return false;
+        };
+        if bytes > 0
+            && let Some(wire) = &self.wire
+        {
+            wire.down.bytes(1, &mut way.pool.data_mut(handle)[..bytes]);
+        }
+        way.obey(handle, verdict)
+    }
+
+    /// Gives bytes of a packet that is up. Whether that was right, and how many.
+    fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<(bool, u64), Cut> {
+        let Some(wire) = &mut self.wire else { return Ok((true, 0)) };
+        let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);
+        let data = self.table.at(token).map(|handle| way.pool.data(handle));
+        let bytes = data.and_then(|data| data.get(from..from.saturating_add(count).min(data.len())));
+        let opening = Opening::new(up::BODY, bytes.map_or(0, <[u8]>::len));
+        if !wire.up.has_room(opening.lines.into())? {
+            self.counts.bodiless += 1;
+            return Ok((true, 0));
+        }
+        let given = bytes.unwrap_or_default();
+        wire.up.line(0, &[opening.word(), token, 0, from as u64 | (given.len() as u64) << 32, 0, 0, 0, 0]);
+        wire.up.bytes(1, given);
+        wire.up.advance(opening.lines.into());
+        self.counts.bodies += u64::from(bytes.is_some());
+        self.counts.bodiless += u64::from(bytes.is_none());
+        Ok((bytes.is_some(), given.len() as u64))
+    }
+
+    /// A new packet. False if it can't be.
+    fn make(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
+        let (Some(wire), bytes) = (&self.wire, opening.bytes as usize) else { return true };
+        let Some(Verdict::Send { port, band }) = Verdict::read(line[2]) else { return false };
+        if !way.may_make(port, bytes) {
+            return false;
+        }
+        let is_allowed = self.made.take(way.now);
+        let is_made = is_allowed && way.make(port, band, bytes, |frame| wire.down.bytes(1, frame));
+        *if is_made { &mut self.counts.made } else { &mut self.counts.unmade } += 1;
+        is_allowed
+    }
+
+    /// Takes back packets that have waited too long; all, if nobody is there to speak about them.
+    fn take_back(&mut self, way: &mut Way<'_>) {
+        while way.has_room()
+            && let Some((token, expires, theirs)) = self.table.first()
+        {
+            let is_lost = self.wire.is_none() || theirs;
+            if !is_lost && expires > way.now {
+                break;
+            }
+            if let Some(handle) = self.table.at_any(token) {
+                let segments = way.pool.meta(handle).segments;
+                self.table.take(token, segments);
+                way.pass(handle);
+                *if is_lost { &mut self.counts.returned } else { &mut self.counts.late } += 1;
+                if !is_lost && self.count_fault(way.now, Cut::Stalled).is_err() {
+                    self.cut(Cut::Stalled);
+                }
+            }
+        }
+    }
+
+    fn count_fault(&mut self, now: Nanos, why: Cut) -> Result<(), Cut> {
+        self.counts.faults += 1;
+        if self.faults.take(now) { Ok(()) } else { Err(why) }
+    }
+}
+
+impl From<Broken> for Cut {
+    fn from(_: Broken) -> Self {
+        Self::Broken
+    }
+}
+
+const _: () = assert!(HEAD == LINE);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! What runs on the slow path: services, in Rust.
+
+use crate::layout::{Facts, Verdict};
+
+/// A packet that a service sees to.
+#[derive(Debug)]
+pub struct Punted<'a> {
+    facts: Facts,
+    bytes: &'a mut [u8],
+    is_changed: bool,
+}
+
+impl<'a> Punted<'a> {
+    pub(crate) fn new(facts: Facts, bytes: &'a mut [u8]) -> Self {
+        Self { facts, bytes, is_changed: false }
+    }
+
+    /// What is known of it.
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Its frame, from the Ethernet header on.
+    pub const fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// Its frame, to be changed; its length stays.
+    pub const fn bytes_mut(&mut self) -> &mut [u8] {
+        self.is_changed = true;
+        self.bytes
+    }
+
+    pub(crate) const fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+}
+
+/// Packets that a service makes.
+#[derive(Debug, Default)]
+pub struct Made(Vec<(u16, Box<[u8]>)>);
+
+impl Made {
+    /// A frame, 14 to [`crate::MAX_FRAME`] bytes, that goes out of the port at `port` in the plan. It is not sent if that can't be.
+    pub fn send(&mut self, port: u16, frame: &[u8]) {
+        self.0.push((port, frame.into()));
+    }
+
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (u16, Box<[u8]>)> + '_ {
+        self.0.drain(..)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A service: sees to packets, one after the other. If it panics it is cut off, and the default forwarder takes its packets.
+pub trait Service: Send {
+    /// What becomes of a packet.
+    fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict;
+}

@@ -1,0 +1,240 @@
+//! Memory shared with another process, and the socket that its descriptor goes through. All `unsafe` of this crate is here.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Seals that both sides want: nobody can make the memory shorter, which would kill whoever reads it, nor undo this.
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// Memory that several processes see. It is words, each read and written whole; another process may write any of them at any time.
+#[derive(Debug)]
+pub struct Memory {
+    first: NonNull<AtomicU64>,
+    words: usize,
+    fd: OwnedFd,
+}
+
+// SAFETY: all there is to reach through it are atomic words, which threads may share; the mapping belongs to no thread.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// New memory of so many words, all zero, sealed against becoming shorter.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn create(words: usize) -> io::Result<Self> {
+        // SAFETY: the name is a string that ends with zero; the answer is a new descriptor or -1.
+        let fd =
+            unsafe { libc::memfd_create(c"longwire".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        let fd = owned(fd)?;
+        let bytes = libc::off_t::try_from(words * 8).map_err(io::Error::other)?;
+        // SAFETY: plain numbers, and a descriptor that is ours.
+        checked(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes) })?;
+        // SAFETY: as above.
+        checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
+        Self::map(fd, words)
+    }
+
+    /// Memory that another process has made, all of it.
+    ///
+    /// # Errors
+    /// It can't be mapped, is empty, or could become shorter.
+    pub fn open(fd: OwnedFd) -> io::Result<Self> {
+        // SAFETY: a plain question about a descriptor that is ours.
+        let seals = checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) })?;
+        if seals & libc::F_SEAL_SHRINK == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the shared memory is not sealed against shrinking",
+            ));
+        }
+        let file = std::fs::File::from(fd);
+        let words = usize::try_from(file.metadata()?.len() / 8).map_err(io::Error::other)?;
+        if words == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the shared memory is empty"));
+        }
+        Self::map(file.into(), words)
+    }
+
+    /// The words.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping has so many words, aligned to pages, readable and writable, for as long as `self` lives; the file can't become
+        // shorter (`SEALS`). Any bit pattern is a word, and atomics are allowed to be written to by others.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.words) }
+    }
+
+    /// The descriptor, to be sent to the other process.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn map(fd: OwnedFd, words: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: asks for a new mapping wherever there is room; nothing that exists is touched.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), words * 8, protection, flags, fd.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let first = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
+        Ok(Self { first, words, fd })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped, and nobody refers to it any more: `words` borrows `self`.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.words * 8) };
+    }
+}
+
+/// Sends `bytes` whole without waiting, and a descriptor with them.
+///
+/// # Errors
+/// The socket is closed, or has no room for them.
+pub fn send(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; CONTROL]);
+    // SAFETY: all fields may be zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    if let Some(fd) = fd {
+        (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD as _);
+        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and one descriptor.
+        unsafe {
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+            libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(fd.as_raw_fd());
+        }
+    }
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: `message` points at `bytes` and `control`, which outlive the call; sending changes neither.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
+    match usize::try_from(sent) {
+        Ok(sent) if sent == bytes.len() => Ok(()),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::WriteZero, "the socket took part of a message")),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Receives up to `bytes`, and the first descriptor that comes with them; waits as the socket does.
+///
+/// # Errors
+/// The socket failed.
+pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = Control([0; CONTROL]);
+    // SAFETY: all fields may be zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD as _);
+    // SAFETY: `message` points at `bytes` and `control`, with their lengths, and both outlive the call.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel has filled in the control buffer, whose first header is valid if there is one; a descriptor that it carries is
+    // new and nobody else's. There is room for one only.
+    let fd = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        let carries = !header.is_null()
+            && (*header).cmsg_level == libc::SOL_SOCKET
+            && (*header).cmsg_type == libc::SCM_RIGHTS
+            && (*header).cmsg_len as usize >= libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize;
+        carries.then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned()))
+    };
+    Ok((count, fd))
+}
+
+/// Sends one byte without ever waiting, whatever the other side has done to the socket. What comes of it does not matter: without room
+/// there are bytes in it that wake, and a closed one has nobody to be woken.
+#[inline]
+pub fn ring(socket: &UnixStream) {
+    let byte = 1u8;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: reads one byte that is there.
+    unsafe { libc::send(socket.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
+}
+
+/// Waits until one of the sockets can be read or is closed, for so long at most, and answers which.
+pub fn wait(sockets: &[BorrowedFd<'_>], time: Duration) -> Vec<bool> {
+    let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut entries: Vec<_> = sockets.iter().map(entry).collect();
+    let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: `entries` is as long as said.
+    unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
+    entries.iter().map(|entry| entry.revents != 0).collect()
+}
+
+/// Bytes that a header and one descriptor take.
+const ONE_FD: usize = {
+    // SAFETY: computes a length.
+    unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) as usize }
+};
+const CONTROL: usize = 64;
+const _: () = assert!(ONE_FD <= CONTROL);
+
+/// Where control messages lie, aligned for their headers.
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    checked(fd)?;
+    // SAFETY: the system has just made it, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn checked(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn both_sides_see_the_same_words_and_neither_can_shorten_them() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let memory = Memory::create(1024).unwrap();
+        send(&here, b"hello", Some(memory.fd())).unwrap();
+        let mut bytes = [0; 16];
+        let (count, fd) = receive(&there, &mut bytes).unwrap();
+        assert_eq!(&bytes[..count], b"hello");
+        let fd = fd.unwrap();
+        let file = std::fs::File::from(fd.try_clone().unwrap());
+        assert!(file.set_len(8).is_err() && file.set_len(1 << 20).is_err());
+        let other = Memory::open(fd).unwrap();
+        other.words()[1023].store(7, Ordering::Relaxed);
+        assert_eq!((memory.words()[1023].load(Ordering::Relaxed), other.words().len()), (7, 1024));
+    }
+
+    #[test]
+    fn memory_that_can_shrink_or_is_none_is_refused() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        assert!(Memory::open(here.into()).is_err());
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        assert!(Memory::open(file.into()).is_err());
+    }
+
+    #[test]
+    fn ringing_never_waits() {
+        let (here, there) = UnixStream::pair().unwrap();
+        for _ in 0..100_000 {
+            ring(&here);
+        }
+        assert_eq!(wait(&[there.as_fd(), here.as_fd()], Duration::ZERO), [true, false]);
+        drop(there);
+        ring(&here);
+        assert!(send(&here, b"x", None).is_err());
+    }
+}

@@ -1,0 +1,290 @@
+//! Control processes as they come: well behaved, killed, silent, flooding, in Python, and none at all.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_punt::client::{ClientError, Control, Event, Hello};
+use longwire_punt::{Admission, Capacity, Counts, Cut, Limits, Listener, Punt, SeatId, Verdict};
+use longwire_units::Nanos;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Below, PATIENCE};
+
+const ROLE: &str = "LONGWIRE_TEST_ROLE";
+const SOCKET: &str = "LONGWIRE_TEST_SOCKET";
+
+struct Router {
+    below: Below,
+    seat: SeatId,
+    listener: Listener,
+}
+
+impl Router {
+    /// With a seat called "test"; `name` makes the socket's path.
+    fn new(name: &str, limits: Limits) -> Self {
+        let mut punt = Punt::new(vec![0, 1]);
+        let seat = punt.add_control("test", limits);
+        let path = std::env::temp_dir().join(format!("longwire-{name}-{}.sock", std::process::id()));
+        let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
+        let listener = Listener::open(&path, &mut punt, admission).unwrap();
+        Self { below: Below::new(punt), seat, listener }
+    }
+
+    fn counts(&self) -> Counts {
+        self.below.punt.counts(self.seat)
+    }
+
+    /// Waits until the process sits in its seat.
+    fn await_guest(&mut self) {
+        let seat = self.seat;
+        self.below.until(|_| (), |below| below.punt.is_taken(seat));
+    }
+
+    /// Offers packets of different lengths until `done`, and gives the processor away between batches.
+    fn feed(&mut self, done: impl FnMut(&Below) -> bool) {
+        let seat = self.seat;
+        let mut count = 0u64;
+        self.below.until(
+            |below| {
+                for _ in 0..16 {
+                    count += 1;
+                    let mut frame = vec![0; 60 + (count * 97 % 1400) as usize];
+                    frame[..8].copy_from_slice(&count.to_le_bytes());
+                    // What is refused is counted.
+                    let _ = below.offer(seat, &frame);
+                }
+            },
+            done,
+        );
+    }
+
+    /// Everything that went up has come back.
+    fn assert_settled(&mut self) {
+        self.below.until(|_| (), |below| below.punt.kept() == 0);
+        let counts = self.counts();
+        assert_eq!(self.below.up, counts.verdicts + counts.late + counts.returned, "{counts:?}");
+        assert_eq!(self.below.up + counts.made, self.below.sends + self.below.drops + self.below.passes);
+    }
+}
+
+/// Nobody is cut off for being slow: the machine may be.
+fn patient() -> Limits {
+    Limits { answer_within: Nanos::from_secs(60), patience: Nanos::from_secs(60), ..Limits::default() }
+}
+
+fn spawn(role: &str, router: &Router) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "what_a_child_does", "--nocapture"]);
+    command.env(ROLE, role).env(SOCKET, router.listener.path()).stdout(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn join(path: &Path, role: &str) -> Control {
+    let packets = if role == "flood" { 1000 } else { 500_000 };
+    let hello = Hello { name: "test".into(), packets, cycles: 100, share: 0 };
+    Control::connect(path, &hello).unwrap()
+}
+
+/// Not a test of its own: the processes that others start are this one.
+#[test]
+fn what_a_child_does() {
+    let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(SOCKET)) else { return };
+    let mut control = join(&PathBuf::from(path), &role);
+    let ended = loop {
+        let done = match role.as_str() {
+            "echo" => echo(&mut control),
+            "silent" => control.wait(Duration::from_millis(10)),
+            "flood" => flood(&mut control),
+            other => panic!("nobody plays {other}"),
+        };
+        if let Err(error) = done {
+            break error;
+        }
+    };
+    assert!(matches!(ended, ClientError::Ended(_)), "{ended}");
+}
+
+/// Sends packets back, and asks for the bodies of long ones first.
+fn echo(control: &mut Control) -> Result<(), ClientError> {
+    let mut answers = Vec::new();
+    while let Some(event) = control.next()? {
+        match event {
+            Event::Packet(facts, _) if facts.len > 1000 => answers.push((facts.token, Some(facts.len))),
+            Event::Packet(facts, head) => {
+                assert_eq!((facts.class.fid, head.len()), (5, (facts.len as usize).min(64)));
+                answers.push((facts.token, None));
+            }
+            Event::Body(token, from, bytes) => {
+                assert!(from == 64 && (bytes.is_empty() || bytes.len() > 936), "{} bytes", bytes.len());
+                answers.push((token, None));
+            }
+        }
+    }
+    let was_idle = answers.is_empty();
+    for (token, len) in answers {
+        let said = match len {
+            Some(len) => control.fetch(token, 64, len)?,
+            None => control.answer(token, Verdict::Send { port: 1, band: None }, &[])?,
+        };
+        assert!(said, "the ring has room for an answer to everything that is up");
+    }
+    if was_idle {
+        control.wait(Duration::from_millis(100))
+    } else {
+        control.flush();
+        Ok(())
+    }
+}
+
+/// Sends packets of its own, as many as go.
+fn flood(control: &mut Control) -> Result<(), ClientError> {
+    while control.send(1, &[7; 60])? {}
+    control.flush();
+    control.next().map(|_| ())
+}
+
+#[test]
+fn a_process_echoes_until_it_is_killed_and_another_takes_its_seat() {
+    let mut router = Router::new("echo", patient());
+    let mut child = spawn("echo", &router);
+    router.await_guest();
+    router.feed(|below| below.sends > 5000);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // From here on nobody answers: what was up comes back, and what comes is told that nobody is there.
+    router.feed(|below| below.gone > 100);
+    router.assert_settled();
+    let counts = router.counts();
+    assert_eq!(
+        (counts.last_cut, counts.cut, counts.late, counts.faults),
+        (Some(Cut::Left), 1, 0, 0),
+        "{counts:?}"
+    );
+    assert!(counts.bodies > 0 && counts.bodiless == 0, "{counts:?}");
+    assert!(router.below.sent.iter().all(|(port, frame)| *port == 1 && frame.len() >= 60));
+
+    let sent = router.below.sends;
+    let mut child = spawn("echo", &router);
+    router.await_guest();
+    router.feed(|below| below.sends > sent + 1000);
+    router.below.until(|_| (), |below| below.punt.kept() == 0);
+    assert_eq!((router.counts().came, router.counts().faults), (2, 0));
+    drop(router);
+    assert!(child.wait().unwrap().success(), "it was told that the router is gone");
+}
+
+#[test]
+fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
+    let limits = Limits {
+        answer_within: Nanos::from_millis(5),
+        patience: Nanos::from_millis(100),
+        faults: 1_000_000,
+        ..Limits::default()
+    };
+    let mut router = Router::new("silent", limits);
+    let mut child = spawn("silent", &router);
+    router.await_guest();
+    router.feed(|below| below.gone > 0);
+    router.assert_settled();
+    assert_eq!((router.counts().last_cut, router.counts().verdicts), (Some(Cut::Stalled), 0));
+    assert!(router.counts().late > 0 && router.below.passes == router.below.up);
+    assert!(child.wait().unwrap().success(), "it was told");
+}
+
+#[test]
+fn a_flooding_process_is_cut_off_and_sends_no_more_than_promised() {
+    let mut router = Router::new("flood", Limits { faults: 100, ..patient() });
+    let mut child = spawn("flood", &router);
+    router.await_guest();
+    let begin = Instant::now();
+    router.feed(|below| below.gone > 0);
+    let promised = 126.0 + begin.elapsed().as_secs_f64() * 1000.0;
+    router.assert_settled();
+    let counts = router.counts();
+    assert_eq!(counts.last_cut, Some(Cut::Flood), "{counts:?}");
+    assert!(counts.made as f64 <= promised, "{counts:?}");
+    assert!(child.wait().unwrap().success(), "it was told");
+}
+
+#[test]
+fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
+    let router = Router::new("refused", Limits::default());
+    let ask = |name: &str, packets, cycles| {
+        let hello = Hello { name: name.into(), packets, cycles, share: 1 };
+        Control::connect(router.listener.path(), &hello)
+    };
+    let refused = |name, packets, cycles| ask(name, packets, cycles).unwrap_err().to_string();
+    assert_eq!(refused("nobody", 1, 1), "refused: nobody is expected by the name \"nobody\"; expected: test");
+    assert_eq!(
+        refused("test", 800_000, 1510),
+        "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make 1208000000 of 1000000000: \
+         208000000 too many; ask for at most 662251 packets/s"
+    );
+    let first = ask("test", 10, 10).unwrap();
+    assert_eq!(refused("test", 10, 10), "refused: test has been admitted already");
+    drop(first);
+    let begin = Instant::now();
+    while ask("test", 10, 10).is_err() {
+        assert!(begin.elapsed() < PATIENCE, "its place is free again");
+        std::thread::yield_now();
+    }
+    assert!(ask(&"x".repeat(33), 1, 1).is_err());
+}
+
+#[test]
+fn nonsense_in_the_socket_disturbs_nobody() {
+    let mut router = Router::new("nonsense", Limits::default());
+    let connect = || UnixStream::connect(router.listener.path()).unwrap();
+    // Silent ones, more than are waited for; none of them keeps others out.
+    let silent: Vec<_> = (0..12).map(|_| connect()).collect();
+    let mut dice = 1u64;
+    for round in 0..50 {
+        let mut socket = connect();
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (dice >> 56) as u8
+        })
+        .take(1 + round * 7)
+        .collect();
+        // The other side may have hung up already.
+        let _ = socket.write_all(&bytes);
+        if bytes.len() >= 64 {
+            let mut answer = Vec::new();
+            let _ = socket.read_to_end(&mut answer);
+            assert!(answer.is_empty() || answer[12] == 1, "refused");
+        }
+    }
+    drop(silent);
+    let mut child = spawn("echo", &router);
+    router.await_guest();
+    router.feed(|below| below.sends > 100);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    router.assert_settled();
+}
+
+#[test]
+fn python_echoes() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let limits = patient();
+    let mut router = Router::new("python", limits);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/control.py");
+    let mut command = Command::new("python3");
+    command.arg(script).arg(router.listener.path()).args(["test", "500000"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    router.await_guest();
+    router.feed(|below| below.sends > 5000);
+    router.assert_settled();
+    assert!(router.below.sent.iter().all(|(port, _)| *port == 0), "out of the port they came in by");
+    assert_eq!((router.counts().faults, router.counts().cut), (0, 0));
+    drop(router);
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success() && said.starts_with("cut off: "), "{said}");
+}
