@@ -2,7 +2,7 @@
 //!
 //! | first line that is no comment | what it is |
 //! |---|---|
-//! | begins with a word | a dummynet profile: `ipfw pipe … profile FILE` |
+//! | begins with a word | a dummynet profile: `ipfw pipe … profile FILE`; or, before numbers and none of its words, a heading, which is left out |
 //! | more than two numbers, or a negative number anywhere | a netem table: `.dist` |
 //! | two numbers | points of a distribution: x, C(x) |
 //! | one number | samples |
@@ -113,7 +113,25 @@ fn lines(text: &str) -> Result<Vec<Line<'_>>, DistributionError> {
     let bare = |line: &str| line.find('#').unwrap_or(line.len());
     let lines = text.lines().map(|line| line[..bare(line)].trim()).enumerate();
     let held = lines.filter(|(_, line)| !line.is_empty());
-    Ok(held.map(|(index, line)| Line { number: index + 1, fields: fields(line) }).collect())
+    let mut held: Vec<_> =
+        held.map(|(index, line)| Line { number: index + 1, fields: fields(line) }).collect();
+    if is_heading(&held) {
+        held.remove(0);
+    }
+    Ok(held)
+}
+
+/// Whether the first line names the columns of a table, and is no line of a dummynet profile.
+fn is_heading(lines: &[Line]) -> bool {
+    let [first, second, ..] = lines else { return false };
+    let words = first.fields.join(" ").to_ascii_lowercase();
+    let in_profile = ["prob delay", "delay prob"].contains(&&*words)
+        || ["name ", "bw ", "loss-level ", "samples "].iter().any(|word| words.starts_with(word));
+    starts_word(first.fields[0]) && !starts_word(second.fields[0]) && !in_profile
+}
+
+fn starts_word(field: &str) -> bool {
+    field.starts_with(|first: char| first.is_alphabetic() || first == '"')
 }
 
 fn fields(line: &str) -> Vec<&str> {
@@ -140,7 +158,7 @@ fn fields(line: &str) -> Vec<&str> {
 
 fn format(lines: &[Line]) -> Result<Format, DistributionError> {
     let first = lines.first().ok_or(DistributionError::Empty)?;
-    if first.fields[0].starts_with(|c: char| c.is_alphabetic()) {
+    if starts_word(first.fields[0]) {
         return Ok(Format::Profile);
     }
     let negative = || lines.iter().flat_map(|line| &line.fields).any(|field| field.starts_with('-'));
@@ -354,6 +372,19 @@ mod tests {
             assert!((at(&times, p) - wanted).abs() < 1e-5, "{p}: {}", at(&times, p));
         }
         assert_eq!(Times::read("5").unwrap().at(1 << 40), Nanos(5 * MS));
+    }
+
+    /// As spreadsheets write them. Times have no unit but their own, whatever the heading says.
+    #[test]
+    fn headings_are_left_out() {
+        for heading in ["rtt_ms", "rtt (ms)", "delay", "\"Round trip, ms\"", "# a comment\nprobe"] {
+            let times = Times::read(&format!("{heading}\n10\n20 ms\n")).unwrap();
+            assert_eq!(times, Times::read("10\n20\n").unwrap(), "{heading}");
+        }
+        let points = Times::read("delay,C(x)\n10,0\n20,1\n");
+        assert!(points.is_ok_and(|points| points == Times::read("10,0\n20,1\n").unwrap()));
+        assert_eq!(Chances::read("loss\n0\n0.5\n").unwrap().mean(), 0.25);
+        assert!(Times::read("rtt_ms\n").is_err() && Times::read("rtt\nalso\n10\n").is_err());
     }
 
     #[test]
