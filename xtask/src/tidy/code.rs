@@ -8,7 +8,7 @@ const FILE_LINES: usize = 500;
 /// Highest number of lines of a function.
 const FUNCTION_LINES: usize = 70;
 /// Crates that are told the time and given their dice.
-const BLOCK_CRATES: &[&str] = &["units", "packet", "wire", "block", "link", "router"];
+const BLOCK_CRATES: &[&str] = &["units", "packet", "wire", "block", "sched", "link", "router"];
 /// Crates that may hold `unsafe`, by their folders.
 const UNSAFE_CRATES: &[&str] = &["packet", "port", "lab", "engine", "program/jit", "punt"];
 /// Names of modules that say nothing of what is in them.

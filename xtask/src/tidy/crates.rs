@@ -8,7 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-packet"],
     &["longwire-wire"],
     &["longwire-block"],
-    &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program"],
+    &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program", "longwire-sched"],
     &["longwire-jit", "longwire-punt"],
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],

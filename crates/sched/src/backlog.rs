@@ -1,0 +1,466 @@
+//! Flows and the packets inside: lists through preallocated slots, so that nothing is allocated while packets flow.
+
+use crate::cost::Prices;
+use crate::counters::{Counters, Happened};
+use crate::estimate::Memory;
+use crate::table::{NONE, Table};
+use crate::{Refusal, Settings, Weight};
+
+/// How many flows are looked at for an idle one when the table is full.
+const LOOKS: u32 = 64;
+
+/// Where a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Free,
+    /// In its flow's queue before the processors.
+    Waiting,
+    /// Its handle became invalid while it waited.
+    Revoked,
+    /// With a processor.
+    Working,
+    /// Processed, but not its predecessors.
+    Held,
+    /// Given up.
+    Gone,
+    /// On its way to the port.
+    Ready,
+}
+
+/// A packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    pub handle: u32,
+    pub bytes: u32,
+    pub flow: u32,
+    /// The next one of the list it is in.
+    pub next: u32,
+    /// What processing it costs, as foretold when it arrived.
+    pub processor: u32,
+    /// What its scheduler charges for it, frozen when it arrived.
+    pub cost: u32,
+    /// What its scheduler notes about it.
+    pub tag: u32,
+    pub state: State,
+    /// When it arrived.
+    pub arrived: u64,
+}
+
+/// Slots in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, slots: &mut [Slot], slot: u32) {
+        slots[slot as usize].next = NONE;
+        if self.first == NONE {
+            self.first = slot;
+        } else {
+            slots[self.last as usize].next = slot;
+        }
+        self.last = slot;
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, slots: &[Slot]) -> Option<u32> {
+        let first = self.first()?;
+        self.first = slots[first as usize].next;
+        Some(first)
+    }
+}
+
+/// A flow's place in a round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    pub credit: i64,
+    /// The round of its last credit.
+    pub round: u64,
+    pub next: u32,
+    pub active: bool,
+}
+
+impl Turn {
+    const NEW: Self = Self { credit: 0, round: 0, next: NONE, active: false };
+}
+
+/// A flow. What schedulers keep of it is here, so that one look brings it all.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub key: u32,
+    pub weight: u32,
+    /// Before the processors.
+    pub waiting: List,
+    pub waiting_packets: u32,
+    /// Of all states.
+    pub inside: u32,
+    /// With processors, in the order of their arrival.
+    working: List,
+    /// Before the port, where each flow has its own queue there.
+    pub leaving: List,
+    pub turns: [Turn; 2],
+    /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
+    pub start: [u64; 2],
+    pub finish: [u64; 2],
+    /// What divisions by the weight left over.
+    pub left_over: [u32; 2],
+    /// What was measured beyond what was charged, in ns.
+    pub owed: i64,
+    /// The rounds of the last packet taken, and of the last that reached the port.
+    pub taken_round: u32,
+    pub left_round: u32,
+    pub port: u16,
+    /// It was given a weight or a port, and keeps its place.
+    pinned: bool,
+    memory: Memory,
+    /// The estimate in ns.
+    pub estimate: u32,
+}
+
+impl Flow {
+    fn new(key: u32, settings: &Settings, prices: &Prices) -> Self {
+        Self {
+            key,
+            weight: 1,
+            waiting: List::EMPTY,
+            waiting_packets: 0,
+            inside: 0,
+            working: List::EMPTY,
+            leaving: List::EMPTY,
+            turns: [Turn::NEW; 2],
+            start: [0; 2],
+            finish: [0; 2],
+            left_over: [0; 2],
+            owed: 0,
+            taken_round: 0,
+            left_round: 0,
+            port: 0,
+            pinned: false,
+            memory: Memory::new(settings.estimator, settings.first_estimate),
+            estimate: prices.processing(settings.first_estimate),
+        }
+    }
+}
+
+/// All flows and packets.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    pub flows: Vec<Flow>,
+    pub slots: Vec<Slot>,
+    pub counters: Vec<Counters>,
+    pub total: Counters,
+    pub happened: Happened,
+    pub prices: Prices,
+    table: Table,
+    free: List,
+    /// Packets ready for each port, in the order in which they became so.
+    ready: Vec<List>,
+    ready_packets: Vec<u32>,
+    /// Packets before the processors.
+    pub waiting: u32,
+    inside: u32,
+    /// Where the search for an idle flow goes on.
+    hand: u32,
+    settings: Settings,
+}
+
+impl Backlog {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let none = Slot {
+            handle: NONE,
+            bytes: 0,
+            flow: NONE,
+            next: NONE,
+            processor: 0,
+            cost: 0,
+            tag: 0,
+            state: State::Free,
+            arrived: 0,
+        };
+        let mut slots = vec![none; settings.packets as usize];
+        let mut free = List::EMPTY;
+        // From the last to the first would do as well; in order, the first packets lie side by side.
+        (0..settings.packets).for_each(|slot| free.push(&mut slots, slot));
+        let flows = settings.flows as usize;
+        Self {
+            flows: Vec::with_capacity(flows),
+            slots,
+            counters: Vec::with_capacity(flows),
+            total: Counters::default(),
+            happened: Happened::default(),
+            prices: Prices::new(settings),
+            table: Table::new(settings.flows),
+            free,
+            ready: vec![List::EMPTY; settings.ports.into()],
+            ready_packets: vec![0; settings.ports.into()],
+            waiting: 0,
+            inside: 0,
+            hand: 0,
+            settings: settings.clone(),
+        }
+    }
+
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) const fn inside(&self) -> u32 {
+        self.inside
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: u32) -> Option<u32> {
+        self.table.find(key)
+    }
+
+    #[inline]
+    pub(crate) fn flow(&self, flow: u32) -> &Flow {
+        &self.flows[flow as usize]
+    }
+
+    #[inline]
+    pub(crate) fn flow_mut(&mut self, flow: u32) -> &mut Flow {
+        &mut self.flows[flow as usize]
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    /// The flow of this key, an idle one's place for it if there is no other; none if all are busy.
+    #[inline]
+    pub(crate) fn find_or_make(&mut self, key: u32) -> Option<u32> {
+        if let Some(flow) = self.table.find(key) {
+            return Some(flow);
+        }
+        self.make(key)
+    }
+
+    fn make(&mut self, key: u32) -> Option<u32> {
+        let new = Flow::new(key, &self.settings, &self.prices);
+        if self.flows.len() < self.settings.flows as usize {
+            self.flows.push(new);
+            self.counters.push(Counters::default());
+            let place = (self.flows.len() - 1) as u32;
+            self.table.add(key, place);
+            return Some(place);
+        }
+        let count = self.flows.len() as u32;
+        for _ in 0..LOOKS.min(count) {
+            let place = self.hand;
+            self.hand = (self.hand + 1) % count;
+            let old = &self.flows[place as usize];
+            let in_a_round = old.turns.iter().any(|turn| turn.active);
+            if old.inside == 0 && !old.pinned && !in_a_round {
+                self.table.remove(old.key);
+                self.table.add(key, place);
+                self.flows[place as usize] = new;
+                self.counters[place as usize] = Counters::default();
+                self.happened.recycled += 1;
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Keeps a flow's place, with a weight or a port of its own.
+    pub(crate) fn pin(&mut self, flow: u32, weight: Option<Weight>, port: Option<u16>) {
+        let flow = self.flow_mut(flow);
+        flow.pinned = true;
+        flow.weight = weight.map_or(flow.weight, Weight::number);
+        flow.port = port.unwrap_or(flow.port);
+    }
+
+    /// Lets a flow's place go once it is idle.
+    pub(crate) fn unpin(&mut self, flow: u32) {
+        let flow = self.flow_mut(flow);
+        (flow.pinned, flow.weight) = (false, 1);
+    }
+
+    /// A slot in the queue of a flow. It has no cost yet.
+    #[inline]
+    pub(crate) fn admit(&mut self, flow: u32, handle: u32, bytes: u32) -> Result<u32, Refusal> {
+        let place = &mut self.flows[flow as usize];
+        if place.waiting_packets >= self.settings.flow_limit {
+            self.happened.queue_full += 1;
+            self.refuse(flow);
+            return Err(Refusal::QueueFull);
+        }
+        let Some(slot) = self.free.pop(&self.slots) else {
+            self.happened.no_room += 1;
+            self.refuse(flow);
+            return Err(Refusal::NoRoom);
+        };
+        let new = &mut self.slots[slot as usize];
+        (new.handle, new.bytes, new.flow, new.state) = (handle, bytes, flow, State::Waiting);
+        place.waiting.push(&mut self.slots, slot);
+        place.waiting_packets += 1;
+        place.inside += 1;
+        self.waiting += 1;
+        self.inside += 1;
+        for counters in [&mut self.counters[flow as usize], &mut self.total] {
+            counters.in_packets += 1;
+            counters.in_bytes += u64::from(bytes);
+        }
+        Ok(slot)
+    }
+
+    pub(crate) fn refuse(&mut self, flow: u32) {
+        self.counters[flow as usize].refused += 1;
+        self.total.refused += 1;
+    }
+
+    /// The head of a flow's queue, after those whose handles are invalid have been thrown away.
+    #[inline]
+    pub(crate) fn head(&mut self, flow: u32) -> Option<u32> {
+        loop {
+            let head = self.flow(flow).waiting.first()?;
+            if self.slot(head).state == State::Waiting {
+                return Some(head);
+            }
+            self.pop(flow);
+        }
+    }
+
+    /// Takes the head of a flow's queue; a packet goes to a processor, one with an invalid handle away, and none is returned for it.
+    #[inline]
+    pub(crate) fn pop(&mut self, flow: u32) -> Option<u32> {
+        let place = &mut self.flows[flow as usize];
+        let head = place.waiting.pop(&self.slots)?;
+        place.waiting_packets -= 1;
+        self.waiting -= 1;
+        let slot = &mut self.slots[head as usize];
+        if slot.state == State::Revoked {
+            self.counters[flow as usize].revoked += 1;
+            self.total.revoked += 1;
+            self.release(head);
+            return None;
+        }
+        slot.state = State::Working;
+        place.working.push(&mut self.slots, head);
+        Some(head)
+    }
+
+    /// A packet that has been processed, if all before it have been, too: else it is held. Given-up ones before it go.
+    #[inline]
+    pub(crate) fn next_in_order(&mut self, flow: u32) -> Option<u32> {
+        loop {
+            let place = &mut self.flows[flow as usize];
+            let first = place.working.first()?;
+            match self.slots[first as usize].state {
+                State::Held => {
+                    place.working.pop(&self.slots);
+                    self.slots[first as usize].state = State::Ready;
+                    return Some(first);
+                }
+                State::Gone => {
+                    place.working.pop(&self.slots);
+                    self.free_slot(first);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Puts a packet at the end of its port's line.
+    #[inline]
+    pub(crate) fn line_up(&mut self, slot: u32) {
+        let port = self.port_of(slot);
+        self.ready[port].push(&mut self.slots, slot);
+    }
+
+    #[inline]
+    pub(crate) fn next_of_line(&mut self, port: u16) -> Option<u32> {
+        self.ready[usize::from(port)].pop(&self.slots)
+    }
+
+    #[inline]
+    pub(crate) fn port_of(&self, slot: u32) -> usize {
+        self.flow(self.slot(slot).flow).port.into()
+    }
+
+    /// Counts a packet that is ready for its port.
+    #[inline]
+    pub(crate) fn count_ready(&mut self, slot: u32) {
+        let port = self.port_of(slot);
+        self.ready_packets[port] += 1;
+    }
+
+    pub(crate) fn ready(&self, port: u16) -> u32 {
+        self.ready_packets.get(usize::from(port)).copied().unwrap_or(0)
+    }
+
+    /// A packet goes to the port, and its slot is free.
+    #[inline]
+    pub(crate) fn sent(&mut self, slot: u32, port: u16) {
+        let Slot { flow, bytes, .. } = *self.slot(slot);
+        self.ready_packets[usize::from(port)] -= 1;
+        for counters in [&mut self.counters[flow as usize], &mut self.total] {
+            counters.out_packets += 1;
+            counters.out_bytes += u64::from(bytes);
+        }
+        self.release(slot);
+    }
+
+    /// Gives up a packet; it counts as inside no more, and its slot is free once its predecessors are through.
+    pub(crate) fn give_up(&mut self, slot: u32) {
+        let flow = self.slot(slot).flow;
+        self.slots[slot as usize].state = State::Gone;
+        self.counters[flow as usize].abandoned += 1;
+        self.total.abandoned += 1;
+        self.uncount(flow);
+    }
+
+    #[inline]
+    fn release(&mut self, slot: u32) {
+        self.uncount(self.slot(slot).flow);
+        self.free_slot(slot);
+    }
+
+    #[inline]
+    fn uncount(&mut self, flow: u32) {
+        self.flow_mut(flow).inside -= 1;
+        self.inside -= 1;
+    }
+
+    #[inline]
+    fn free_slot(&mut self, slot: u32) {
+        self.slots[slot as usize].state = State::Free;
+        // What was used last is what the processor's cache still has.
+        self.slots[slot as usize].next = self.free.first;
+        if self.free.first == NONE {
+            self.free.last = slot;
+        }
+        self.free.first = slot;
+    }
+
+    /// Takes a measurement of a flow into its estimate.
+    #[inline]
+    pub(crate) fn measure(&mut self, flow: u32, cycles: u64) {
+        let (estimator, place) = (self.settings.estimator, &mut self.flows[flow as usize]);
+        let estimate = place.memory.take(estimator, cycles);
+        place.estimate = self.prices.processing(estimate);
+        self.counters[flow as usize].cycles += cycles;
+        self.total.cycles += cycles;
+    }
+
+    /// Cycles, and at most the budget.
+    #[inline]
+    pub(crate) fn within_budget(&mut self, cycles: u64) -> u64 {
+        if cycles > self.settings.budget {
+            self.happened.exploded += 1;
+        }
+        cycles.min(self.settings.budget)
+    }
+}

@@ -1,0 +1,42 @@
+//! What was counted, for each flow and for all.
+
+/// Packets and bytes of a flow, or of all. At any time
+/// `in_packets = out_packets + abandoned + revoked + those inside`; what was refused never came in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Accepted.
+    pub in_packets: u64,
+    /// Their bytes.
+    pub in_bytes: u64,
+    /// Handed to a port.
+    pub out_packets: u64,
+    /// Their bytes.
+    pub out_bytes: u64,
+    /// Refused: the flow's queue, the flow table or the room for packets was full, or the message was invalid.
+    pub refused: u64,
+    /// Given up while they were processed: the program did not end within its budget.
+    pub abandoned: u64,
+    /// Found to have an invalid handle when their turn came.
+    pub revoked: u64,
+    /// Cycles measured, each packet's at most its budget.
+    pub cycles: u64,
+}
+
+/// What happened that belongs to no flow, or that should not happen often.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// Packets refused because their flow's queue was full.
+    pub queue_full: u64,
+    /// Packets refused because all flows known were busy or had been given weights.
+    pub table_full: u64,
+    /// Packets refused because there was no room for any.
+    pub no_room: u64,
+    /// Messages without a valid handle or port.
+    pub invalid: u64,
+    /// Idle flows that made room for new ones.
+    pub recycled: u64,
+    /// Measurements above the budget, which counted as the budget.
+    pub exploded: u64,
+    /// Packets that cost more than their flow's credit of a round.
+    pub beyond_quantum: u64,
+}

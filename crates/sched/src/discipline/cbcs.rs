@@ -1,0 +1,109 @@
+//! CBCS, the composite bandwidth and CPU scheduler, as section 4 of UNSW-CSE-TR-0505 has it.
+//!
+//! A packet's combined resource requirement, processor ns as estimated plus port ns, is computed when it arrives and stays as it is. In each
+//! round a backlogged flow's credit grows by the quantum, and that of an idle one becomes 0. A flow is served while its credit and its queue are
+//! positive, so that the last packet may make the credit negative (surplus round robin); then it is the next flow's turn.
+//!
+//! What the paper leaves open, and what was chosen:
+//! - The order of flows is that in which they became backlogged, not that of their numbers: keys are any 32 bits, and idle flows cost nothing.
+//!   A flow that becomes backlogged has its first turn in the next round.
+//! - "Idle" is seen when a flow's turn comes, as in figure 6. A flow that ran empty stays in the round until then: if packets come before, it keeps its
+//!   credit or debt.
+//! - The quantum and the first estimate are parameters. Weights, which the paper has not, multiply the quantum.
+//! - Rounds in which nobody has credit are skipped in one step, with the same result.
+
+use super::turns::{Turns, rounds_for};
+use super::{Discipline, Spec, below, dearest};
+use crate::backlog::Backlog;
+use crate::cost::Prices;
+use crate::{Settings, Warning};
+
+/// With `NORMALISED`, both costs are divided by their capacities, and the port's is the true one: the sum of two shares.
+#[derive(Debug)]
+pub(crate) struct Cbcs<const NORMALISED: bool> {
+    turns: Turns<0>,
+    quantum: i64,
+}
+
+impl<const NORMALISED: bool> Cbcs<NORMALISED> {
+    #[inline]
+    fn requirement(prices: &Prices, processor: u32, bytes: u32) -> u32 {
+        if NORMALISED {
+            let cost = prices.normalised(processor, bytes);
+            return cost.processor.saturating_add(cost.port);
+        }
+        prices.combined(processor, bytes)
+    }
+}
+
+impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
+    const SPEC: Spec = Spec {
+        name: if NORMALISED { "cbcs-normalised" } else { "cbcs" },
+        summary: if NORMALISED {
+            "CBCS with processor time divided by the number of processors, and the port's own time."
+        } else {
+            "Surplus round robin on the sum of estimated processor time and transmission time."
+        },
+        source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor (UNSW-CSE-TR-0505, 2005), section 4",
+        constant_time: true,
+        dominant: false,
+    };
+
+    fn build(settings: &Settings) -> Self {
+        Self { turns: Turns::NEW, quantum: settings.quantum.0 as i64 }
+    }
+
+    #[inline]
+    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
+        Self::requirement(&backlog.prices, processor, bytes)
+    }
+
+    fn quantum(settings: &Settings) -> Option<u64> {
+        Some(settings.quantum.0)
+    }
+
+    fn warnings(settings: &Settings) -> Vec<Warning> {
+        below(settings, dearest(settings, Self::requirement))
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
+        let flow = backlog.slot(slot).flow;
+        if !backlog.flow(flow).turns[0].active {
+            backlog.flow_mut(flow).turns[0].credit = 0;
+            self.turns.join(backlog, flow);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        loop {
+            let (flow, rounds) = self.turns.front(backlog)?;
+            let quantum = self.quantum * i64::from(backlog.flow(flow).weight);
+            let head = backlog.head(flow);
+            let turn = Turns::<0>::turn(backlog, flow);
+            if rounds > 0 {
+                if head.is_none() {
+                    self.turns.retire(backlog);
+                    continue;
+                }
+                turn.credit = turn.credit.saturating_add(quantum.saturating_mul(rounds as i64));
+            }
+            let credit = turn.credit;
+            let Some(slot) = head.filter(|_| credit > 0) else {
+                // An idle one leaves in the next round: none is skipped.
+                let rounds = if head.is_some() { rounds_for(1 - credit, quantum) } else { 1 };
+                self.turns.pass(backlog, rounds);
+                continue;
+            };
+            let cost = i64::from(backlog.slot(slot).cost);
+            backlog.pop(flow);
+            Turns::<0>::turn(backlog, flow).credit = credit - cost;
+            self.turns.serve();
+            if backlog.head(flow).is_none() {
+                self.turns.pass(backlog, 1);
+            }
+            return Some(slot);
+        }
+    }
+}

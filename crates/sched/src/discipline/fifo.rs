@@ -1,0 +1,45 @@
+//! First come, first served: what all others are compared with.
+
+use super::{Discipline, Spec};
+use crate::Settings;
+use crate::backlog::Backlog;
+use std::collections::VecDeque;
+
+/// Packets in the order in which they came, whatever they cost.
+#[derive(Debug)]
+pub(crate) struct Fifo(VecDeque<u32>);
+
+impl Discipline for Fifo {
+    const SPEC: Spec = Spec {
+        name: "fifo",
+        summary: "Packets are processed and sent in the order in which they came.",
+        source: "none",
+        constant_time: true,
+        dominant: false,
+    };
+
+    fn build(settings: &Settings) -> Self {
+        Self(VecDeque::with_capacity(settings.packets as usize))
+    }
+
+    #[inline]
+    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
+        processor
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
+        self.0.push_back(backlog.slot(slot).flow);
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        // As many entries of a flow as packets in its queue, in their order.
+        while let Some(flow) = self.0.pop_front() {
+            if let Some(slot) = backlog.pop(flow) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,311 @@
+//! GMR³, group multi-resource round robin: flows of like weights form groups, so that a heavy flow waits no longer because there are many light ones.
+//!
+//! Group g has the flows of weights 2¹⁵⁻ᵍ up to twice that, and each of its flows has one turn in every 2ᵍ slots. Among groups the turn due first comes first; within a
+//! group flows take turns. A turn gives a flow credit for dominant cost by its weight, one to two quanta, and it is served while that is positive; progress on the last resource
+//! holds it back as in MR³. There are 16 groups, whatever the number of flows: O(1).
+//!
+//! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest is built on Stratified Round Robin (Ramabhadran &
+//! Pasquale, SIGCOMM 2003), of which it is the successor. Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and
+//! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ.
+//! With Q the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant service per weight by less than
+//! (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
+//! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
+
+use super::ring::Ring;
+use super::{Discipline, Spec, below, dearest};
+use crate::backlog::Backlog;
+use crate::{Settings, Warning};
+
+const GROUPS: usize = 16;
+/// Fraction bits of slots, so that the turns of a group can be spread over them.
+const FRACTION: u32 = 16;
+
+/// Flows of like weights.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    ring: Ring<0>,
+    /// How many flows have a turn in the present interval, and how many of them are still to have it.
+    members: u32,
+    left: u32,
+    /// When the next turn is due, and what the division left over, in slots over 2¹⁶.
+    due: u64,
+    left_over: u64,
+    /// The distance of turns in the present interval, and its remainder over `members`.
+    stride: (u64, u64),
+}
+
+/// Group multi-resource round robin.
+#[derive(Debug)]
+pub(crate) struct Gmr3 {
+    groups: [Group; GROUPS],
+    /// Groups that have flows.
+    busy: u32,
+    /// When the last turn was due.
+    now: u64,
+    /// The group whose first flow's turn has begun.
+    begun: Option<usize>,
+    round: u32,
+    quantum: i64,
+    /// Turns in a row in which nobody could be served, and the number of flows that take turns.
+    fruitless: u32,
+    flows: u32,
+}
+
+impl Discipline for Gmr3 {
+    const SPEC: Spec = Spec {
+        name: "gmr3",
+        summary: "Round robin on the dominant resource within groups of like weights.",
+        source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM 2014)",
+        constant_time: true,
+        dominant: true,
+    };
+
+    fn build(settings: &Settings) -> Self {
+        let group = Group { ring: Ring::EMPTY, members: 0, left: 0, due: 0, left_over: 0, stride: (0, 0) };
+        Self {
+            groups: [group; GROUPS],
+            busy: 0,
+            now: 0,
+            begun: None,
+            round: 0,
+            quantum: settings.quantum.0 as i64,
+            fruitless: 0,
+            flows: 0,
+        }
+    }
+
+    #[inline]
+    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
+        backlog.prices.normalised(processor, bytes).dominant()
+    }
+
+    fn quantum(settings: &Settings) -> Option<u64> {
+        Some(settings.quantum.0)
+    }
+
+    fn warnings(settings: &Settings) -> Vec<Warning> {
+        below(
+            settings,
+            dearest(settings, |prices, processor, bytes| prices.normalised(processor, bytes).dominant()),
+        )
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
+        let flow = backlog.slot(slot).flow;
+        let place = backlog.flow_mut(flow);
+        if place.turns[0].active {
+            return;
+        }
+        place.turns[0].credit = 0;
+        let number = group_of(place.weight);
+        self.groups[number].ring.push(backlog, flow);
+        self.flows += 1;
+        if self.busy & (1 << number) == 0 {
+            self.busy |= 1 << number;
+            (self.groups[number].due, self.groups[number].left) = (self.now, 0);
+            self.groups[number].begin_interval(number);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        loop {
+            let number = match self.begun {
+                Some(number) => number,
+                None => self.begin(backlog)?,
+            };
+            let flow = self.groups[number].ring.front()?;
+            let Some(slot) = backlog.head(flow) else {
+                self.end(backlog, number, false);
+                continue;
+            };
+            if backlog.flow(flow).turns[0].credit <= 0 {
+                self.end(backlog, number, true);
+                continue;
+            }
+            let place = &mut backlog.slots[slot as usize];
+            place.tag = self.round;
+            let cost = i64::from(place.cost) << scale_of(number);
+            backlog.pop(flow);
+            let place = backlog.flow_mut(flow);
+            place.turns[0].credit -= cost;
+            place.taken_round = self.round;
+            self.fruitless = 0;
+            if backlog.head(flow).is_none() {
+                self.end(backlog, number, false);
+            }
+            return Some(slot);
+        }
+    }
+
+    #[inline]
+    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
+        super::note_progress(backlog, slot);
+    }
+
+    /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
+    fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
+        let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
+        if old == new || !backlog.flow(flow).turns[0].active {
+            return;
+        }
+        let worth = backlog.flow(flow).turns[0].credit >> scale_of(old);
+        self.take_out(backlog, old, flow);
+        backlog.flow_mut(flow).turns[0].credit = worth << scale_of(new);
+        self.groups[new].ring.push(backlog, flow);
+        self.flows += 1;
+        if self.busy & (1 << new) == 0 {
+            self.busy |= 1 << new;
+            (self.groups[new].due, self.groups[new].left) = (self.now, 0);
+            self.groups[new].begin_interval(new);
+        }
+    }
+}
+
+/// The group of a weight of 1 to 65 535.
+#[inline]
+const fn group_of(weight: u32) -> usize {
+    15 - weight.ilog2() as usize
+}
+
+/// Credit is kept times 2 to this: a turn's is quantum · weight, an integer, where it is quantum · weight / 2¹⁵⁻ᵍ in truth.
+#[inline]
+const fn scale_of(group: usize) -> u32 {
+    15 - group as u32
+}
+
+impl Group {
+    /// The flows that are there now have their turns in the 2ᵍ slots that begin at `due`.
+    #[inline]
+    fn begin_interval(&mut self, number: usize) {
+        self.members = self.ring.len();
+        self.left = self.members;
+        let (length, members) = (1u64 << (number as u32 + FRACTION), u64::from(self.members.max(1)));
+        self.stride = if members == 1 { (length, 0) } else { (length / members, length % members) };
+        self.left_over = 0;
+        self.advance();
+    }
+
+    /// The next turn of the interval.
+    #[inline]
+    fn advance(&mut self) {
+        self.due = self.due.wrapping_add(self.stride.0);
+        self.left_over += self.stride.1;
+        if self.left_over >= u64::from(self.members) && self.members > 0 {
+            self.left_over -= u64::from(self.members);
+            self.due = self.due.wrapping_add(1);
+        }
+    }
+}
+
+impl Gmr3 {
+    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
+    #[inline]
+    fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
+        if self.fruitless > self.flows && self.busy != 0 {
+            self.skip(backlog);
+        }
+        let mut first: Option<usize> = None;
+        let mut busy = self.busy;
+        while busy != 0 {
+            let number = busy.trailing_zeros() as usize;
+            busy &= busy - 1;
+            let sooner =
+                |other: usize| (self.groups[number].due.wrapping_sub(self.groups[other].due) as i64) < 0;
+            if first.is_none_or(sooner) {
+                first = Some(number);
+            }
+        }
+        let number = first?;
+        let flow = self.groups[number].ring.front()?;
+        let place = backlog.flow_mut(flow);
+        if place.taken_round != place.left_round {
+            return None;
+        }
+        place.turns[0].credit += self.quantum * i64::from(place.weight);
+        self.now = self.groups[number].due;
+        self.round = self.round.wrapping_add(1);
+        self.fruitless += 1;
+        self.begun = Some(number);
+        Some(number)
+    }
+
+    /// The turn of a group's first flow ends.
+    #[inline]
+    fn end(&mut self, backlog: &mut Backlog, number: usize, stays: bool) {
+        self.begun = None;
+        let group = &mut self.groups[number];
+        if stays {
+            group.ring.rotate(backlog);
+        } else {
+            group.ring.pop(backlog);
+            self.flows -= 1;
+        }
+        group.left -= 1;
+        if group.ring.len() == 0 {
+            self.busy &= !(1 << number);
+        } else if group.left == 0 {
+            // An interval ends exactly where the last turn was due.
+            group.begin_interval(number);
+        } else {
+            group.advance();
+        }
+    }
+
+    /// Every flow is in debt: gives all of them the credit of as many whole intervals of the slowest group as nobody could be served in.
+    #[cold]
+    fn skip(&mut self, backlog: &mut Backlog) {
+        self.fruitless = 0;
+        let slowest = 31 - self.busy.leading_zeros();
+        let mut intervals = i64::MAX;
+        for (number, group) in self.groups.iter().enumerate() {
+            for flow in group.ring.iter(backlog) {
+                let place = backlog.flow(flow);
+                let turn = self.quantum * i64::from(place.weight);
+                // So many turns leave the credit at 0 or below.
+                let turns = (-place.turns[0].credit).max(0) / turn;
+                intervals = intervals.min(turns >> (slowest - (number as u32).min(slowest)));
+            }
+        }
+        if !(1..i64::MAX).contains(&intervals) {
+            return;
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            let mut next = group.ring.front();
+            for _ in 0..group.ring.len() {
+                let Some(flow) = next else { break };
+                let place = backlog.flow_mut(flow);
+                let turns = intervals << (slowest - (number as u32).min(slowest));
+                place.turns[0].credit += turns * self.quantum * i64::from(place.weight);
+                next = Some(place.turns[0].next);
+            }
+        }
+    }
+
+    /// Takes a flow out of its group, wherever it stands; the others keep their order.
+    fn take_out(&mut self, backlog: &mut Backlog, number: usize, flow: u32) {
+        let (count, left) = (self.groups[number].ring.len(), self.groups[number].left);
+        let was_first = self.groups[number].ring.front() == Some(flow);
+        let mut had_turn_to_come = false;
+        for place in 0..count {
+            let Some(first) = self.groups[number].ring.pop(backlog) else { break };
+            if first == flow {
+                had_turn_to_come = place < left;
+            } else {
+                self.groups[number].ring.push(backlog, first);
+            }
+        }
+        self.flows -= 1;
+        if was_first && self.begun == Some(number) {
+            self.begun = None;
+        }
+        let group = &mut self.groups[number];
+        group.left -= u32::from(had_turn_to_come);
+        if group.ring.len() == 0 {
+            self.busy &= !(1 << number);
+        } else if group.left == 0 {
+            group.begin_interval(number);
+        }
+    }
+}

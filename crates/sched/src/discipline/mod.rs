@@ -1,0 +1,206 @@
+//! Who is served next. A scheduler is a file here and a line in the list below.
+
+mod cbcs;
+mod drfq;
+mod fifo;
+mod gmr3;
+mod mr3;
+mod ring;
+mod separate_drr;
+mod sfq;
+mod tags;
+mod turns;
+
+use crate::backlog::Backlog;
+use crate::{Settings, Warning};
+
+/// What a scheduler says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name in scenarios and reports.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Who described it.
+    pub source: &'static str,
+    /// Whether choosing takes the same time however many flows there are.
+    pub constant_time: bool,
+    /// Whether its authors promise dominant-resource fairness.
+    pub dominant: bool,
+}
+
+/// A scheduler's own part. It is told of what comes and goes, and says which flow's head is next.
+pub(crate) trait Discipline: Sized {
+    const SPEC: Spec;
+
+    fn build(settings: &Settings) -> Self;
+
+    /// What is charged for a packet whose processing is foretold to take so many ns. It is frozen when the packet arrives.
+    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32;
+
+    /// What a round gives a flow of weight 1, in the unit of the cost; none if there are no such rounds.
+    fn quantum(_: &Settings) -> Option<u64> {
+        None
+    }
+
+    /// Packets that a round's credit does not cover.
+    fn warnings(_: &Settings) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// A packet has joined its flow's queue; `first` if it is alone there.
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool);
+
+    /// Takes the next packet for a processor; none if there is none, or none may be taken yet.
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32>;
+
+    /// A packet has been processed and is the next of its flow.
+    #[inline]
+    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
+        backlog.line_up(slot);
+    }
+
+    /// Takes the next packet for a port.
+    #[inline]
+    fn next_for_port(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+        backlog.next_of_line(port)
+    }
+
+    /// What processing a packet took, in ns, where `slot` says what was charged.
+    #[inline]
+    fn measured(&mut self, _: &mut Backlog, _slot: u32, _measured: u32) {}
+
+    /// A packet begins to be sent, or will never be.
+    #[inline]
+    fn left(&mut self, _: &mut Backlog, _slot: u32) {}
+
+    /// A flow has another weight than before.
+    fn reweighted(&mut self, _: &mut Backlog, _flow: u32, _before: u32) {}
+}
+
+macro_rules! schedulers {
+    ($($variant:ident: $type:ty),+ $(,)?) => {
+        /// Any of them, without a call through a pointer.
+        #[derive(Debug)]
+        pub(crate) enum AnyDiscipline {
+            $($variant($type)),+
+        }
+
+        /// All schedulers.
+        pub const SPECS: &[Spec] = &[$(<$type as Discipline>::SPEC),+];
+
+        impl AnyDiscipline {
+            /// The one of this name.
+            pub(crate) fn build(name: &str, settings: &Settings) -> Option<Self> {
+                $(if name == <$type as Discipline>::SPEC.name {
+                    return Some(Self::$variant(<$type as Discipline>::build(settings)));
+                })+
+                None
+            }
+
+            pub(crate) fn spec(&self) -> &'static Spec {
+                match self { $(Self::$variant(_) => const { &<$type as Discipline>::SPEC }),+ }
+            }
+
+            #[inline]
+            pub(crate) fn cost(&self, backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
+                match self { $(Self::$variant(_) => <$type as Discipline>::cost(backlog, processor, bytes)),+ }
+            }
+
+            pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
+                match self { $(Self::$variant(_) => <$type as Discipline>::quantum(settings)),+ }
+            }
+
+            pub(crate) fn warnings(&self, settings: &Settings) -> Vec<Warning> {
+                match self { $(Self::$variant(_) => <$type as Discipline>::warnings(settings)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
+                match self { $(Self::$variant(own) => own.arrived(backlog, slot, first)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+                match self { $(Self::$variant(own) => own.next(backlog)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
+                match self { $(Self::$variant(own) => own.processed(backlog, slot)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn next_for_port(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+                match self { $(Self::$variant(own) => own.next_for_port(backlog, port)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
+                match self { $(Self::$variant(own) => own.measured(backlog, slot, measured)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn left(&mut self, backlog: &mut Backlog, slot: u32) {
+                match self { $(Self::$variant(own) => own.left(backlog, slot)),+ }
+            }
+
+            pub(crate) fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
+                match self { $(Self::$variant(own) => own.reweighted(backlog, flow, before)),+ }
+            }
+        }
+    };
+}
+
+// The schedulers, in the order in which reports show them.
+schedulers! {
+    Fifo: fifo::Fifo,
+    SeparateDrr: separate_drr::SeparateDrr,
+    Cbcs: cbcs::Cbcs<false>,
+    CbcsNormalised: cbcs::Cbcs<true>,
+    Sfq: sfq::Sfq,
+    Drfq: drfq::Drfq<false>,
+    DrfqDovetail: drfq::Drfq<true>,
+    Mr3: mr3::Mr3,
+    Gmr3: gmr3::Gmr3,
+}
+
+/// A packet of this round has reached the port. Packets that were given up may be told of before earlier ones.
+#[inline]
+fn note_progress(backlog: &mut Backlog, slot: u32) {
+    let (flow, round) = (backlog.slot(slot).flow, backlog.slot(slot).tag);
+    let left = &mut backlog.flow_mut(flow).left_round;
+    if (round.wrapping_sub(*left) as i32) > 0 {
+        *left = round;
+    }
+}
+
+/// The cost of the dearest packet: a program that uses up its budget on the longest packet.
+fn dearest(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
+    let prices = crate::cost::Prices::new(settings);
+    u64::from(price(&prices, prices.processing(settings.budget), settings.longest))
+}
+
+/// The warning that a quantum of nanoseconds is below the dearest packet's cost, if it is.
+fn below(settings: &Settings, largest: u64) -> Vec<Warning> {
+    let quantum = settings.quantum.0;
+    let warning = Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" };
+    if quantum < largest { vec![warning] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_line_can_be_built() {
+        let names: std::collections::BTreeSet<_> = SPECS.iter().map(|spec| spec.name).collect();
+        assert_eq!(names.len(), SPECS.len());
+        for spec in SPECS {
+            let built = AnyDiscipline::build(spec.name, &Settings::default()).unwrap();
+            assert_eq!(built.spec(), spec);
+            assert!(spec.summary.ends_with('.') && !spec.source.is_empty());
+        }
+        assert!(AnyDiscipline::build("none", &Settings::default()).is_none());
+    }
+}

@@ -1,0 +1,125 @@
+//! MR³, multi-resource round robin: elastic round robin on dominant cost, held back by progress on the last resource.
+//!
+//! In a round a flow is served while its balance is not negative. It begins with the largest excess of any flow in the round before, less its own; what it was
+//! served beyond that is its excess. No quantum is needed, and each flow sends at least one packet a round. A flow's next round begins only when the last resource
+//! has begun with its packets of the round before, so that the resources' progress differs by a round at the most.
+//!
+//! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
+//! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
+
+use super::ring::Ring;
+use super::{Discipline, Spec};
+use crate::Settings;
+use crate::backlog::Backlog;
+
+/// Multi-resource round robin.
+#[derive(Debug)]
+pub(crate) struct Mr3 {
+    ring: Ring<0>,
+    round: u32,
+    /// Flows whose turn is still to come in this round.
+    left: u32,
+    /// The largest excess per weight, of the round before and of this one.
+    before: i64,
+    now: i64,
+    /// Whether the first flow's turn has begun.
+    begun: bool,
+}
+
+impl Discipline for Mr3 {
+    const SPEC: Spec = Spec {
+        name: "mr3",
+        summary: "Elastic round robin on the dominant resource, a round ahead of the port at the most.",
+        source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic Round Robin (TPDS 2002)",
+        constant_time: true,
+        dominant: true,
+    };
+
+    fn build(_: &Settings) -> Self {
+        Self { ring: Ring::EMPTY, round: 0, left: 0, before: 0, now: 0, begun: false }
+    }
+
+    #[inline]
+    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
+        backlog.prices.normalised(processor, bytes).dominant()
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
+        let flow = backlog.slot(slot).flow;
+        if !backlog.flow(flow).turns[0].active {
+            backlog.flow_mut(flow).turns[0].credit = 0;
+            self.ring.push(backlog, flow);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        loop {
+            let Some(flow) = self.ring.front() else {
+                (self.before, self.now, self.left) = (0, 0, 0);
+                return None;
+            };
+            if self.left == 0 {
+                (self.left, self.before, self.now) = (self.ring.len(), self.now, 0);
+                self.round = self.round.wrapping_add(1);
+            }
+            let place = backlog.flow_mut(flow);
+            if !self.begun {
+                if place.taken_round != place.left_round {
+                    return None;
+                }
+                self.begun = true;
+                // The credit was minus the excess.
+                place.turns[0].credit += self.before.saturating_mul(place.weight.into());
+            }
+            let (balance, weight) = (place.turns[0].credit, i64::from(place.weight));
+            let Some(slot) = backlog.head(flow) else {
+                self.end(backlog, false);
+                continue;
+            };
+            if balance < 0 {
+                self.excess(balance, weight);
+                self.end(backlog, true);
+                continue;
+            }
+            let balance = balance - i64::from(backlog.slot(slot).cost);
+            backlog.pop(flow);
+            backlog.slots[slot as usize].tag = self.round;
+            let place = backlog.flow_mut(flow);
+            (place.turns[0].credit, place.taken_round) = (balance, self.round);
+            if backlog.head(flow).is_none() {
+                self.excess(balance, weight);
+                self.end(backlog, false);
+            }
+            return Some(slot);
+        }
+    }
+
+    #[inline]
+    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
+        super::note_progress(backlog, slot);
+    }
+}
+
+impl Mr3 {
+    /// Notes an excess per weight, rounded up, so that nobody's next balance is negative.
+    #[inline]
+    fn excess(&mut self, balance: i64, weight: i64) {
+        let excess = (-balance).max(0);
+        let excess = if weight == 1 { excess } else { (excess + weight - 1) / weight };
+        self.now = self.now.max(excess);
+    }
+
+    /// The first flow's turn ends; it stays, or it has nothing left and loses excess and balance.
+    #[inline]
+    fn end(&mut self, backlog: &mut Backlog, stays: bool) {
+        if stays {
+            self.ring.rotate(backlog);
+        } else {
+            self.ring.pop(backlog);
+        }
+        self.left -= 1;
+        self.begun = false;
+    }
+}

@@ -1,0 +1,70 @@
+//! Flows in the order of their turns.
+
+use crate::backlog::Backlog;
+use crate::table::NONE;
+
+/// A line of flows, linked through their turns number `STAGE`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ring<const STAGE: usize> {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl<const STAGE: usize> Ring<STAGE> {
+    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+
+    #[inline]
+    pub(super) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, backlog: &mut Backlog, flow: u32) {
+        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        (turn.active, turn.next) = (true, NONE);
+        if self.first == NONE {
+            self.first = flow;
+        } else {
+            backlog.flow_mut(self.last).turns[STAGE].next = flow;
+        }
+        self.last = flow;
+        self.len += 1;
+    }
+
+    /// Takes the first one out.
+    #[inline]
+    pub(super) fn pop(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        let flow = self.front()?;
+        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        turn.active = false;
+        self.first = turn.next;
+        self.len -= 1;
+        Some(flow)
+    }
+
+    /// Puts the first one behind all others.
+    #[inline]
+    pub(super) fn rotate(&mut self, backlog: &mut Backlog) {
+        if self.len > 1
+            && let Some(flow) = self.pop(backlog)
+        {
+            self.push(backlog, flow);
+        }
+    }
+
+    /// All of them, first to last.
+    pub(super) fn iter<'a>(&self, backlog: &'a Backlog) -> impl Iterator<Item = u32> + 'a {
+        let mut next = self.first;
+        (0..self.len).map(move |_| {
+            let flow = next;
+            next = backlog.flow(flow).turns[STAGE].next;
+            flow
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the port.
+
+use super::turns::{Turns, rounds_for};
+use super::{Discipline, Spec, below, dearest};
+use crate::backlog::{Backlog, Slot};
+use crate::{Settings, Warning};
+
+/// DRR on estimated processor time, then DRR on bytes. Neither knows of the other.
+///
+/// Both as Shreedhar and Varghese have it: a flow's turn gives it its quantum once, it is served while its head costs no more than its
+/// deficit, and what is left is kept for its next turn unless its queue is empty.
+#[derive(Debug)]
+pub(crate) struct SeparateDrr {
+    processors: Turns<0>,
+    ports: Vec<Turns<1>>,
+    quantum: i64,
+    quantum_bytes: i64,
+}
+
+impl Discipline for SeparateDrr {
+    const SPEC: Spec = Spec {
+        name: "separate-drr",
+        summary: "Deficit round robin on estimated processor time, then deficit round robin on bytes.",
+        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
+        constant_time: true,
+        dominant: false,
+    };
+
+    fn build(settings: &Settings) -> Self {
+        Self {
+            processors: Turns::NEW,
+            ports: vec![Turns::NEW; settings.ports.into()],
+            quantum: settings.quantum.0 as i64,
+            quantum_bytes: settings.quantum_bytes.into(),
+        }
+    }
+
+    #[inline]
+    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
+        processor
+    }
+
+    fn quantum(settings: &Settings) -> Option<u64> {
+        Some(settings.quantum.0)
+    }
+
+    fn warnings(settings: &Settings) -> Vec<Warning> {
+        let mut warnings = below(settings, dearest(settings, |_, processor, _| processor));
+        if settings.quantum_bytes < settings.longest {
+            warnings.push(Warning::QuantumBelowCost {
+                field: "quantum_bytes",
+                quantum: settings.quantum_bytes.into(),
+                largest: settings.longest.into(),
+                unit: "bytes",
+            });
+        }
+        warnings
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
+        let flow = backlog.slot(slot).flow;
+        if first && !backlog.flow(flow).turns[0].active {
+            backlog.flow_mut(flow).turns[0].credit = 0;
+            self.processors.join(backlog, flow);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        let quantum = self.quantum;
+        deficit(&mut self.processors, backlog, quantum, Backlog::head, |slot| slot.cost, Backlog::pop)
+    }
+
+    #[inline]
+    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
+        let (flow, port) = (backlog.slot(slot).flow, backlog.port_of(slot));
+        let place = &mut backlog.flows[flow as usize];
+        place.leaving.push(&mut backlog.slots, slot);
+        if !place.turns[1].active {
+            place.turns[1].credit = 0;
+            self.ports[port].join(backlog, flow);
+        }
+    }
+
+    #[inline]
+    fn next_for_port(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+        let (quantum, turns) = (self.quantum_bytes, &mut self.ports[usize::from(port)]);
+        let head = |backlog: &mut Backlog, flow| backlog.flow(flow).leaving.first();
+        let pop = |backlog: &mut Backlog, flow: u32| {
+            let Backlog { flows, slots, .. } = backlog;
+            flows[flow as usize].leaving.pop(slots)
+        };
+        deficit(turns, backlog, quantum, head, |slot| slot.bytes, pop)
+    }
+}
+
+/// The next packet by deficit round robin over the queues that `head` and `pop` know.
+#[inline]
+fn deficit<const STAGE: usize>(
+    turns: &mut Turns<STAGE>,
+    backlog: &mut Backlog,
+    quantum: i64,
+    head: impl Fn(&mut Backlog, u32) -> Option<u32>,
+    cost: impl Fn(&Slot) -> u32,
+    pop: impl Fn(&mut Backlog, u32) -> Option<u32>,
+) -> Option<u32> {
+    loop {
+        let (flow, rounds) = turns.front(backlog)?;
+        let Some(slot) = head(backlog, flow) else {
+            // All that waited had become invalid.
+            turns.retire(backlog);
+            continue;
+        };
+        let quantum = quantum * i64::from(backlog.flow(flow).weight);
+        let cost = i64::from(cost(backlog.slot(slot)));
+        let turn = Turns::<STAGE>::turn(backlog, flow);
+        turn.credit = turn.credit.saturating_add(quantum.saturating_mul(rounds as i64));
+        if cost > turn.credit {
+            let lack = cost - turn.credit;
+            turns.pass(backlog, rounds_for(lack, quantum));
+            continue;
+        }
+        turn.credit -= cost;
+        pop(backlog, flow);
+        turns.serve();
+        if head(backlog, flow).is_none() {
+            turns.retire(backlog);
+        }
+        return Some(slot);
+    }
+}

@@ -1,0 +1,58 @@
+//! Start-time fair queueing of the processors alone, on what packets were measured to cost.
+//!
+//! Only start tags decide, so that a packet's cost need not be known before it was processed: it is charged as estimated, and what was
+//! measured beyond that (or short of it) is charged to the flow's next packet. The port is not looked at.
+
+use super::tags::Tags;
+use super::{Discipline, Spec};
+use crate::Settings;
+use crate::backlog::Backlog;
+use crate::cost::Cost;
+
+/// Start-time fair queueing on processor time.
+#[derive(Debug)]
+pub(crate) struct Sfq(Tags);
+
+impl Discipline for Sfq {
+    const SPEC: Spec = Spec {
+        name: "sfq",
+        summary: "Start-time fair queueing on measured processor time; the port is first come, first served.",
+        source: "Goyal, Vin & Cheng, Start-time Fair Queueing (SIGCOMM 1996)",
+        constant_time: false,
+        dominant: false,
+    };
+
+    fn build(settings: &Settings) -> Self {
+        Self(Tags::new(settings.flows, Some(0)))
+    }
+
+    #[inline]
+    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
+        processor
+    }
+
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
+        if first {
+            self.0.join(backlog, backlog.slot(slot).flow);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        self.0.next(backlog, |backlog, slot| {
+            let (cost, flow) = (i64::from(backlog.slot(slot).cost), backlog.slot(slot).flow);
+            let owed = &mut backlog.flow_mut(flow).owed;
+            let charged = cost.saturating_add(*owed).clamp(0, u32::MAX.into());
+            *owed = owed.saturating_sub(charged - cost);
+            Cost { processor: charged as u32, port: 0 }
+        })
+    }
+
+    #[inline]
+    fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
+        let (cost, flow) = (backlog.slot(slot).cost, backlog.slot(slot).flow);
+        let owed = &mut backlog.flow_mut(flow).owed;
+        *owed = owed.saturating_add(i64::from(measured) - i64::from(cost));
+    }
+}

@@ -1,0 +1,75 @@
+//! Rounds in which each flow gets credit once. Rounds in which nobody could be served are skipped in one step.
+
+use super::ring::Ring;
+use crate::backlog::{Backlog, Turn};
+
+/// Flows that take turns, and how far the round is.
+#[derive(Debug, Clone)]
+pub(super) struct Turns<const STAGE: usize> {
+    ring: Ring<STAGE>,
+    round: u64,
+    /// Flows whose turn is still to come in this round; those behind them belong to the next.
+    left: u32,
+    /// How many rounds must pass before anybody of this round can be served; 0 if somebody was.
+    skip: u64,
+}
+
+impl<const STAGE: usize> Turns<STAGE> {
+    pub(super) const NEW: Self = Self { ring: Ring::EMPTY, round: 0, left: 0, skip: 0 };
+
+    /// A flow joins at the end; its turn is in the next round.
+    #[inline]
+    pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        self.ring.push(backlog, flow);
+        backlog.flow_mut(flow).turns[STAGE].round = self.round;
+        // It can be served in the next round: none may be skipped.
+        self.skip = self.skip.min(1);
+    }
+
+    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it counts as given.
+    #[inline]
+    pub(super) fn front(&mut self, backlog: &mut Backlog) -> Option<(u32, u64)> {
+        let flow = self.ring.front()?;
+        if self.left == 0 {
+            self.left = self.ring.len();
+            self.round += self.skip.max(1);
+            self.skip = u64::MAX;
+        }
+        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        let rounds = self.round - turn.round;
+        turn.round = self.round;
+        Some((flow, rounds))
+    }
+
+    #[inline]
+    pub(super) fn turn(backlog: &mut Backlog, flow: u32) -> &mut Turn {
+        &mut backlog.flow_mut(flow).turns[STAGE]
+    }
+
+    /// Somebody was served in this round.
+    #[inline]
+    pub(super) fn serve(&mut self) {
+        self.skip = 0;
+    }
+
+    /// The turn ends. It takes so many rounds until this flow can be served, 1 and more.
+    #[inline]
+    pub(super) fn pass(&mut self, backlog: &mut Backlog, rounds: u64) {
+        self.ring.rotate(backlog);
+        self.left -= 1;
+        self.skip = self.skip.min(rounds);
+    }
+
+    /// The turn ends, and the flow leaves.
+    #[inline]
+    pub(super) fn retire(&mut self, backlog: &mut Backlog) {
+        self.ring.pop(backlog);
+        self.left -= 1;
+    }
+}
+
+/// Rounds of so much credit each until `lack` is made up for, at least 1.
+#[inline]
+pub(super) fn rounds_for(lack: i64, quantum: i64) -> u64 {
+    if lack <= quantum { 1 } else { (lack as u64).div_ceil(quantum as u64) }
+}

@@ -1,0 +1,426 @@
+//! The machine: an input, a scheduler with its threads, processors, ports, and the rings between them.
+
+use super::demand::Packet;
+use super::traffic::Traffic;
+use crate::{Granted, INVALID_HANDLE, Resource, Scheduler, Settings, SettingsError, Ticket};
+use longwire_units::Nanos;
+use std::collections::VecDeque;
+
+/// A machine. The paper's figure 3 has rings 1 to 4; with `separate-drr` (figure 4) the fourth leads to the second scheduler, and a fifth from it to the port.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// Its settings, of which processors, their clock, the port's cost of a byte and the budget are the machine's, too.
+    pub settings: Settings,
+    /// Ring 1, from the input to the scheduler, in messages.
+    pub input_ring: usize,
+    /// Ring 2, from the scheduler to the processors.
+    pub request_ring: usize,
+    /// Ring 3, by which processors tell the scheduler what packets took.
+    pub feedback_ring: usize,
+    /// Ring 4, from the processors to each port; with `separate-drr` the queues before the port.
+    pub ready_ring: u32,
+    /// Ring 5, from the second scheduler to each port; with 0 the port takes packets itself when it is free.
+    pub transmit_ring: usize,
+    /// What one turn of a thread of the scheduler takes: an enqueue, a dequeue, a feedback.
+    pub step: Nanos,
+    /// Whether packets that find ring 1 full are dropped; else the input waits.
+    pub drop_at_input: bool,
+    /// The scheduler is told what each packet will cost, as [`Estimator::Exact`](crate::Estimator::Exact) has it.
+    pub known: bool,
+}
+
+/// A packet that has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// The packet.
+    pub packet: Packet,
+    /// When it came to the input.
+    pub arrived: Nanos,
+    /// When its last bit was sent.
+    pub sent: Nanos,
+    /// Its processor's time.
+    pub processing: Nanos,
+    /// The port's time.
+    pub transmission: Nanos,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Packets that came to the input.
+    pub came: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets dropped at the input because ring 1 was full.
+    pub dropped_at_input: u64,
+    /// Packets that the scheduler refused.
+    pub refused: u64,
+    /// Packets whose programs were stopped.
+    pub stopped: u64,
+    /// Times the scheduler's dequeue thread found ring 2 full.
+    pub request_ring_full: u64,
+    /// Times a processor had to wait for ring 3 or 4.
+    pub processors_waited: u64,
+    /// Processor time used, of all processors, in ns.
+    pub processor_busy: u64,
+    /// The ports' time used, in ns.
+    pub port_busy: u64,
+}
+
+/// A packet inside the machine; its place is its handle.
+#[derive(Debug, Clone, Copy)]
+struct Inside {
+    packet: Packet,
+    arrived: Nanos,
+    processing: Nanos,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Processor {
+    Idle,
+    /// Until then; `stopped` if the program will not have ended.
+    Busy {
+        granted: Granted,
+        until: Nanos,
+        stopped: bool,
+    },
+    /// Processed, and its messages do not fit yet.
+    Waits {
+        granted: Granted,
+        since: Nanos,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Port {
+    ring: VecDeque<Granted>,
+    sending: Option<(Granted, Nanos, Nanos)>,
+}
+
+/// Processors, rings and ports around a scheduler.
+#[derive(Debug)]
+pub struct Machine {
+    setup: Setup,
+    scheduler: Scheduler,
+    inside: Vec<Inside>,
+    free: Vec<u32>,
+    input: VecDeque<u32>,
+    requests: VecDeque<Granted>,
+    feedback: VecDeque<(u32, u64)>,
+    /// The dequeue thread's message that waits for ring 2.
+    pending: Option<Granted>,
+    processors: Vec<Processor>,
+    ports: Vec<Port>,
+    /// Which thread has its turn next: enqueue, dequeue, prediction.
+    thread: u8,
+    /// When the scheduler's present turn ends.
+    scheduler_free: Nanos,
+    now: Nanos,
+    seen: Seen,
+}
+
+impl Machine {
+    /// A machine in which nothing has happened yet.
+    ///
+    /// # Errors
+    /// If the scheduler is unknown or a setting is out of its range.
+    pub fn new(setup: Setup) -> Result<Self, SettingsError> {
+        let scheduler = Scheduler::new(&setup.scheduler, &setup.settings)?;
+        let processors = vec![Processor::Idle; setup.settings.processors as usize];
+        let ports = (0..setup.settings.ports).map(|_| Port::default()).collect();
+        Ok(Self {
+            scheduler,
+            inside: Vec::new(),
+            free: Vec::new(),
+            input: VecDeque::new(),
+            requests: VecDeque::new(),
+            feedback: VecDeque::new(),
+            pending: None,
+            processors,
+            ports,
+            thread: 0,
+            scheduler_free: Nanos::ZERO,
+            now: Nanos::ZERO,
+            seen: Seen::default(),
+            setup,
+        })
+    }
+
+    /// The scheduler, to set weights and ports and to read counters.
+    pub fn scheduler(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    /// What was counted.
+    pub fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Packets between the input and the ends of the ports.
+    pub fn inside(&self) -> usize {
+        self.inside.len() - self.free.len()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Runs until `until`, or until nothing is left to do; `sent` sees every packet that is sent.
+    pub fn run(&mut self, traffic: &mut dyn Traffic, until: Nanos, sent: &mut dyn FnMut(&Departure)) {
+        loop {
+            self.settle(traffic, sent);
+            let next = self.next_time(traffic);
+            match next {
+                Some(time) if time <= until => self.now = time,
+                _ => {
+                    self.now = self.now.max(until.min(next.unwrap_or(self.now)));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Everything that happens at the present time.
+    fn settle(&mut self, traffic: &mut dyn Traffic, sent: &mut dyn FnMut(&Departure)) {
+        loop {
+            // Departures precede arrivals.
+            let mut moved = self.finish_sending(traffic, sent);
+            moved |= self.finish_processing(traffic);
+            moved |= self.arrivals(traffic);
+            moved |= self.threads(traffic);
+            moved |= self.start_processing();
+            moved |= self.start_sending();
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// When something happens next.
+    fn next_time(&self, traffic: &dyn Traffic) -> Option<Nanos> {
+        let later = |time: Nanos| (time > self.now).then_some(time);
+        let processors = self.processors.iter().filter_map(|processor| match processor {
+            Processor::Busy { until, .. } => Some(*until),
+            _ => None,
+        });
+        let ports = self.ports.iter().filter_map(|port| port.sending.map(|(_, end, _)| end));
+        let own = processors.chain(ports).chain(later(self.scheduler_free)).min();
+        // An input that waits for ring 1 takes nothing.
+        let arrival = if self.input_blocked() { None } else { traffic.next_time().map(|t| t.max(self.now)) };
+        own.into_iter().chain(arrival).min()
+    }
+
+    fn input_blocked(&self) -> bool {
+        !self.setup.drop_at_input && self.input.len() >= self.setup.input_ring
+    }
+
+    fn finish_sending(&mut self, traffic: &mut dyn Traffic, sent: &mut dyn FnMut(&Departure)) -> bool {
+        let mut moved = false;
+        for place in 0..self.ports.len() {
+            let Some((granted, _, transmission)) =
+                self.ports[place].sending.take_if(|(_, end, _)| *end <= self.now)
+            else {
+                continue;
+            };
+            let Inside { packet, arrived, processing } = self.leave(granted.handle);
+            let departure = Departure { packet, arrived, sent: self.now, processing, transmission };
+            self.seen.sent += 1;
+            sent(&departure);
+            traffic.departed(&departure);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Processors that are done put their messages into rings 3 and 4, or wait for room there: who has waited longest goes first.
+    fn finish_processing(&mut self, traffic: &mut dyn Traffic) -> bool {
+        let done = self.processors.iter().enumerate().filter_map(|(place, processor)| match *processor {
+            Processor::Busy { until, .. } if until <= self.now => Some((until, place)),
+            Processor::Waits { since, .. } => Some((since, place)),
+            _ => None,
+        });
+        let mut done: Vec<_> = done.collect();
+        done.sort_unstable();
+        let mut moved = false;
+        for (since, place) in done {
+            let granted = match self.processors[place] {
+                Processor::Idle => continue,
+                Processor::Busy { granted, stopped: true, .. } => {
+                    self.stop(granted.ticket, traffic);
+                    self.processors[place] = Processor::Idle;
+                    moved = true;
+                    continue;
+                }
+                Processor::Busy { granted, .. } | Processor::Waits { granted, .. } => granted,
+            };
+            let port = self.scheduler.port_of(granted.key);
+            let feedback_full = self.feedback.len() >= self.setup.feedback_ring;
+            if feedback_full || self.scheduler.ready(port) >= self.setup.ready_ring {
+                if matches!(self.processors[place], Processor::Busy { .. }) {
+                    self.seen.processors_waited += 1;
+                    self.processors[place] = Processor::Waits { granted, since };
+                }
+                continue;
+            }
+            let cycles = self.inside[granted.handle as usize].packet.cycles;
+            self.feedback.push_back((granted.key, cycles));
+            self.scheduler.processed(granted.ticket, Some(cycles));
+            self.processors[place] = Processor::Idle;
+            moved = true;
+        }
+        moved
+    }
+
+    fn stop(&mut self, ticket: Ticket, traffic: &mut dyn Traffic) {
+        if let Some(handle) = self.scheduler.abandon(ticket) {
+            let packet = self.leave(handle).packet;
+            self.seen.stopped += 1;
+            traffic.dropped(packet, self.now);
+        }
+    }
+
+    /// Packets come to the input while ring 1 has room, or are dropped.
+    fn arrivals(&mut self, traffic: &mut dyn Traffic) -> bool {
+        let mut moved = false;
+        while !self.input_blocked()
+            && let Some(time) = traffic.next_time().filter(|time| *time <= self.now)
+        {
+            let Some(packet) = traffic.take() else { break };
+            self.seen.came += 1;
+            moved = true;
+            if self.input.len() >= self.setup.input_ring {
+                self.seen.dropped_at_input += 1;
+                traffic.dropped(packet, self.now);
+                continue;
+            }
+            // A packet that waited before the input came when it came.
+            let handle = self.enter(Inside { packet, arrived: time, processing: Nanos::ZERO });
+            self.input.push_back(handle);
+        }
+        moved
+    }
+
+    /// The scheduler's threads take turns: one that has nothing to do lets the next one run.
+    fn threads(&mut self, traffic: &mut dyn Traffic) -> bool {
+        let (mut moved, mut idle) = (false, 0);
+        while idle < 3 && self.scheduler_free <= self.now {
+            let worked = match self.thread {
+                0 => self.enqueue_thread(traffic),
+                1 => self.dequeue_thread(),
+                _ => self.prediction_thread(),
+            };
+            self.thread = (self.thread + 1) % 3;
+            idle = if worked { 0 } else { idle + 1 };
+            moved |= worked;
+            if worked {
+                self.scheduler_free = self.now + self.setup.step;
+            }
+        }
+        moved
+    }
+
+    fn enqueue_thread(&mut self, traffic: &mut dyn Traffic) -> bool {
+        let Some(handle) = self.input.pop_front() else { return false };
+        let Inside { packet, arrived, .. } = self.inside[handle as usize];
+        let taken = if self.setup.known {
+            self.scheduler.enqueue_known(packet.key, handle, packet.bytes, arrived, packet.cycles)
+        } else {
+            self.scheduler.enqueue(packet.key, handle, packet.bytes, arrived)
+        };
+        if taken.is_err() {
+            self.leave(handle);
+            self.seen.refused += 1;
+            traffic.dropped(packet, self.now);
+        }
+        true
+    }
+
+    /// Dequeues, and then waits with its message while ring 2 is full.
+    fn dequeue_thread(&mut self) -> bool {
+        let had_one = self.pending.is_some();
+        if !had_one {
+            self.pending = self.scheduler.dequeue(Resource::Processor);
+        }
+        let Some(granted) = self.pending else { return false };
+        if self.requests.len() < self.setup.request_ring {
+            self.requests.push_back(granted);
+            self.pending = None;
+            return true;
+        }
+        self.seen.request_ring_full += u64::from(!had_one);
+        !had_one
+    }
+
+    fn prediction_thread(&mut self) -> bool {
+        let Some((key, cycles)) = self.feedback.pop_front() else { return false };
+        self.scheduler.feedback(key, cycles);
+        true
+    }
+
+    /// Free processors take requests.
+    fn start_processing(&mut self) -> bool {
+        let mut moved = false;
+        for place in 0..self.processors.len() {
+            if !matches!(self.processors[place], Processor::Idle) {
+                continue;
+            }
+            let Some(granted) = self.requests.pop_front() else { break };
+            let settings = &self.setup.settings;
+            let inside = &mut self.inside[granted.handle as usize];
+            let cycles = inside.packet.cycles.min(settings.budget);
+            let stopped = inside.packet.cycles > settings.budget;
+            let time = Nanos(cycles * 1000 / u64::from(settings.clock_mhz));
+            inside.processing = time;
+            self.seen.processor_busy += time.0;
+            self.processors[place] = Processor::Busy { granted, until: self.now + time, stopped };
+            moved = true;
+        }
+        moved
+    }
+
+    fn start_sending(&mut self) -> bool {
+        let mut moved = false;
+        for number in 0..self.setup.settings.ports {
+            loop {
+                let port = &mut self.ports[usize::from(number)];
+                if port.sending.is_none()
+                    && let Some(granted) = port.ring.pop_front()
+                {
+                    let time = Nanos(self.setup.settings.port.bytes(granted.bytes).into());
+                    port.sending = Some((granted, self.now + time, time));
+                    self.seen.port_busy += time.0;
+                    moved = true;
+                    continue;
+                }
+                let direct = self.setup.transmit_ring == 0;
+                let room =
+                    if direct { port.sending.is_none() } else { port.ring.len() < self.setup.transmit_ring };
+                match room.then(|| self.scheduler.dequeue(Resource::Port(number))).flatten() {
+                    Some(granted) => port.ring.push_back(granted),
+                    None => break,
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    fn enter(&mut self, inside: Inside) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.inside[place as usize] = inside;
+            return place;
+        }
+        self.inside.push(inside);
+        let place = (self.inside.len() - 1) as u32;
+        debug_assert_ne!(place, INVALID_HANDLE);
+        place
+    }
+
+    fn leave(&mut self, handle: u32) -> Inside {
+        self.free.push(handle);
+        self.inside[handle as usize]
+    }
+}

@@ -1,0 +1,9 @@
+//! Processors, rings and ports in virtual time, around a [`Scheduler`](crate::Scheduler): figures 3 and 4 of the CBCS paper.
+
+mod demand;
+mod machine;
+mod traffic;
+
+pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
+pub use machine::{Departure, Machine, Seen, Setup};
+pub use traffic::{Closed, Open, Refill, Traffic};

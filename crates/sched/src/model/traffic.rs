@@ -1,0 +1,123 @@
+//! Where a machine's packets come from.
+
+use super::demand::{FlowPlan, Packet};
+use super::machine::Departure;
+use longwire_block::Dice;
+use longwire_units::Nanos;
+use std::collections::VecDeque;
+
+/// A source of packets that sees what becomes of them.
+pub trait Traffic {
+    /// When the next packet comes; none if there is none before something departs.
+    fn next_time(&self) -> Option<Nanos>;
+
+    /// The packet that [`next_time`](Self::next_time) spoke of.
+    fn take(&mut self) -> Option<Packet>;
+
+    /// A packet has been sent.
+    fn departed(&mut self, departure: &Departure);
+
+    /// A packet was dropped, at the input, by the scheduler, or because its program did not end.
+    fn dropped(&mut self, packet: Packet, now: Nanos);
+}
+
+/// Packets at times that are known.
+#[derive(Debug)]
+pub struct Open(VecDeque<(Nanos, Packet)>);
+
+impl Open {
+    /// These, in the order of their times.
+    pub fn new(mut packets: Vec<(Nanos, Packet)>) -> Self {
+        packets.sort_by_key(|(time, _)| *time);
+        Self(packets.into())
+    }
+}
+
+impl Traffic for Open {
+    fn next_time(&self) -> Option<Nanos> {
+        self.0.front().map(|(time, _)| *time)
+    }
+
+    fn take(&mut self) -> Option<Packet> {
+        self.0.pop_front().map(|(_, packet)| packet)
+    }
+
+    fn departed(&mut self, _: &Departure) {}
+
+    fn dropped(&mut self, _: Packet, _: Nanos) {}
+}
+
+/// Who sends the packet that takes a departed one's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refill {
+    /// Flow after flow, in their order: streams interleaved from the first packet on.
+    InTurn,
+    /// Any flow, drawn.
+    Drawn,
+    /// The flow that the packet was of: each flow always has as many inside.
+    SameFlow,
+}
+
+/// A constant number of packets inside: for each that leaves, another comes at once.
+#[derive(Debug)]
+pub struct Closed {
+    flows: Vec<FlowPlan>,
+    refill: Refill,
+    dice: Dice,
+    next: usize,
+    waiting: VecDeque<(Nanos, Packet)>,
+}
+
+impl Closed {
+    /// `inside` packets of these flows, from time 0 on; at least one flow.
+    pub fn new(flows: Vec<FlowPlan>, inside: usize, refill: Refill, seed: u64) -> Self {
+        let mut traffic =
+            Self { flows, refill, dice: Dice::named(seed, "traffic"), next: 0, waiting: VecDeque::new() };
+        for number in 0..inside {
+            // At first flows follow each other whatever comes later: each has its part.
+            let flow = number % traffic.flows.len().max(1);
+            traffic.add(flow, Nanos::ZERO);
+        }
+        traffic.next = inside % traffic.flows.len().max(1);
+        traffic
+    }
+
+    fn add(&mut self, flow: usize, now: Nanos) {
+        if let Some(plan) = self.flows.get(flow) {
+            let packet = plan.packet(&mut self.dice);
+            self.waiting.push_back((now, packet));
+        }
+    }
+
+    fn refill(&mut self, key: u32, now: Nanos) {
+        let count = self.flows.len().max(1);
+        let flow = match self.refill {
+            Refill::InTurn => {
+                let flow = self.next;
+                self.next = (flow + 1) % count;
+                flow
+            }
+            Refill::Drawn => self.dice.below(count as u64) as usize,
+            Refill::SameFlow => self.flows.iter().position(|flow| flow.key == key).unwrap_or(0),
+        };
+        self.add(flow, now);
+    }
+}
+
+impl Traffic for Closed {
+    fn next_time(&self) -> Option<Nanos> {
+        self.waiting.front().map(|(time, _)| *time)
+    }
+
+    fn take(&mut self) -> Option<Packet> {
+        self.waiting.pop_front().map(|(_, packet)| packet)
+    }
+
+    fn departed(&mut self, departure: &Departure) {
+        self.refill(departure.packet.key, departure.sent);
+    }
+
+    fn dropped(&mut self, packet: Packet, now: Nanos) {
+        self.refill(packet.key, now);
+    }
+}

@@ -1,0 +1,371 @@
+//! A scheduler as a router sees it: packets come, processors and ports ask for the next one.
+
+use crate::backlog::{Backlog, State};
+use crate::counters::{Counters, Happened};
+use crate::discipline::{AnyDiscipline, SPECS, Spec};
+use crate::table::NONE;
+use crate::{Settings, SettingsError, Warning, Weight};
+use longwire_units::Nanos;
+use thiserror::Error;
+
+/// A handle that stands for no packet.
+pub const INVALID_HANDLE: u32 = NONE;
+
+/// What a packet inside is called until it is handed to its port or given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket(u32);
+
+/// Who asks for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// A processor that is free.
+    Processor,
+    /// The port of this number, which could send.
+    Port(u16),
+}
+
+/// A packet whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granted {
+    /// To tell of it when it has been processed. Of a packet for a port it means nothing any more.
+    pub ticket: Ticket,
+    /// What the caller put in.
+    pub handle: u32,
+    /// Its flow.
+    pub key: u32,
+    /// Its length.
+    pub bytes: u32,
+    /// When it came.
+    pub arrived: Nanos,
+    /// How long processing it was foretold to take.
+    pub estimate: Nanos,
+}
+
+/// Why a packet was not taken. It is counted; the caller keeps it, and drops it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Its flow has as many packets waiting as it may.
+    #[error("the flow's queue is full")]
+    QueueFull,
+    /// There are as many flows as there may be, none of them idle.
+    #[error("the flow table is full")]
+    TableFull,
+    /// There are as many packets as there may be.
+    #[error("there is no room for more packets")]
+    NoRoom,
+    /// The message has no valid handle.
+    #[error("the handle is invalid")]
+    Invalid,
+}
+
+/// Why something about a flow can't be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FlowError {
+    /// There are as many flows as there may be.
+    #[error("flow {key}: the flow table is full; give the scheduler more flows")]
+    TableFull {
+        /// The flow.
+        key: u32,
+    },
+    /// Its packets are on their way to another port.
+    #[error("flow {key} has packets inside; change its port while it is idle")]
+    Busy {
+        /// The flow.
+        key: u32,
+    },
+    /// There is no such port.
+    #[error("flow {key}: there is no port {port}; give 0 to {last}")]
+    NoPort {
+        /// The flow.
+        key: u32,
+        /// What was given.
+        port: u16,
+        /// The last port there is.
+        last: u16,
+    },
+}
+
+/// Flows that share processors and ports.
+///
+/// A packet's way: [`enqueue`](Self::enqueue), [`dequeue`](Self::dequeue) for a processor, [`processed`](Self::processed) (or
+/// [`abandon`](Self::abandon)), `dequeue` for its port. What was measured comes back by [`feedback`](Self::feedback). Packets of a flow reach the port
+/// in the order in which they came, though several processors serve the flow. After [`new`](Self::new) nothing is allocated.
+#[derive(Debug)]
+pub struct Scheduler {
+    discipline: AnyDiscipline,
+    backlog: Backlog,
+    /// Cost beyond which a packet needs more than a round.
+    quantum: u64,
+}
+
+impl Scheduler {
+    /// The scheduler of this name, one of [`SPECS`].
+    ///
+    /// # Errors
+    /// If there is none of this name, or a setting is out of its range.
+    pub fn new(name: &str, settings: &Settings) -> Result<Self, SettingsError> {
+        settings.check()?;
+        let discipline = AnyDiscipline::build(name, settings).ok_or_else(|| SettingsError::Unknown {
+            name: name.to_owned(),
+            known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
+        })?;
+        let quantum = discipline.quantum(settings).unwrap_or(u64::MAX);
+        Ok(Self { discipline, backlog: Backlog::new(settings), quantum })
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &'static Spec {
+        self.discipline.spec()
+    }
+
+    /// What works, and will not do what it looks like.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.discipline.warnings(self.backlog.settings())
+    }
+
+    /// A packet of the flow `key` comes. `handle` is the caller's, and comes back with the packet.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    #[inline]
+    pub fn enqueue(&mut self, key: u32, handle: u32, bytes: u32, now: Nanos) -> Result<Ticket, Refusal> {
+        self.insert(key, handle, bytes, now, None)
+    }
+
+    /// The same where it is known how many cycles processing it will take, which virtual time may know ([`Estimator::Exact`](crate::Estimator::Exact)).
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    #[inline]
+    pub fn enqueue_known(
+        &mut self,
+        key: u32,
+        handle: u32,
+        bytes: u32,
+        now: Nanos,
+        cycles: u64,
+    ) -> Result<Ticket, Refusal> {
+        self.insert(key, handle, bytes, now, Some(cycles))
+    }
+
+    #[inline]
+    fn insert(
+        &mut self,
+        key: u32,
+        handle: u32,
+        bytes: u32,
+        now: Nanos,
+        cycles: Option<u64>,
+    ) -> Result<Ticket, Refusal> {
+        if handle == INVALID_HANDLE {
+            self.backlog.happened.invalid += 1;
+            return Err(Refusal::Invalid);
+        }
+        let Some(flow) = self.backlog.find_or_make(key) else {
+            self.backlog.happened.table_full += 1;
+            self.backlog.total.refused += 1;
+            return Err(Refusal::TableFull);
+        };
+        let slot = self.backlog.admit(flow, handle, bytes)?;
+        let processor = match cycles {
+            Some(cycles) => {
+                let cycles = self.backlog.within_budget(cycles);
+                self.backlog.prices.processing(cycles)
+            }
+            None => self.backlog.flow(flow).estimate,
+        };
+        let cost = self.discipline.cost(&self.backlog, processor, bytes);
+        if u64::from(cost) > self.quantum {
+            self.backlog.happened.beyond_quantum += 1;
+        }
+        let place = &mut self.backlog.slots[slot as usize];
+        (place.processor, place.cost, place.arrived) = (processor, cost, now.0);
+        let first = self.backlog.flow(flow).waiting_packets == 1;
+        self.discipline.arrived(&mut self.backlog, slot, first);
+        Ok(Ticket(slot))
+    }
+
+    /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a processor, if the scheduler waits for the port's progress (MR³,
+    /// GMR³): then ask again after a packet was handed to the port.
+    #[inline]
+    pub fn dequeue(&mut self, resource: Resource) -> Option<Granted> {
+        match resource {
+            Resource::Processor => {
+                let slot = self.discipline.next(&mut self.backlog)?;
+                Some(self.granted(slot))
+            }
+            Resource::Port(port) => {
+                if self.backlog.ready(port) == 0 {
+                    return None;
+                }
+                let slot = self.discipline.next_for_port(&mut self.backlog, port)?;
+                let granted = self.granted(slot);
+                self.discipline.left(&mut self.backlog, slot);
+                self.backlog.sent(slot, port);
+                Some(granted)
+            }
+        }
+    }
+
+    #[inline]
+    fn granted(&self, slot: u32) -> Granted {
+        let place = self.backlog.slot(slot);
+        Granted {
+            ticket: Ticket(slot),
+            handle: place.handle,
+            key: self.backlog.flow(place.flow).key,
+            bytes: place.bytes,
+            arrived: Nanos(place.arrived),
+            estimate: Nanos(place.processor.into()),
+        }
+    }
+
+    /// A packet has been processed, in so many cycles if they were measured. It is ready for its port once all packets of its flow that came before it are.
+    /// Says whether there was such a packet with a processor.
+    #[inline]
+    pub fn processed(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
+        let Some(flow) = self.working(ticket) else { return false };
+        if let Some(cycles) = cycles {
+            let cycles = cycles.min(self.backlog.settings().budget);
+            let measured = self.backlog.prices.processing(cycles);
+            self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        }
+        self.backlog.slots[ticket.0 as usize].state = State::Held;
+        self.release(flow);
+        true
+    }
+
+    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget counts as
+    /// measured. Returns its handle, for the caller to free; none if there is no such packet with a processor.
+    pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
+        let flow = self.working(ticket)?;
+        let budget = self.backlog.settings().budget;
+        let measured = self.backlog.prices.processing(budget);
+        self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        self.backlog.measure(flow, budget);
+        self.discipline.left(&mut self.backlog, ticket.0);
+        self.backlog.give_up(ticket.0);
+        let handle = self.backlog.slot(ticket.0).handle;
+        self.release(flow);
+        Some(handle)
+    }
+
+    /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes it is thrown away without charge and the flow's next packet
+    /// is looked at. Says whether there was such a packet waiting.
+    pub fn revoke(&mut self, ticket: Ticket) -> bool {
+        let waiting = self.is_in(ticket, State::Waiting);
+        if waiting {
+            self.backlog.slots[ticket.0 as usize].state = State::Revoked;
+        }
+        waiting
+    }
+
+    /// Processing a packet of this flow took so many cycles. More than the budget counts as the budget; unknown flows are ignored.
+    #[inline]
+    pub fn feedback(&mut self, key: u32, measured: u64) {
+        let Some(flow) = self.backlog.find(key) else { return };
+        let cycles = self.backlog.within_budget(measured);
+        self.backlog.measure(flow, cycles);
+    }
+
+    /// Gives a flow a weight, from its next credit on. It keeps its place in the flow table, known or not.
+    ///
+    /// # Errors
+    /// If the flow table is full.
+    pub fn set_weight(&mut self, key: u32, weight: Weight) -> Result<(), FlowError> {
+        let flow = self.backlog.find_or_make(key).ok_or(FlowError::TableFull { key })?;
+        let before = self.backlog.flow(flow).weight;
+        self.backlog.pin(flow, Some(weight), None);
+        self.backlog.flow_mut(flow).left_over = [0; 2];
+        self.discipline.reweighted(&mut self.backlog, flow, before);
+        Ok(())
+    }
+
+    /// Sends a flow to another port. It keeps its place in the flow table.
+    ///
+    /// # Errors
+    /// If there is no such port, if the flow has packets inside, or if the flow table is full.
+    pub fn set_port(&mut self, key: u32, port: u16) -> Result<(), FlowError> {
+        let last = self.backlog.settings().ports - 1;
+        if port > last {
+            return Err(FlowError::NoPort { key, port, last });
+        }
+        let flow = self.backlog.find_or_make(key).ok_or(FlowError::TableFull { key })?;
+        if self.backlog.flow(flow).inside > 0 {
+            return Err(FlowError::Busy { key });
+        }
+        self.backlog.pin(flow, None, Some(port));
+        Ok(())
+    }
+
+    /// A flow has weight 1 again, and makes room for others when it is idle.
+    pub fn forget(&mut self, key: u32) {
+        if let Some(flow) = self.backlog.find(key) {
+            let before = self.backlog.flow(flow).weight;
+            self.backlog.unpin(flow);
+            self.discipline.reweighted(&mut self.backlog, flow, before);
+        }
+    }
+
+    /// Packets before the processors, those with invalid handles included.
+    pub fn waiting(&self) -> u32 {
+        self.backlog.waiting
+    }
+
+    /// Packets ready for a port: what back-pressure looks at.
+    #[inline]
+    pub fn ready(&self, port: u16) -> u32 {
+        self.backlog.ready(port)
+    }
+
+    /// The port of a flow: 0 unless it was given another.
+    #[inline]
+    pub fn port_of(&self, key: u32) -> u16 {
+        self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).port)
+    }
+
+    /// Packets inside.
+    pub fn inside(&self) -> u32 {
+        self.backlog.inside()
+    }
+
+    /// What was counted of all flows.
+    pub fn totals(&self) -> Counters {
+        self.backlog.total
+    }
+
+    /// What was counted of a flow since it became known; none if it is not known.
+    pub fn counters(&self, key: u32) -> Option<Counters> {
+        self.backlog.find(key).map(|flow| self.backlog.counters[flow as usize])
+    }
+
+    /// Packets of a flow that wait for a processor.
+    pub fn waiting_of(&self, key: u32) -> u32 {
+        self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).waiting_packets)
+    }
+
+    /// What belongs to no flow, or should not happen often.
+    pub fn happened(&self) -> Happened {
+        self.backlog.happened
+    }
+
+    #[inline]
+    fn is_in(&self, ticket: Ticket, state: State) -> bool {
+        self.backlog.slots.get(ticket.0 as usize).is_some_and(|slot| slot.state == state)
+    }
+
+    /// The flow of a packet that is with a processor.
+    #[inline]
+    fn working(&self, ticket: Ticket) -> Option<u32> {
+        self.is_in(ticket, State::Working).then(|| self.backlog.slot(ticket.0).flow)
+    }
+
+    /// Lets those packets of a flow that are next in order go to their port.
+    #[inline]
+    fn release(&mut self, flow: u32) {
+        while let Some(slot) = self.backlog.next_in_order(flow) {
+            self.backlog.count_ready(slot);
+            self.discipline.processed(&mut self.backlog, slot);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From a flow's key to its place: open addressing with linear probing, never more than half full, never growing.
+
+/// No place.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Places by key.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Key and place; free if the place is [`NONE`].
+    entries: Vec<(u32, u32)>,
+    mask: usize,
+    shift: u32,
+}
+
+impl Table {
+    /// For so many keys.
+    pub(crate) fn new(keys: u32) -> Self {
+        let size = (keys as usize * 2).next_power_of_two().max(4);
+        Self { entries: vec![(0, NONE); size], mask: size - 1, shift: 64 - size.trailing_zeros() }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: u32) -> Option<u32> {
+        let mut at = self.home(key);
+        loop {
+            let (other, place) = self.entries[at];
+            if place == NONE {
+                return None;
+            }
+            if other == key {
+                return Some(place);
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    /// Adds a key that is not there.
+    pub(crate) fn add(&mut self, key: u32, place: u32) {
+        let mut at = self.home(key);
+        while self.entries[at].1 != NONE {
+            at = (at + 1) & self.mask;
+        }
+        self.entries[at] = (key, place);
+    }
+
+    /// Removes a key, and closes the gap, so that no search ends too early.
+    pub(crate) fn remove(&mut self, key: u32) {
+        let mut gap = self.home(key);
+        loop {
+            let (other, place) = self.entries[gap];
+            if place == NONE {
+                return;
+            }
+            if other == key {
+                break;
+            }
+            gap = (gap + 1) & self.mask;
+        }
+        let mut at = gap;
+        loop {
+            at = (at + 1) & self.mask;
+            let (key, place) = self.entries[at];
+            if place == NONE {
+                break;
+            }
+            // It may move back unless its home lies behind the gap.
+            let from_home = at.wrapping_sub(self.home(key)) & self.mask;
+            if from_home >= at.wrapping_sub(gap) & self.mask {
+                self.entries[gap] = (key, place);
+                gap = at;
+            }
+        }
+        self.entries[gap].1 = NONE;
+    }
+
+    /// Fibonacci hashing: the high bits of the key times 2⁶⁴ over the golden ratio.
+    #[inline]
+    fn home(&self, key: u32) -> usize {
+        (u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(steps in prop::collection::vec((0u32..24, any::<bool>()), 1..200)) {
+            let (mut table, mut map) = (Table::new(24), BTreeMap::new());
+            for (n, (key, add)) in steps.into_iter().enumerate() {
+                // Keys far apart, so that their homes are many and their hashes collide.
+                let key = key * 0x0101_0101;
+                if !add {
+                    table.remove(key);
+                    map.remove(&key);
+                } else if let std::collections::btree_map::Entry::Vacant(free) = map.entry(key) {
+                    table.add(key, n as u32);
+                    free.insert(n as u32);
+                }
+                for key in (0..24).map(|key| key * 0x0101_0101) {
+                    prop_assert_eq!(table.find(key), map.get(&key).copied());
+                }
+            }
+        }
+    }
+}

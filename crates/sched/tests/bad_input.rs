@@ -1,0 +1,216 @@
+//! What callers get wrong, and what flows do that should not: a clear error or a counted drop, and the other flows unharmed.
+
+use longwire_sched::model::{Closed, Demand, FlowPlan, Machine, Refill, Setup};
+use longwire_sched::{Estimator, FlowError, Refusal, Resource, SPECS, Scheduler, Settings, Weight};
+use longwire_units::Nanos;
+
+/// Takes a packet through; its flow.
+fn through(scheduler: &mut Scheduler) -> Option<u32> {
+    let granted = scheduler.dequeue(Resource::Processor)?;
+    scheduler.processed(granted.ticket, Some(granted.estimate.0));
+    scheduler.dequeue(Resource::Port(0)).map(|sent| sent.key)
+}
+
+#[test]
+fn settings_out_of_range_name_field_and_mend() {
+    let good = Settings::default();
+    for (settings, text) in [
+        (Settings { flows: 0, ..good.clone() }, "flows = 0 is out of range; give 1 to 4194304"),
+        (Settings { packets: 1 << 25, ..good.clone() }, "packets = 33554432 is out of range"),
+        (Settings { flow_limit: 0, ..good.clone() }, "flow_limit = 0"),
+        (Settings { processors: 0, ..good.clone() }, "processors = 0"),
+        (Settings { clock_mhz: 0, ..good.clone() }, "clock_mhz = 0"),
+        (Settings { ports: 0, ..good.clone() }, "ports = 0"),
+        (Settings { quantum: Nanos(0), ..good.clone() }, "quantum = 0 is out of range; give 1 ns to 4.29 s"),
+        (Settings { quantum: Nanos(1 << 32), ..good.clone() }, "quantum = 4294967296"),
+        (Settings { quantum_bytes: 0, ..good.clone() }, "quantum_bytes = 0"),
+        (Settings { budget: 0, ..good.clone() }, "budget = 0"),
+        (Settings { first_estimate: 2_000_000, ..good.clone() }, "first_estimate = 2000000"),
+    ] {
+        for spec in SPECS {
+            let error = Scheduler::new(spec.name, &settings).unwrap_err().to_string();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+    let error = Scheduler::new("cbsc", &good).unwrap_err().to_string();
+    assert!(error.contains("\"cbsc\"") && error.contains("fifo, separate-drr, cbcs"), "{error}");
+}
+
+#[test]
+fn a_quantum_below_the_largest_cost_is_warned_of_and_counted() {
+    let settings =
+        Settings { quantum: Nanos(500), quantum_bytes: 100, budget: 10_000, ..Settings::default() };
+    for spec in SPECS {
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        let warnings: Vec<_> = scheduler.warnings().iter().map(ToString::to_string).collect();
+        let expected = match spec.name {
+            "separate-drr" => 2,
+            "cbcs" | "cbcs-normalised" | "gmr3" => 1,
+            _ => 0,
+        };
+        assert_eq!(warnings.len(), expected, "{}: {warnings:?}", spec.name);
+        if let Some(first) = warnings.first() {
+            assert!(first.starts_with("quantum = 500 is below the largest cost of a packet"), "{first}");
+        }
+        // It works all the same: rounds that serve nobody are skipped, and both flows are served alike.
+        for handle in 0..100 {
+            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
+        }
+        let counted = scheduler.happened().beyond_quantum;
+        assert_eq!(counted, if expected > 0 { 100 } else { 0 }, "{}", spec.name);
+        let first: u32 = (0..50).map(|_| through(&mut scheduler).unwrap()).sum();
+        assert!((24..=26).contains(&first), "{}: {first} of 50", spec.name);
+        let whole = Settings { quantum: Nanos(25_000), budget: 10_000, ..Settings::default() };
+        assert_eq!(Scheduler::new(spec.name, &whole).unwrap().warnings(), [], "{}", spec.name);
+    }
+}
+
+#[test]
+fn costs_beyond_all_quanta_take_no_longer_to_choose() {
+    // A quantum of 1 ns and packets of 4 s: round by round that would be four thousand million visits a packet.
+    let settings = Settings { quantum: Nanos(1), budget: 4_000_000_000, ..Settings::default() };
+    for spec in SPECS {
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        for handle in 0..64 {
+            let cycles = 4_000_000_000 - u64::from(handle % 4);
+            scheduler.enqueue_known(handle % 4, handle, 60, Nanos::ZERO, cycles).unwrap();
+        }
+        let served: Vec<u32> = (0..64).map(|_| through(&mut scheduler).unwrap()).collect();
+        for flow in 0..4 {
+            let early = served[..32].iter().filter(|key| **key == flow).count();
+            assert!((6..=10).contains(&early), "{}: {early} of flow {flow}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_full_flow_table_refuses_new_flows_only() {
+    let settings = Settings { flows: 4, ..Settings::default() };
+    for spec in SPECS {
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        for key in 0..4 {
+            scheduler.enqueue(key, key, 100, Nanos::ZERO).unwrap();
+        }
+        for key in 4..1000 {
+            assert_eq!(scheduler.enqueue(key, key, 100, Nanos::ZERO), Err(Refusal::TableFull));
+        }
+        assert_eq!(scheduler.set_weight(9, Weight::ONE), Err(FlowError::TableFull { key: 9 }));
+        assert_eq!((scheduler.happened().table_full, scheduler.totals().refused), (996, 996));
+        scheduler.enqueue(2, 7, 100, Nanos::ZERO).unwrap();
+        let mut served: Vec<_> = std::iter::from_fn(|| through(&mut scheduler)).collect();
+        served.sort_unstable();
+        assert_eq!(served, [0, 1, 2, 2, 3], "{}", spec.name);
+        // Idle flows make room, but not one that was given a weight.
+        assert_eq!(scheduler.dequeue(Resource::Processor), None);
+        scheduler.set_weight(1, Weight::new(3).unwrap()).unwrap();
+        for key in 100..104 {
+            let taken = scheduler.enqueue(key, key, 100, Nanos::ZERO);
+            assert_eq!(taken.is_ok(), key < 103, "{}: {key}", spec.name);
+        }
+        assert!(scheduler.counters(1).is_some() && scheduler.counters(0).is_none());
+        scheduler.forget(1);
+        scheduler.enqueue(103, 1, 100, Nanos::ZERO).unwrap();
+        assert_eq!(scheduler.happened().recycled, 4);
+    }
+}
+
+#[test]
+fn a_full_queue_and_a_full_house_are_counted() {
+    for spec in SPECS {
+        let settings = Settings { flow_limit: 3, packets: 5, ..Settings::default() };
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        let results: Vec<_> = (0..9).map(|n| scheduler.enqueue(n / 4, n, 100, Nanos::ZERO).err()).collect();
+        let (full, room) = (Some(Refusal::QueueFull), Some(Refusal::NoRoom));
+        assert_eq!(results, [None, None, None, full, None, None, room, room, room], "{}", spec.name);
+        let counted = scheduler.happened();
+        assert_eq!((counted.queue_full, counted.no_room), (1, 3));
+        assert_eq!(scheduler.counters(0).map(|flow| flow.refused), Some(1));
+    }
+}
+
+#[test]
+fn ports_are_changed_while_a_flow_is_idle() {
+    let mut scheduler = Scheduler::new("gmr3", &Settings { ports: 2, ..Settings::default() }).unwrap();
+    assert_eq!(scheduler.set_port(1, 2), Err(FlowError::NoPort { key: 1, port: 2, last: 1 }));
+    scheduler.enqueue(1, 1, 100, Nanos::ZERO).unwrap();
+    assert_eq!(scheduler.set_port(1, 1), Err(FlowError::Busy { key: 1 }));
+    assert!(FlowError::Busy { key: 1 }.to_string().contains("change its port while it is idle"));
+}
+
+#[test]
+fn estimates_that_explode_are_held_at_the_budget() {
+    // Flow 0's measurements are absurd. The estimate is the budget, 1 ms, and its debt for one packet is no more than that.
+    for spec in SPECS {
+        for (name, estimator) in Estimator::ALL {
+            let settings = Settings { estimator, flow_limit: 4096, ..Settings::default() };
+            let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+            for _ in 0..100 {
+                scheduler.enqueue(0, 1, 1000, Nanos::ZERO).unwrap();
+                through(&mut scheduler).unwrap();
+                scheduler.feedback(0, u64::MAX);
+            }
+            assert_eq!(scheduler.happened().exploded, 100);
+            scheduler.enqueue(0, 1, 1000, Nanos::ZERO).unwrap();
+            let granted = scheduler.dequeue(Resource::Processor).unwrap();
+            assert!(granted.estimate <= Nanos(1_000_000), "{} {name}: {}", spec.name, granted.estimate);
+            // The others are served.
+            for n in 0..60 {
+                scheduler.enqueue(1 + n % 3, n, 1000, Nanos::ZERO).unwrap();
+            }
+            scheduler.processed(granted.ticket, None);
+            scheduler.dequeue(Resource::Port(0)).unwrap();
+            let others = (0..60).filter(|_| through(&mut scheduler).is_some_and(|key| key > 0)).count();
+            assert_eq!(others, 60, "{} {name}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn weights_change_while_packets_flow() {
+    for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+        let settings =
+            Settings { packets: 60_000, flow_limit: 40_000, quantum: Nanos(8_000), ..Settings::default() };
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        for handle in 0..50_000 {
+            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
+        }
+        for (weight, share) in [(1, 0.5), (3, 0.75), (40, 40.0 / 41.0), (2, 2.0 / 3.0)] {
+            scheduler.set_weight(1, Weight::new(weight).unwrap()).unwrap();
+            let got = (0..4000).filter(|_| through(&mut scheduler) == Some(1)).count() as f64 / 4000.0;
+            // A few rounds' worth at the change.
+            assert!((got - share).abs() < 0.015, "{}: weight {weight} got {got}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_never_ends_is_stopped_and_the_others_go_on() {
+    for spec in SPECS {
+        let settings = Settings { processors: 2, budget: 50_000, ..Settings::default() };
+        let mut flows: Vec<_> =
+            (1..5).map(|key| FlowPlan { key, bytes: (500, 500), demand: Demand::PerPacket(2000) }).collect();
+        flows.push(FlowPlan { key: 0, bytes: (500, 500), demand: Demand::Endless });
+        let setup = Setup {
+            scheduler: spec.name.into(),
+            settings,
+            input_ring: 64,
+            request_ring: 4,
+            feedback_ring: 4,
+            ready_ring: 8,
+            transmit_ring: 0,
+            step: Nanos::ZERO,
+            drop_at_input: false,
+            known: false,
+        };
+        let mut machine = Machine::new(setup).unwrap();
+        let mut traffic = Closed::new(flows, 50, Refill::SameFlow, 1);
+        let mut sent = [0u64; 5];
+        machine.run(&mut traffic, Nanos::from_millis(50), &mut |departure| {
+            sent[departure.packet.key as usize] += 1;
+        });
+        let seen = machine.seen();
+        assert!(seen.stopped > 10 && sent[0] == 0, "{}: {seen:?}", spec.name);
+        assert_eq!(seen.came, seen.sent + seen.stopped + machine.inside() as u64, "{}", spec.name);
+        assert!(sent[1..].iter().all(|count| *count > 100), "{}: {sent:?}", spec.name);
+    }
+}
