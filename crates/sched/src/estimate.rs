@@ -57,7 +57,7 @@ impl Memory {
             Estimator::Smoothed { alpha } => {
                 let (old, new) = (i128::from(self.value), i128::from(measured) << 16);
                 let alpha = i128::from(alpha.min(1 << 16));
-                self.value = (old + ((new - old) * alpha >> 16)) as u64;
+                self.value = (old + (((new - old) * alpha) >> 16)) as u64;
                 self.value >> 16
             }
             Estimator::Shift => {

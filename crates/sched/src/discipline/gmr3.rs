@@ -37,7 +37,7 @@ struct Group {
 /// Group multi-resource round robin.
 #[derive(Debug)]
 pub(crate) struct Gmr3 {
-    groups: [Group; GROUPS],
+    groups: Box<[Group; GROUPS]>,
     /// Groups that have flows.
     busy: u32,
     /// When the last turn was due.
@@ -63,7 +63,7 @@ impl Discipline for Gmr3 {
     fn build(settings: &Settings) -> Self {
         let group = Group { ring: Ring::EMPTY, members: 0, left: 0, due: 0, left_over: 0, stride: (0, 0) };
         Self {
-            groups: [group; GROUPS],
+            groups: Box::new([group; GROUPS]),
             busy: 0,
             now: 0,
             begun: None,

@@ -70,8 +70,8 @@ impl Tags {
         }
         let bounds = self.bounds(backlog.flow(flow).finish);
         let place = backlog.flow_mut(flow);
-        for resource in 0..2 {
-            let start = later(self.clock[resource], bounds[resource]);
+        for (resource, bound) in bounds.into_iter().enumerate() {
+            let start = later(self.clock[resource], bound);
             if start != place.finish[resource] {
                 place.left_over[resource] = 0;
             }
