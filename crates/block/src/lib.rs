@@ -7,6 +7,7 @@
 pub mod dice;
 mod drop;
 mod node;
+mod node_stats;
 mod outbox;
 pub mod path;
 mod port;
@@ -16,6 +17,7 @@ mod stage;
 pub use dice::Dice;
 pub use drop::DropReason;
 pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
+pub use node_stats::NodeStats;
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};

@@ -1,6 +1,6 @@
 //! What stands where links meet ports: bridges and routers.
 
-use crate::{DropReason, Outbox};
+use crate::{DropReason, NodeStats, Outbox};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
@@ -40,6 +40,11 @@ pub trait Node: Any + Send {
     /// Does what is due by `now`, which is the deadline or later.
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         let _ = (pool, now, out);
+    }
+
+    /// What it has done, if it counts that.
+    fn stats(&self) -> Option<NodeStats> {
+        None
     }
 
     /// Packets that it keeps now; segments of a train count one each.

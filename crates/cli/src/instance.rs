@@ -1,10 +1,11 @@
 //! A run in real time as its control socket shows it.
 
 use crate::live::LiveLinks;
+use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
-use longwire_control::{Instance, Link, SetError, Source};
+use longwire_control::{Instance, Link, RoutePage, SetError, Source};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
@@ -32,6 +33,7 @@ pub struct RunningInstance {
     plan: Arc<Plan>,
     links: LiveLinks,
     sources: LiveSources,
+    routers: LiveRouters,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
     started: Nanos,
@@ -55,14 +57,14 @@ impl RunningInstance {
     pub fn new(
         name: String,
         plan: Arc<Plan>,
-        (links, sources): (LiveLinks, LiveSources),
+        (links, sources, routers): (LiveLinks, LiveSources, LiveRouters),
         remote: Remote,
         watches: Vec<Option<Watch>>,
         stop: Sender<StopCause>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, sources, remote, watches, started, stop }
+        Self { name, plan, links, sources, routers, remote, watches, started, stop }
     }
 
     /// The plan that runs.
@@ -178,6 +180,18 @@ impl Instance for RunningInstance {
 
     fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError> {
         self.sources.set(&self.remote.remote, source, changes).map(|place| self.show_source(place))
+    }
+
+    fn router_names(&self) -> Vec<String> {
+        self.routers.names()
+    }
+
+    fn routes(&self, router: &str) -> Result<RoutePage, SetError> {
+        self.routers.routes(&self.remote.remote, router)
+    }
+
+    fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError> {
+        self.routers.change(&self.remote.remote, router, add, route)
     }
 
     fn stop(&self) {

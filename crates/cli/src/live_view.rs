@@ -2,10 +2,11 @@
 
 use crate::cells;
 use crate::instance::RunningInstance;
+use crate::router_rows;
 use crate::run_report::busiest;
 use crate::shown::{self, columns};
 use longwire_engine::{LinkReport, Report};
-use longwire_scenario::Plan;
+use longwire_scenario::{Attachment, Plan};
 use longwire_units::Nanos;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -185,13 +186,19 @@ impl<'a> Frame<'a> {
     /// Packets and bits a second that ports sent since the moment before.
     fn totals(&self) -> (f64, f64) {
         let sums = |report: &Report| {
-            let stats = report.ports.iter().map(|port| &port.stats);
+            // What goes from node to node has not gone out.
+            let outer = report.ports.iter().filter(|port| !self.is_inner(port.place));
+            let stats = outer.map(|port| &port.stats);
             stats.fold((0, 0), |(frames, bytes), s| (frames + s.out_frames, bytes + s.out_bytes))
         };
         let (frames, bytes) = sums(self.report);
         let (old_frames, old_bytes) = self.before.map_or((0, 0), sums);
         let per_second = |new: u64, old: u64| new.saturating_sub(old) as f64 / self.seconds;
         (per_second(frames, old_frames), per_second(bytes, old_bytes) * 8.0)
+    }
+
+    fn is_inner(&self, place: u16) -> bool {
+        matches!(self.plan.ports[usize::from(place)].attachment, Attachment::Inner { .. })
     }
 
     fn dropped(&self) -> u64 {
@@ -201,7 +208,8 @@ impl<'a> Frame<'a> {
 
     fn held(&self) -> u64 {
         let stats = self.report.links.iter().map(|link| &link.stats);
-        stats.map(|stats| stats.queued_packets + stats.travelling_packets).sum()
+        let kept = self.report.flow.kept;
+        kept + stats.map(|stats| stats.queued_packets + stats.travelling_packets).sum::<u64>()
     }
 
     fn line(&self) -> String {
@@ -228,12 +236,19 @@ impl<'a> Frame<'a> {
             format!("{} for {:.0} s (Ctrl-C ends it)", self.plan.file, self.elapsed.0 as f64 / 1e9),
             String::new(),
         ];
-        let room = height.saturating_sub(OTHER_LINES).max(1);
+        let routers = self.report.nodes.len().min(height / 3);
+        let room = height.saturating_sub(OTHER_LINES + routers * 2).max(1);
         let mut table = vec![cells!["link", "rate", "queued", "on its way", "delay", "max late", "dropped"]];
         table.extend(busiest(&self.report.links, room).into_iter().map(|link| self.link_cells(link)));
         lines.extend(columns(&table));
         if self.report.links.len() > room {
             lines.push(format!("({room} of {} links: those that carried most)", self.report.links.len()));
+        }
+        if !self.report.nodes.is_empty() {
+            let most = (room / 2).max(1);
+            let table = router_rows::screen(self.plan, self.report, self.before, self.seconds, most);
+            lines.push(String::new());
+            lines.extend(columns(&table));
         }
         lines.push(String::new());
         lines.push(format!(

@@ -2,6 +2,7 @@
 
 use crate::instance::{RunningInstance, StopCause};
 use crate::live::LiveLinks;
+use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
@@ -70,12 +71,13 @@ impl RealRun {
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, built.links);
         let sources = LiveSources::new(&plan, built.sources);
+        let routers = LiveRouters::new(Arc::clone(&plan), built.routers);
         let run = built.setup.start();
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
             plan,
-            (links, sources),
+            (links, sources, routers),
             run.remote(),
             open.watches,
             stop.clone(),

@@ -1,6 +1,7 @@
 //! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
 use crate::replay_port::Watch;
+use crate::router_rows::{is_far_side, router_row};
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{Received, Sent};
@@ -54,7 +55,9 @@ impl Ran<'_> {
             .with("dropped", by_reason(&self.dropped()));
         report.extend(self.delivered().map(|delivered| source_row(&delivered)));
         report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
-        report.extend(counted.ports.iter().map(|port| self.port_row(port)));
+        let ports = counted.ports.iter().filter(|port| !is_far_side(self.plan, port.place));
+        report.extend(ports.map(|port| self.port_row(port)));
+        report.extend(counted.nodes.iter().map(|node| router_row(self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());
@@ -94,6 +97,8 @@ impl Ran<'_> {
             .extra("made_packets", stats.made_packets)
             .extra("consumed_packets", stats.consumed_packets)
             .extra("steered_packets", stats.steered_packets)
+            .extra("marked_packets", stats.marked_packets)
+            .extra("corrupted_packets", stats.corrupted_packets)
             .extra("dropped", by_reason(&stats.drops))
             .extra("collisions", stats.collisions)
             .extra("queued_packets", stats.queued_packets)

@@ -1,6 +1,7 @@
 //! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
 //! run of another process just the same.
 
+use crate::router_rows;
 use crate::shown::{self, columns};
 use longwire_report::{Report, Row};
 use serde_json::Value;
@@ -28,6 +29,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "({MOST_LINES} of {} links: those that carried most)", shown::count(all_links))?;
     }
     print_table(out, of_kind("port").into_iter().map(port_line).collect())?;
+    print_table(out, of_kind("router").into_iter().take(MOST_LINES).map(router_line).collect())?;
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
     if sources.len() > MOST_LINES {
@@ -98,6 +100,23 @@ fn port_line(row: &Row) -> Vec<Cell> {
     ]
 }
 
+fn router_line(row: &Row) -> Vec<Cell> {
+    let hits = row.extra.get("cache_hit_rate").and_then(Value::as_f64);
+    vec![
+        ("router", name(row)),
+        ("received", count(row, "received")),
+        ("made", count(row, "made")),
+        ("forwarded", count(row, "forwarded")),
+        ("for itself", count(row, "consumed")),
+        ("dropped", count(row, "dropped")),
+        ("held", count(row, "kept")),
+        ("cache hits", hits.map_or("-".into(), router_rows::percent)),
+        ("neighbours", count(row, "neighbours")),
+        ("exceptions", drops(row.extra.get("exceptions"))),
+        ("policed", drops(row.extra.get("policed"))),
+    ]
+}
+
 fn source_line(row: &Row) -> Vec<Cell> {
     let value = |name: &str| row.extra.get(name).and_then(Value::as_f64);
     let time = |name: &str| value(name).map_or("-".into(), shown::time);
@@ -120,10 +139,12 @@ fn source_line(row: &Row) -> Vec<Cell> {
 }
 
 fn print_sums(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let flow = |name: &str| {
+    let in_flow = |name: &str| {
         let value = report.extra.get("flow").and_then(|flow| flow.get(name)).and_then(Value::as_u64);
-        shown::count(value.unwrap_or(0))
+        value.unwrap_or(0)
     };
+    let flow = |name: &str| shown::count(in_flow(name));
+    let consumed = in_flow("consumed");
     let sum = |name: &str| report.extra.get(name).and_then(Value::as_u64).unwrap_or(0);
     let if_any = |name: &str, what: &str| match sum(name) {
         0 => String::new(),
@@ -132,13 +153,14 @@ fn print_sums(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let conserved = report.row("packets accounted for").and_then(|row| row.pass) == Some(true);
     writeln!(
         out,
-        "packets: {} in, {} copied{}; {} out{}, {} held, dropped: {}; {}",
+        "packets: {} in, {} copied{}; {} out{}{}, {} held, dropped: {}; {}",
         flow("taken"),
         flow("made"),
         if_any("made_by_links", "made"),
         flow("sent"),
         if_any("consumed_by_links", "consumed"),
-        shown::count(sum("held")),
+        if consumed == 0 { String::new() } else { format!(", {} for routers", shown::count(consumed)) },
+        shown::count(sum("held") + in_flow("kept")),
         drops(report.extra.get("dropped")),
         if conserved { "all accounted for" } else { "NOT all accounted for" },
     )

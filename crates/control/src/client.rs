@@ -1,7 +1,7 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{Info, Link, LinkPage, Problem, Source};
+use crate::{ChangeRoute, Info, Link, LinkPage, Problem, RoutePage, Source};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -167,6 +167,23 @@ impl Client {
         self.ask(Method::PATCH, &source_path(source), Some(body_of(changes)))
     }
 
+    /// A router's routes, or the first of them.
+    ///
+    /// # Errors
+    /// If there is no such router, or the instance does not answer.
+    pub fn routes(&self, router: &str) -> Result<RoutePage, ClientError> {
+        self.ask(Method::GET, &routes_path(router), None)
+    }
+
+    /// Adds or removes a route of a router.
+    ///
+    /// # Errors
+    /// If there is no such router, the change is refused, or the instance does not answer.
+    pub fn change_route(&self, router: &str, change: &ChangeRoute) -> Result<(), ClientError> {
+        let body = serde_json::to_string(change).map_err(|e| self.silent(e.to_string()))?;
+        self.exchange(Method::PATCH, &routes_path(router), Some(body)).map(drop)
+    }
+
     /// Asks it to end.
     ///
     /// # Errors
@@ -233,6 +250,10 @@ fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
 
 fn link_path(name: &str) -> String {
     format!("/v1/links/{}", utf8_percent_encode(name, UNRESERVED))
+}
+
+fn routes_path(router: &str) -> String {
+    format!("/v1/routers/{}/routes", utf8_percent_encode(router, UNRESERVED))
 }
 
 fn source_path(name: &str) -> String {

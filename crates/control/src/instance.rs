@@ -42,6 +42,21 @@ pub trait Instance: Send + Sync {
     /// If there is no such source, or a change can't be made; nothing has changed then.
     fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError>;
 
+    /// The names of its routers, in the order of the plan.
+    fn router_names(&self) -> Vec<String>;
+
+    /// A router's routes.
+    ///
+    /// # Errors
+    /// If there is no such router, or it does not answer.
+    fn routes(&self, router: &str) -> Result<RoutePage, SetError>;
+
+    /// Gives a router a route, as `ip route` writes them, or takes the one to a network away.
+    ///
+    /// # Errors
+    /// If there is no such router, or it can't be; nothing has changed then.
+    fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
+
     /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
     fn stop(&self);
 }
@@ -69,6 +84,30 @@ pub struct Source {
     /// Its settings, each as text that setting it would take.
     #[schema(example = json!({"model": "cbr", "rate": "3 Mbit/s", "size": "1400 B"}))]
     pub settings: BTreeMap<String, String>,
+}
+
+/// A router's routes, or the first of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RoutePage {
+    /// The routes, each as `ip route` would write it.
+    #[schema(example = json!(["10.1.0.0/16 via 10.0.0.2 dev east", "10.0.0.0/24 dev east"]))]
+    pub routes: Vec<String>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// A change of a router's routes: one of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeRoute {
+    /// The route to add, in place of one to the same network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "10.1.0.0/16 via 10.0.0.2")]
+    pub add: Option<String>,
+    /// The network to which there is to be no route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "10.2.0.0/16")]
+    pub remove: Option<String>,
 }
 
 /// Some of an instance's links.
@@ -106,6 +145,9 @@ pub enum SetError {
     /// There is no such traffic source.
     #[error("there is no source \"{0}\"")]
     UnknownSource(String),
+    /// There is no such router.
+    #[error("there is no router \"{0}\"")]
+    UnknownRouter(String),
     /// A link has no such setting.
     #[error("a link has no \"{key}\"; it has {}", known.join(", "))]
     UnknownKey {

@@ -14,7 +14,7 @@ mod routes;
 mod server;
 
 pub use client::{Client, ClientError, list};
-pub use instance::{Info, Instance, Link, LinkPage, SetError, Source};
+pub use instance::{ChangeRoute, Info, Instance, Link, LinkPage, RoutePage, SetError, Source};
 pub use place::{Found, PlaceError, directory};
 pub use problem::Problem;
 pub use routes::openapi;

@@ -62,7 +62,7 @@ impl Problem {
     pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
-            SetError::UnknownLink(name) | SetError::UnknownSource(name) => {
+            SetError::UnknownLink(name) | SetError::UnknownSource(name) | SetError::UnknownRouter(name) => {
                 problem(StatusCode::NOT_FOUND).suggest(name, names)
             }
             SetError::UnknownKey { key, known } => {

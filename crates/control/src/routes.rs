@@ -4,7 +4,7 @@
 #![allow(unused_qualifications)]
 
 use crate::changes::Changes;
-use crate::{Info, Instance, Link, LinkPage, Problem, Source};
+use crate::{ChangeRoute, Info, Instance, Link, LinkPage, Problem, RoutePage, Source};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -60,6 +60,7 @@ fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(links))
         .routes(routes!(link, set_link))
         .routes(routes!(source, set_source))
+        .routes(routes!(router_routes, change_route))
         .routes(routes!(stop))
         .routes(routes!(document))
 }
@@ -225,6 +226,57 @@ async fn set_source(
     changed.await?.map(Json).map_err(|problem| *problem)
 }
 
+/// A router's routes, those to its own networks included; of very many the first.
+#[utoipa::path(get, path = "/v1/routers/{name}/routes", params(("name" = String, Path, description = "The router")),
+    responses(
+        (status = OK, body = RoutePage),
+        (status = NOT_FOUND, body = Problem, content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn router_routes(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<RoutePage>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let found = blocking(move || {
+        instance.routes(&name).map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
+    });
+    found.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// Adds or removes a route of a router between two batches of packets.
+#[utoipa::path(patch, path = "/v1/routers/{name}/routes", params(("name" = String, Path, description = "The router")),
+    request_body(content = ChangeRoute, description = "The route to add, or the network to remove the route of"),
+    responses(
+        (status = NO_CONTENT, description = "It is so now"),
+        (status = BAD_REQUEST, description = "Not one change", body = Problem, content_type = "application/problem+json"),
+        (status = NOT_FOUND, description = "No such router", body = Problem, content_type = "application/problem+json"),
+        (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
+        (status = UNPROCESSABLE_ENTITY, description = "No such route", body = Problem,
+            content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn change_route(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<StatusCode, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let (add, route) = match json_of::<ChangeRoute>(&headers, body)? {
+        ChangeRoute { add: Some(route), remove: None } => (true, route),
+        ChangeRoute { add: None, remove: Some(route) } => (false, route),
+        _ => return Err(Problem::new(StatusCode::BAD_REQUEST, "name one change: add or remove")),
+    };
+    let changed = blocking(move || {
+        instance
+            .change_route(&name, add, &route)
+            .map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
+    });
+    changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)
+}
+
 /// Ends the instance, as SIGTERM does. The answer comes before the end.
 #[utoipa::path(post, path = "/v1/stop", responses((status = ACCEPTED, description = "It will end")))]
 async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
@@ -265,6 +317,15 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
 /// The settings that a request names.
 #[expect(clippy::result_large_err, reason = "the answer is made of it at once")]
 fn changes_of(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Changes, Problem> {
+    json_of(headers, body)
+}
+
+/// The body of a request, which has to be JSON.
+#[expect(clippy::result_large_err, reason = "the answer is made of it at once")]
+fn json_of<T: serde::de::DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<T, Problem> {
     if !says_json(headers) {
         let detail = "send the settings as JSON, with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));

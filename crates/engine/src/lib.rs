@@ -35,6 +35,6 @@ pub use node_changes::{NodeAct, NodeEvent};
 pub use observer::Observer;
 pub use remote::{NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use setup::{Run, Seat, Setup, TO_THE_END, Wait, WorkerSetup};
-pub use stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
+pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 pub use turns::Joints;
 pub use worker::{Home, Map};

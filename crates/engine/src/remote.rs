@@ -221,6 +221,8 @@ impl Report {
         self.links.sort_by_key(|link| link.place);
         self.ports.extend(other.ports);
         self.ports.sort_by_key(|port| port.place);
+        self.nodes.extend(other.nodes);
+        self.nodes.sort_by_key(|node| node.port);
         self.workers.extend(other.workers);
         self.workers.sort_by_key(|worker| worker.worker);
         self.flow.add(&other.flow);

@@ -6,7 +6,7 @@ use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
 use crate::ring::{Receiver, Sender, ring};
-use crate::stats::{FlowStats, LinkReport, PortReport, Report, WorkerReport};
+use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use crate::windows::{Meeting, Windows};
 use crate::worker::{Map, Worker};
 use longwire_block::{DropReason, Node, Port, PortError};
@@ -246,6 +246,7 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
     }
     all.links.sort_by_key(|link| link.place);
     all.ports.sort_by_key(|port| port.place);
+    all.nodes.sort_by_key(|node| node.port);
     all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
     all
 }
@@ -268,6 +269,11 @@ impl Worker {
                 stats: slot.stats(),
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
+        }
+        for node in &self.nodes {
+            if let (Some(stats), Some(&port)) = (node.stats(), node.ports().first()) {
+                report.nodes.push(NodeReport { port, stats });
+            }
         }
         report.workers.push(WorkerReport {
             worker: self.index,

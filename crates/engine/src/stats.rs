@@ -3,7 +3,7 @@
 use crate::events::Blocks;
 use crate::fidelity::{Fidelity, LatenessSummary, Quantiles};
 use crate::worker::Flow;
-use longwire_block::{DropReason, PortStats};
+use longwire_block::{DropReason, NodeStats, PortStats};
 use longwire_link::LinkStats;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -38,6 +38,16 @@ pub struct PortReport {
     pub stats: PortStats,
     /// Why it could not be used when it was last asked.
     pub fault: Option<String>,
+}
+
+/// What a router has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeReport {
+    /// The place in the plan of its first port.
+    pub port: u16,
+    /// Its counters.
+    #[serde(flatten)]
+    pub stats: NodeStats,
 }
 
 /// Packets through the whole engine; segments of a train count one each.
@@ -129,6 +139,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
+    /// The routers, by the places of their first ports.
+    pub nodes: Vec<NodeReport>,
     /// The workers, in order.
     pub workers: Vec<WorkerReport>,
     /// All packets.
@@ -146,9 +158,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every packet is accounted for: in each link, and from ports to ports.
+    /// Whether every packet is accounted for: in each link and router, and from ports to ports.
     pub fn is_conserved(&self) -> bool {
-        self.links.iter().all(|link| link.stats.is_conserved()) && self.packets_come() == self.packets_gone()
+        self.links.iter().all(|link| link.stats.is_conserved())
+            && self.nodes.iter().all(|node| node.stats.come() == node.stats.gone())
+            && self.packets_come() == self.packets_gone()
     }
 
     /// Packets that there were: taken in, received, and made, here (copies of flooded packets, answers) or in links.

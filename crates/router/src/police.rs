@@ -32,6 +32,19 @@ impl Work {
         Self::Neighbours,
         Self::Requests,
     ];
+
+    /// Its name in statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exceptions => "exceptions",
+            Self::Errors => "errors",
+            Self::Echo => "echo",
+            Self::Options => "options",
+            Self::Fragments => "fragments",
+            Self::Neighbours => "neighbours",
+            Self::Requests => "requests",
+        }
+    }
 }
 
 /// How often something may be done: `rate` times a second on average, `burst` times at once. A rate of 0 is never.

@@ -8,7 +8,7 @@ use crate::police::{Limits, Police, Work};
 use crate::ports::{Ports, PortsError, RouterPort};
 use crate::prefix::{HopId, Prefix, PrefixError};
 use crate::state::{Core, Counts};
-use longwire_block::{Node, Outbox};
+use longwire_block::{Node, NodeStats, Outbox};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::net::IpAddr;
@@ -74,6 +74,30 @@ pub struct RouterStats {
     pub asked: usize,
     /// Bytes of the prefix tables.
     pub table_bytes: usize,
+}
+
+impl From<RouterStats> for NodeStats {
+    fn from(stats: RouterStats) -> Self {
+        let exceptions = Why::ALL.iter().map(|why| why.name()).zip(stats.exceptions);
+        let policed = Work::ALL.iter().map(|work| work.name()).zip(stats.policed);
+        Self {
+            received: stats.received,
+            made: stats.made,
+            forwarded: stats.forwarded,
+            consumed: stats.consumed,
+            dropped: stats.dropped,
+            kept: stats.kept,
+            errors: stats.errors,
+            unmade: stats.unmade,
+            exceptions: exceptions.filter(|(_, packets)| *packets > 0).collect(),
+            policed: policed.filter(|(_, packets)| *packets > 0).collect(),
+            cache_hits: stats.cache.v4_hits + stats.cache.v6_hits,
+            cache_misses: stats.cache.v4_misses + stats.cache.v6_misses,
+            neighbours: stats.neighbours as u64,
+            asked: stats.asked as u64,
+            table_bytes: stats.table_bytes as u64,
+        }
+    }
 }
 
 /// A router. `C` says what packets are.
@@ -249,6 +273,10 @@ impl<C: Classify> Node for Router<C> {
 
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         self.core.tick(pool, now, out);
+    }
+
+    fn stats(&self) -> Option<NodeStats> {
+        Some(self.stats().into())
     }
 
     fn kept(&self) -> u64 {

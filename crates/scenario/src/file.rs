@@ -348,6 +348,14 @@ pub(crate) struct At {
     pub(crate) link: Option<Listed<Name>>,
     /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes.
     pub(crate) source: Option<Listed<Name>>,
+    /// The router, instead of a link, whose routes change.
+    pub(crate) router: Option<Written<Name>>,
+    /// Routes that the router has from then on: "10.1.0.0/16 via 10.0.0.2", or a list of such.
+    #[serde(default)]
+    pub(crate) add_route: Listed<Text>,
+    /// Networks that the router has no route to from then on, or a list of them.
+    #[serde(default)]
+    pub(crate) remove_route: Listed<Network>,
     /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
     pub(crate) ramp: Option<Written<Nanos>>,
     /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.

@@ -28,7 +28,7 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network};
-pub use build::{BuildError, Built, TO_THE_END, add_route, build, port_workers, remove_route, tolerance};
+pub use build::{BuildError, Built, TO_THE_END, build, change_route, port_workers, tolerance};
 pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use plan::{
@@ -36,7 +36,9 @@ pub use plan::{
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
-pub use router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
+pub use router_plan::{
+    RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute,
+};
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, source_edit};
 pub use steering::unplanned_target;

@@ -7,7 +7,7 @@ use crate::address::{Mac, Network};
 use crate::event::Event;
 use crate::finding::Finding;
 pub use crate::plan_routes::{Route, Routes};
-use crate::router_plan::Router;
+use crate::router_plan::{Router, RouterEvent};
 use crate::source_edit::shortest_frame;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::{Dice, Spec, Value, Values};
@@ -61,6 +61,8 @@ pub struct Plan {
     pub sources: Vec<Source>,
     /// What changes while the run goes on, in the file's order.
     pub events: Vec<Event>,
+    /// What changes in routers while the run goes on, in the file's order.
+    pub router_events: Vec<RouterEvent>,
     /// By a changing link's place: the least delay it ever has.
     pub(crate) least_delays: HashMap<u32, Nanos>,
     /// What is allowed and yet looks like a mistake.

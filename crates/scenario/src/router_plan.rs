@@ -2,6 +2,7 @@
 
 use crate::address::{Mac, Network};
 use longwire_router::{Limits, NextHop};
+use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -44,6 +45,26 @@ pub struct RouterRoute {
     pub to: Network,
     /// Where packets go.
     pub hop: NextHop,
+}
+
+/// A change of a router's routes at an exact time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterEvent {
+    /// When, from the start of the run.
+    pub time: Nanos,
+    /// Index of the router.
+    pub router: u32,
+    /// What changes, in order.
+    pub changes: Vec<RouteChange>,
+}
+
+/// A change of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteChange {
+    /// There is this one from then on, in place of what led to the same network.
+    Add(RouterRoute),
+    /// There is none to exactly this network.
+    Remove(Network),
 }
 
 /// A neighbour that a router knows from the start.

@@ -59,7 +59,13 @@ fn defaults() {
     );
     assert_eq!(
         plan.segments,
-        [Segment { bridges: vec![0], ports: vec![0, 1], ageing: Nanos::from_secs(300), table: 4096 }]
+        [Segment {
+            router: None,
+            bridges: vec![0],
+            ports: vec![0, 1],
+            ageing: Nanos::from_secs(300),
+            table: 4096
+        }]
     );
     assert!(plan.notes[0].what.contains("no link"));
 }

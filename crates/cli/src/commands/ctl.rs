@@ -1,5 +1,7 @@
 //! `longwire ctl`
 
+mod route;
+
 use crate::shown::columns;
 use crate::{Outcome, cells, outcome, run_text};
 use anyhow::ensure;
@@ -7,7 +9,7 @@ use longwire_control::{Client, ClientError, Link, Source, directory};
 use longwire_report::{Report, Row};
 use std::str::FromStr;
 
-/// Look at a running instance, change its links and traffic sources, end it
+/// Look at a running instance, change its links, traffic sources and routes, end it
 ///
 /// Instances of this user are found by their control sockets. Where only one runs it need not be named.
 #[derive(Debug, clap::Args)]
@@ -17,6 +19,7 @@ Examples:
   longwire ctl stats
   longwire ctl get up.forward
   longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl route list r1
   longwire ctl stop two-hosts")]
 pub struct Args {
     #[command(subcommand)]
@@ -29,6 +32,7 @@ enum Action {
     Stats(Stats),
     Get(Get),
     Set(Set),
+    Route(route::Args),
     Stop(Stop),
 }
 
@@ -155,6 +159,7 @@ impl Args {
             Action::Stats(args) => stats(&args),
             Action::Get(args) => get(&args),
             Action::Set(args) => set(&args),
+            Action::Route(args) => args.run(),
             Action::Stop(Stop { name }) => {
                 connect(name.as_deref())?.stop()?;
                 Ok(Outcome::Well)

@@ -1,6 +1,6 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{Instance, Link, SetError, Source};
+use longwire_control::{Instance, Link, RoutePage, SetError, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ pub struct Fake {
     name: String,
     settings: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
     source: Mutex<BTreeMap<String, String>>,
+    routes: Mutex<Vec<String>>,
     pub stopped: AtomicBool,
     /// Panic when asked for statistics.
     pub broken: AtomicBool,
@@ -26,7 +27,8 @@ impl Fake {
         let (stopped, broken) = (AtomicBool::new(false), AtomicBool::new(false));
         let source = [("model", "cbr"), ("rate", "3 Mbit/s")].map(|(k, v)| (k.to_string(), v.to_string()));
         let source = Mutex::new(BTreeMap::from(source));
-        Arc::new(Self { name: name.into(), settings: Mutex::new(settings), source, stopped, broken })
+        let (settings, routes) = (Mutex::new(settings), Mutex::default());
+        Arc::new(Self { name: name.into(), settings, source, routes, stopped, broken })
     }
 }
 
@@ -83,6 +85,36 @@ impl Instance for Fake {
         }
         self.source.lock().unwrap().extend(changes.iter().cloned());
         self.source(source).ok_or_else(|| SetError::UnknownSource(source.into()))
+    }
+
+    fn router_names(&self) -> Vec<String> {
+        vec!["core".into()]
+    }
+
+    fn routes(&self, router: &str) -> Result<RoutePage, SetError> {
+        let routes = self.routes.lock().unwrap().clone();
+        if router == "core" {
+            Ok(RoutePage { routes, more: false })
+        } else {
+            Err(SetError::UnknownRouter(router.into()))
+        }
+    }
+
+    fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError> {
+        self.routes(router)?;
+        let mut routes = self.routes.lock().unwrap();
+        let known = routes.iter().position(|known| known.starts_with(route));
+        match (add, known) {
+            (true, _) => routes.push(route.into()),
+            (false, Some(place)) => drop(routes.remove(place)),
+            (false, None) => {
+                return Err(SetError::Value {
+                    key: "route".into(),
+                    reason: format!("there is no route to {route}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn stop(&self) {

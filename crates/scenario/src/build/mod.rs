@@ -17,7 +17,7 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
-pub use routers::{add_route, remove_route};
+pub use routers::change_route;
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -98,6 +98,7 @@ pub fn build(
     let (homes, routers) = seat_ports(plan, ports, &shards, &mut workers)?;
     let sources = seat_sources(plan, &homes, &mut workers);
     give_agendas(plan, &links, &sources, &mut workers);
+    routers::give_events(plan, &routers, &mut workers);
     let map = map(plan, &links, homes, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {
         Wait::Spin => longwire_engine::Wait::Spin,

@@ -2,12 +2,16 @@
 
 use super::shards::Shards;
 use crate::plan::{Attachment, Plan};
-use crate::router_plan::{Router, RouterRoute};
+use crate::router_plan::{RouteChange, Router, RouterRoute};
 use crate::{BuildError, Network};
-use longwire_engine::Joints;
+use longwire_block::Node;
+use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::prefix::Prefix;
 use longwire_router::{InterfaceAddress, NeighbourLimits, RouteError, RouterConfig};
+use longwire_units::Nanos;
+use std::any::Any;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Makes the router with that index, with all that it knows from the start.
 pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router, BuildError> {
@@ -34,19 +38,45 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
     Ok(router)
 }
 
-/// Gives a router a route, or changes where it leads.
+/// Changes a route of a router.
 ///
 /// # Errors
-/// If a table is full, or the port is not the router's.
-pub fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Result<(), RouteError> {
+/// Why it can't be: a table is full, or there is no such route to remove.
+pub fn change_route(router: &mut longwire_router::Router, change: &RouteChange) -> Result<(), String> {
+    match change {
+        RouteChange::Add(route) => add_route(router, route).map_err(|error| error.to_string()),
+        RouteChange::Remove(to) if remove_route(router, *to) => Ok(()),
+        RouteChange::Remove(to) => Err(format!("there is no route to {to}")),
+    }
+}
+
+/// Tells the workers what changes in routers, and when.
+pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSetup]) {
+    for event in &plan.router_events {
+        let NodeRef { worker, place } = refs[event.router as usize];
+        let changes = event.changes.clone();
+        let act = move |node: &mut dyn Node, _: Nanos| {
+            let node: &mut dyn Any = node;
+            let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
+            changes.iter().try_for_each(|change| change_route(router, change))
+        };
+        workers[worker as usize].agenda.nodes.push(NodeEvent {
+            time: event.time,
+            node: place as usize,
+            name: format!("router \"{}\"", plan.routers[event.router as usize].name).into(),
+            act: Arc::new(act),
+        });
+    }
+}
+
+fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Result<(), RouteError> {
     match prefix(route.to) {
         Either::V4(prefix) => router.add_route_v4(prefix, route.hop),
         Either::V6(prefix) => router.add_route_v6(prefix, route.hop),
     }
 }
 
-/// Takes a route from a router. Whether it had one to that network.
-pub fn remove_route(router: &mut longwire_router::Router, to: Network) -> bool {
+fn remove_route(router: &mut longwire_router::Router, to: Network) -> bool {
     match prefix(to) {
         Either::V4(prefix) => router.remove_route_v4(prefix),
         Either::V6(prefix) => router.remove_route_v6(prefix),

@@ -67,7 +67,7 @@ struct Climb {
 impl Desk<'_, '_> {
     pub(super) fn events(&mut self, file: &File, links: &Links, sources: &[Source]) -> Foretold {
         let mut wanted = Vec::new();
-        for written in &file.at {
+        for written in file.at.iter().filter(|at| at.router.is_none()) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
                 let entry = Entry { n, ..entry };

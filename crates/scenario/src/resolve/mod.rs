@@ -12,6 +12,7 @@ mod named;
 mod nodes;
 mod pace;
 mod paths;
+mod router_events;
 mod routers;
 mod rules;
 mod settings;
@@ -63,6 +64,7 @@ pub(crate) fn resolve(
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
     let foretold = desk.events(file, &links, &sources);
+    let router_events = desk.router_events(file, &nodes.routers);
     if desk.findings.failed() {
         return None;
     }
@@ -93,6 +95,7 @@ pub(crate) fn resolve(
         sources,
         steers,
         events: foretold.events,
+        router_events,
         least_delays: foretold.least_delays,
         notes: Vec::new(),
     };

@@ -26,7 +26,13 @@ pub fn run(bytes: &[u8]) {
     }
     for (place, port) in plan.ports.iter().enumerate() {
         assert!(plan.segments[port.segment as usize].ports.contains(&(place as u16)));
-        assert!(plan.bridges[port.bridge as usize].ports.contains(&(place as u16)));
+        match port.router {
+            Some(router) => {
+                let ports = &plan.routers[router as usize].ports;
+                assert!(ports.iter().any(|own| usize::from(own.place) == place));
+            }
+            None => assert!(plan.bridges[port.bridge as usize].ports.contains(&(place as u16))),
+        }
     }
     let _ = price(&plan, &Calibration::default()).shortfalls;
 }

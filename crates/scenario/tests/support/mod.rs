@@ -11,7 +11,7 @@ pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
     let flow = |(id, source): (usize, &Source)| Flow {
         name: source.name.to_string(),
         id: id as u16,
-        destination_mac: plan.ports[usize::from(source.out_port)].mac.0,
+        destination_mac: source.mac.0,
         source_mac: plan.ports[usize::from(source.in_port)].mac.0,
         source: SocketAddr::new(source.source, 9),
         destination: SocketAddr::new(source.destination, 9),

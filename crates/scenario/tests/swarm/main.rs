@@ -5,13 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod draw;
+mod routers;
 #[path = "../support/mod.rs"]
 mod support;
 
 use longwire_block::Dice;
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
-use longwire_scenario::{Plan, TO_THE_END, build, parse};
+use longwire_scenario::{Plan, TO_THE_END, build, parse, port_workers};
 use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -61,6 +62,9 @@ struct Seen {
     dropped: u64,
     steered: u64,
     background: u64,
+    forwarded: u64,
+    unresolved: u64,
+    on_two: u64,
 }
 
 impl Seen {
@@ -69,6 +73,14 @@ impl Seen {
         let report = compare(&format!("seed {seed} until {cut}"), text, cut);
         self.background += report.links.iter().map(|link| link.stats.consumed_packets).sum::<u64>();
         let report = compare(&format!("seed {seed}"), text, TO_THE_END);
+        self.forwarded += report.nodes.iter().map(|node| node.stats.forwarded).sum::<u64>();
+        let why = report.nodes.iter().flat_map(|node| &node.stats.exceptions);
+        self.unresolved +=
+            why.filter(|(name, _)| *name == "unresolved").map(|(_, packets)| packets).sum::<u64>();
+        let plan = read(text, 2).unwrap();
+        let workers = port_workers(&plan);
+        let of_routers = plan.routers.iter().map(|router| workers[usize::from(router.ports[0].place)]);
+        self.on_two += u64::from(of_routers.collect::<HashSet<_>>().len() > 1);
         self.departures += report.flow.sent as usize;
         self.dropped += report.links.iter().map(|link| link.stats.dropped()).sum::<u64>();
         self.steered += report.links.iter().map(|link| link.stats.steered_packets).sum::<u64>();
@@ -91,6 +103,7 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
                 b.len()
             );
         }
+        assert_eq!(report.nodes, other.nodes, "{what}, {workers} workers\n{text}");
         for (a, b) in report.links.iter().zip(&other.links) {
             let which = format!("{what}, {workers} workers, link {}\n{text}", a.place);
             assert_eq!(a.stats, b.stats, "{which}");
@@ -165,6 +178,21 @@ fn changes_of_links_between_workers_come_in_their_place() {
     if seeds.len() > 1 {
         let Seen { departures, dropped, .. } = seen;
         assert!(departures > 10_000 && dropped > 1000, "the swarm was idle: {departures} {dropped}");
+    }
+}
+
+#[test]
+fn routers_decide_the_same_on_any_worker() {
+    let seeds = seeds(80);
+    let mut seen = Seen::default();
+    for &seed in &seeds {
+        seen.compare(seed, &drawn(seed, |way| routers::ring(seed, way)));
+    }
+    if seeds.len() > 1 {
+        let Seen { departures, dropped, forwarded, unresolved, on_two, .. } = seen;
+        assert!(departures > 5000 && dropped > 1000, "the swarm was idle: {departures} {dropped}");
+        assert!(forwarded > 50_000 && unresolved > 100, "{forwarded} forwarded, {unresolved} unresolved");
+        assert!(on_two > 20, "routers were on several workers {on_two} times");
     }
 }
 

@@ -1,0 +1,120 @@
+//! `longwire ctl route`
+
+use crate::{Outcome, outcome};
+use longwire_control::{ChangeRoute, Client, directory};
+use longwire_report::{Report, Row};
+
+/// Look at a router's routes, add and remove some while it runs
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl route list r1
+  longwire ctl route add r1 10.1.0.0/16 via 10.9.0.2
+  longwire ctl route add r1 10.2.0.0/16 dev r1-east
+  longwire ctl route add r1 blackhole 10.3.0.0/16
+  longwire ctl route remove r1 10.1.0.0/16")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    List(List),
+    Add(Add),
+    Remove(Remove),
+}
+
+/// List a router's routes, those to its own networks included
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl route list r1
+  longwire ctl route list r1 --json")]
+struct List {
+    /// The router.
+    router: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Add a route, or change where the route to that network leads
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl route add r1 10.1.0.0/16 via 10.9.0.2
+  longwire ctl route add r1 default via fe80::1 dev r1-east")]
+struct Add {
+    /// The router.
+    router: String,
+
+    /// The route, as ip route writes it.
+    #[arg(required = true, value_name = "ROUTE")]
+    route: Vec<String>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// Remove the route to a network
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl route remove r1 10.1.0.0/16")]
+struct Remove {
+    /// The router.
+    router: String,
+
+    /// The network.
+    #[arg(value_name = "PREFIX")]
+    network: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it refuses or does not answer.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.action {
+            Action::List(args) => list(&args),
+            Action::Add(Add { router, route, instance }) => {
+                change(instance.as_deref(), &router, ChangeRoute { add: Some(route.join(" ")), remove: None })
+            }
+            Action::Remove(Remove { router, network, instance }) => {
+                change(instance.as_deref(), &router, ChangeRoute { add: None, remove: Some(network) })
+            }
+        }
+    }
+}
+
+fn change(instance: Option<&str>, router: &str, change: ChangeRoute) -> anyhow::Result<Outcome> {
+    Client::connect(&directory(), instance)?.change_route(router, &change)?;
+    Ok(Outcome::Well)
+}
+
+fn list(args: &List) -> anyhow::Result<Outcome> {
+    let page = Client::connect(&directory(), args.instance.as_deref())?.routes(&args.router)?;
+    if args.json {
+        let mut report = Report::new("ctl route list");
+        let row = Row::new(format!("router {}", args.router), "routes").measured(page.routes.len() as u64);
+        report.push(row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more));
+        return outcome::print_report(&report, true);
+    }
+    outcome::print(&page.routes.join("\n"))?;
+    if page.more {
+        outcome::note("there are more; these are the first");
+    }
+    Ok(Outcome::Well)
+}

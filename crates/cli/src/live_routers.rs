@@ -1,0 +1,87 @@
+//! The routers of a run by name, with their routes as of now, and changes to them as people write them.
+
+use longwire_control::{RoutePage, SetError};
+use longwire_engine::{NodeRef, Remote, RemoteError};
+use longwire_router::prefix::Prefix;
+use longwire_router::{NextHop, Router};
+use longwire_scenario::{Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Most routes that are shown at once: to list more would keep packets waiting.
+const MOST_SHOWN: usize = 2000;
+
+/// The routers of a run.
+#[derive(Debug)]
+pub struct LiveRouters {
+    plan: Arc<Plan>,
+    refs: Vec<NodeRef>,
+}
+
+impl LiveRouters {
+    /// The routers of `plan`, which the engine finds at `refs`.
+    pub const fn new(plan: Arc<Plan>, refs: Vec<NodeRef>) -> Self {
+        Self { plan, refs }
+    }
+
+    /// The names of the routers, by place in the plan.
+    pub fn names(&self) -> Vec<String> {
+        self.plan.routers.iter().map(|router| router.name.to_string()).collect()
+    }
+
+    /// A router's routes, those of its own networks included: IPv4 first, each in order.
+    ///
+    /// # Errors
+    /// If there is no such router, or it does not answer.
+    pub fn routes(&self, remote: &Remote, name: &str) -> Result<RoutePage, SetError> {
+        let place = self.place(name)?;
+        let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
+            let v4 = router.routes_v4().map(|(to, hop)| route(v4(to), hop));
+            let v6 = router.routes_v6().map(|(to, hop)| route(v6(to), hop));
+            v4.take(MOST_SHOWN + 1).chain(v6.take(MOST_SHOWN + 1)).take(MOST_SHOWN + 1).collect::<Vec<_>>()
+        });
+        let list = list.map_err(|error| gone(&error))?;
+        let router = &self.plan.routers[place];
+        let routes = list.iter().take(MOST_SHOWN).map(|route| router.written(route)).collect();
+        Ok(RoutePage { routes, more: list.len() > MOST_SHOWN })
+    }
+
+    /// Gives a router a route, `text` being one as `ip route` writes it, or takes the one to the network `text` away.
+    ///
+    /// # Errors
+    /// If there is no such router, the text is no such route, or the router refuses; nothing has changed then.
+    pub fn change(&self, remote: &Remote, name: &str, add: bool, text: &str) -> Result<(), SetError> {
+        let place = self.place(name)?;
+        let wrong = |reason: String| SetError::Value { key: "route".into(), reason };
+        let change = if add {
+            let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));
+            RouteChange::Add(route.map_err(wrong)?)
+        } else {
+            RouteChange::Remove(text.parse::<Network>().map_err(wrong)?.masked())
+        };
+        let done =
+            remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));
+        done.map_err(|error| gone(&error))?.map_err(wrong)
+    }
+
+    fn place(&self, name: &str) -> Result<usize, SetError> {
+        let place = self.plan.routers.iter().position(|router| &*router.name == name);
+        place.ok_or_else(|| SetError::UnknownRouter(name.into()))
+    }
+}
+
+fn gone(error: &RemoteError) -> SetError {
+    SetError::Unavailable(error.to_string())
+}
+
+fn v4(to: Prefix<u32>) -> (IpAddr, u8) {
+    (IpAddr::V4(to.address().into()), to.bits())
+}
+
+fn v6(to: Prefix<u128>) -> (IpAddr, u8) {
+    (IpAddr::V6(to.address().into()), to.bits())
+}
+
+const fn route((address, prefix): (IpAddr, u8), hop: NextHop) -> RouterRoute {
+    RouterRoute { to: Network { address, prefix }, hop }
+}
