@@ -54,6 +54,8 @@ reasons! {
     LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
     Service "service" "A service or a control process dropped it.",
     Discard "discard" "A route says that it goes nowhere.",
+    Program "program" "A program on the router's path dropped it.",
+    Aborted "aborted" "A program on the router's path gave up on it, or sent it where no port is.",
     NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
     Stopped "stopped" "It was still waiting when the run was stopped.",
 }

@@ -32,6 +32,11 @@ pub trait Node: Any + Send {
     /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
     fn ports(&self) -> &[u16];
 
+    /// Whether it takes several segments in one packet. If not, they are taken apart before it is given them.
+    fn takes_trains(&self) -> bool {
+        true
+    }
+
     /// When it next wants to be told the time though no packet comes.
     fn deadline(&self) -> Nanos {
         Nanos::NEVER

@@ -3,7 +3,7 @@
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
 use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, Stamp, refusal};
-use longwire_packet::{Batch, Handle, Pool};
+use longwire_packet::{Batch, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// Places of ports in the order of ties come after those of links.
@@ -117,6 +117,41 @@ impl Worker {
             let meta = self.pool.meta(handle);
             self.change_node(node, (meta.arrival, meta.place));
         }
+        let handles = batch.as_slice();
+        if self.nodes[node].takes_trains() || !handles.iter().any(|&handle| self.pool.meta(handle).is_train())
+        {
+            return self.forward(node, batch, first);
+        }
+        let mut single = Batch::new();
+        for &handle in handles {
+            if !self.pool.meta(handle).is_train() {
+                self.gather(node, &mut single, handle, first);
+                continue;
+            }
+            let Meta { segments, seq, .. } = *self.pool.meta(handle);
+            for number in 0..segments {
+                if let Some(segment) = longwire_wire::segment(&mut self.pool, handle, number, 1) {
+                    self.pool.meta_mut(segment).seq = seq + u64::from(number);
+                    self.gather(node, &mut single, segment, first);
+                } else {
+                    self.flow.drops[DropReason::PoolFull as usize] += 1;
+                }
+            }
+            self.pool.free(handle);
+        }
+        self.forward(node, &single, first);
+    }
+
+    /// Adds a packet to a batch for a node, which gets the batch when it is full.
+    fn gather(&mut self, node: usize, batch: &mut Batch, handle: Handle, first: usize) {
+        if batch.is_full() {
+            self.forward(node, batch, first);
+            batch.clear();
+        }
+        batch.push(handle);
+    }
+
+    fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
         self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
         let mut plain = Batch::new();
         for &handle in batch.as_slice() {

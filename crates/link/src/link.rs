@@ -124,7 +124,11 @@ impl Link {
         }
         let meta = at.pool.meta_mut(handle);
         meta.arrival = now.0;
-        meta.band = Meta::NO_BAND;
+        if meta.flags & Meta::BANDED == 0 {
+            meta.band = Meta::NO_BAND;
+        } else {
+            meta.flags &= !Meta::BANDED;
+        }
         if meta.is_train() {
             return self.arrive_train(at, handle, now);
         }

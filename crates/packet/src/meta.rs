@@ -60,6 +60,8 @@ impl Meta {
     pub const STEERED: u8 = 2;
     /// Made by a link for the sender of a packet that it did not take.
     pub const REPLY: u8 = 4;
+    /// Its node has given it a band, for the first link.
+    pub const BANDED: u8 = 8;
 
     /// No filter has given it a band.
     pub const NO_BAND: u8 = 255;

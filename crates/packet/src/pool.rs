@@ -224,10 +224,22 @@ impl Pool {
         meta_of(&self.arena[handle.0 as usize])
     }
 
-    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised.
+    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised but by [`Pool::resize`].
     #[inline]
     pub fn meta_mut(&mut self, handle: Handle) -> &mut Meta {
         bytemuck::cast_mut(&mut self.arena[handle.0 as usize])
+    }
+
+    /// Gives a packet another length, if its place has room for that. What comes in at its end is arbitrary; the length on the wire is left
+    /// as it is.
+    #[must_use]
+    pub fn resize(&mut self, handle: Handle, len: usize) -> bool {
+        let meta = self.meta_mut(handle);
+        let fits = len.div_ceil(LINE) < usize::from(meta.lines);
+        if fits {
+            meta.len = len as u32;
+        }
+        fits
     }
 
     /// A packet's bytes, from the Ethernet header on.

@@ -57,7 +57,7 @@ impl Core {
         if frame[0] & 1 == 1 || destination >= 0xe000_0000 {
             return Fate::Dropped(DropReason::Group);
         }
-        let (place, neighbour, is_gateway) = match self.fib.way_v4(destination) {
+        let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v4(destination)) {
             None => {
                 self.error_v4(pool, handle, (icmp_kind::UNREACHABLE, unreachable::NETWORK, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);
@@ -144,7 +144,7 @@ impl Core {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v6(destination));
             return if own { self.local_v6(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
-        let (place, neighbour, is_gateway) = match self.fib.way_v6(destination) {
+        let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v6(destination)) {
             None => {
                 self.error_v6(pool, handle, (icmpv6_kind::UNREACHABLE, unreachable_v6::NO_ROUTE, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);

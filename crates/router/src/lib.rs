@@ -6,6 +6,7 @@ mod cache;
 mod classify;
 mod fdb;
 mod fib;
+mod forwarder;
 mod fragment;
 mod full;
 mod hops;
@@ -24,6 +25,10 @@ mod support;
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 pub use classify::{Class, Classify, IpClassifier, Why};
 pub use fib::{CacheStats, FibLimits, RouteError};
+pub use forwarder::{
+    Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
+    KeyError, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
+};
 pub use hops::{NextHop, neighbour_key};
 pub use neighbour::NeighbourLimits;
 pub use police::{Limit, Limits, Work};

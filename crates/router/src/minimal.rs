@@ -33,25 +33,8 @@ impl Core {
     ) {
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
-        handles.iter().take(AHEAD).for_each(|&handle| pool.prefetch(handle));
-        for (at, (&handle, class)) in handles.iter().zip(&mut classes).enumerate() {
-            if let Some(&next) = handles.get(at + AHEAD) {
-                pool.prefetch(next);
-            }
-            let (meta, frame) = pool.parts_mut(handle);
-            let Some(port) = self.ports.at(meta.in_port) else { continue };
-            *class = classifier.classify(port, meta, frame);
-            match *class {
-                Class::V4 { destination } => self.fib.prefetch_v4(destination),
-                Class::V6 { destination } => self.fib.prefetch_v6(destination),
-                _ => {}
-            }
-        }
-        for class in &classes[..handles.len()] {
-            if let Class::V4 { destination } = *class {
-                self.fib.prefetch_v4_node(destination);
-            }
-        }
+        self.classify(classifier, pool, handles, &mut classes);
+        self.prefetch_nodes(&classes[..handles.len()]);
         for (&handle, &class) in handles.iter().zip(&classes) {
             let fate = self.decide(pool, handle, class, out);
             let meta = pool.meta_mut(handle);
@@ -61,8 +44,50 @@ impl Core {
         }
     }
 
+    /// Says what packets are, and reads ahead what their routes are looked up in.
     #[inline]
-    fn decide(&mut self, pool: &mut Pool, handle: Handle, class: Class, out: &mut Outbox) -> Fate {
+    pub fn classify<C: Classify>(
+        &mut self,
+        classifier: &mut C,
+        pool: &mut Pool,
+        handles: &[Handle],
+        classes: &mut [Class; BATCH],
+    ) {
+        handles.iter().take(AHEAD).for_each(|&handle| pool.prefetch(handle));
+        for (at, (&handle, class)) in handles.iter().zip(classes).enumerate() {
+            if let Some(&next) = handles.get(at + AHEAD) {
+                pool.prefetch(next);
+            }
+            let (meta, frame) = pool.parts_mut(handle);
+            let Some(port) = self.ports.at(meta.in_port) else { continue };
+            *class = classifier.classify(port, meta, frame);
+            self.prefetch_route(class);
+        }
+    }
+
+    /// Reads ahead where a packet's route is looked up first.
+    #[inline]
+    pub fn prefetch_route(&self, class: &Class) {
+        match *class {
+            Class::V4 { destination } => self.fib.prefetch_v4(destination),
+            Class::V6 { destination } => self.fib.prefetch_v6(destination),
+            _ => {}
+        }
+    }
+
+    /// Reads ahead where packets' routes are looked up next.
+    #[inline]
+    pub fn prefetch_nodes(&self, classes: &[Class]) {
+        for class in classes {
+            if let Class::V4 { destination } = *class {
+                self.fib.prefetch_v4_node(destination);
+            }
+        }
+    }
+
+    /// Decides about a packet.
+    #[inline]
+    pub fn decide(&mut self, pool: &mut Pool, handle: Handle, class: Class, out: &mut Outbox) -> Fate {
         match class {
             Class::V4 { destination } => match self.fib.find_v4(destination) {
                 Some(id) => {
@@ -78,6 +103,38 @@ impl Core {
             Class::Switched { hop } => self.pass_on(pool, handle, (self.fib.hop(hop), 0), Hops::Label, out),
             Class::Exceptional(why) => self.exceptional(pool, handle, why, out),
             Class::Dropped(reason) => Fate::Dropped(reason),
+        }
+    }
+
+    /// Decides about a packet that goes by this way, and not by its route, unless it is for the router itself or its neighbours all together.
+    pub fn decide_bound(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (class, way): (Class, NextHop),
+        out: &mut Outbox,
+    ) -> Fate {
+        self.bound = Some(way);
+        let fate = match class {
+            Class::V4 { destination } => match self.bound_way(self.fib.way_v4(destination)) {
+                Some(way) => self.pass_on(pool, handle, (way, v4_key(destination)), Hops::V4, out),
+                None => self.exceptional(pool, handle, Why::NoRoute, out),
+            },
+            Class::V6 { destination } => match self.bound_way(self.fib.way_v6(destination)) {
+                Some(way) => self.pass_on(pool, handle, (way, destination), Hops::V6, out),
+                None => self.exceptional(pool, handle, Why::NoRoute, out),
+            },
+            _ => self.decide(pool, handle, class, out),
+        };
+        self.bound = None;
+        fate
+    }
+
+    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, if it is bound to one.
+    pub fn bound_way(&self, routed: Option<NextHop>) -> Option<NextHop> {
+        match routed {
+            Some(NextHop::Local | NextHop::Broadcast) => routed,
+            _ => self.bound.or(routed),
         }
     }
 

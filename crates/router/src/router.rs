@@ -2,6 +2,7 @@
 
 use crate::classify::{Classify, IpClassifier, Why};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
+use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
 use crate::hops::{NextHop, neighbour_key};
 use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::police::{Limits, Police, Work};
@@ -12,6 +13,7 @@ use longwire_block::{Node, NodeStats, Outbox};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::net::IpAddr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// What a router is made of.
@@ -25,7 +27,9 @@ pub struct RouterConfig {
     pub neighbours: NeighbourLimits,
     /// What it does at most for exceptional packets.
     pub police: Limits,
-    /// Makes the places of neighbours in their table unforeseeable.
+    /// What there is for a packet, programs included, and what things cost.
+    pub admission: Admission,
+    /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random numbers.
     pub seed: u64,
 }
 
@@ -105,6 +109,7 @@ impl From<RouterStats> for NodeStats {
 pub struct Router<C = IpClassifier> {
     classifier: C,
     core: Core,
+    programs: Programs,
 }
 
 impl Router {
@@ -126,12 +131,20 @@ impl<C: Classify> Router<C> {
         let ports = Ports::new(config.ports)?;
         let police = Police::new(&config.police, ports.list().len());
         let neighbours = Neighbours::new(config.neighbours, config.seed);
-        let mut core =
-            Core { fib: Fib::new(config.fib), ports, neighbours, police, counts: Counts::default(), id: 0 };
+        let mut core = Core {
+            fib: Fib::new(config.fib),
+            ports,
+            neighbours,
+            police,
+            counts: Counts::default(),
+            bound: None,
+            id: 0,
+        };
         for port in core.ports.list().to_vec() {
             core.add_own_routes(&port)?;
         }
-        Ok(Self { classifier, core })
+        let none = Forwarders::none(config.admission, core.ports.places(), config.seed);
+        Ok(Self { classifier, core, programs: Programs::new(none) })
     }
 
     /// Adds an IPv4 route, or changes where it leads.
@@ -184,6 +197,54 @@ impl<C: Classify> Router<C> {
     /// Tells the router a neighbour's link address for good. False if there is no room for it, or it is just being asked for.
     pub fn set_neighbour(&mut self, port: u16, address: IpAddr, mac: [u8; 6]) -> bool {
         self.core.ports.number(port).is_some() && self.core.neighbours.set(port, neighbour_key(address), mac)
+    }
+
+    /// The programs that are installed, as they are now: a table that is never changed. Another one is made of it and put in its place by
+    /// [`Router::replace_forwarders`].
+    pub fn forwarders(&self) -> Arc<Forwarders> {
+        Arc::clone(self.programs.table())
+    }
+
+    /// Puts `table` in the place of the one that it was made from, and gives that back, to be freed where there is time for it.
+    ///
+    /// # Errors
+    /// Gives `table` back if the router has another one by now: it is to be made again.
+    pub fn replace_forwarders(
+        &mut self,
+        made_from: &Arc<Forwarders>,
+        table: Arc<Forwarders>,
+    ) -> Result<Arc<Forwarders>, Arc<Forwarders>> {
+        self.programs.replace(made_from, table)
+    }
+
+    /// Installs a program that was prepared.
+    ///
+    /// # Errors
+    /// It does not fit the budget beside the others, or names a port that is not the router's.
+    pub fn install(&mut self, forwarder: Forwarder) -> Result<Fid, InstallError> {
+        let (fid, table) = self.programs.table().with(forwarder)?;
+        self.programs.put(table);
+        Ok(fid)
+    }
+
+    /// Removes a program. Whether it was there.
+    pub fn remove(&mut self, fid: Fid) -> bool {
+        match self.programs.table().without(fid) {
+            Some(table) => self.programs.put(table),
+            None => return false,
+        }
+        true
+    }
+
+    /// A copy of a program's state, if there is such a program.
+    pub fn data(&self, fid: Fid) -> Option<Vec<u8>> {
+        self.programs.table().forwarder(fid).map(|forwarder| forwarder.state().get())
+    }
+
+    /// Writes a program's state. False if there is no such program, or its state has another size.
+    #[must_use]
+    pub fn set_data(&mut self, fid: Fid, data: &[u8]) -> bool {
+        self.programs.table().forwarder(fid).is_some_and(|forwarder| forwarder.state().set(data))
     }
 
     /// What classifies packets.
@@ -260,7 +321,14 @@ impl Core {
 
 impl<C: Classify> Node for Router<C> {
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox) {
-        self.core.forward(&mut self.classifier, pool, batch, out);
+        if self.programs.table().is_empty() {
+            return self.core.forward(&mut self.classifier, pool, batch, out);
+        }
+        self.programs.forward((&mut self.core, &mut self.classifier), pool, batch, out);
+    }
+
+    fn takes_trains(&self) -> bool {
+        self.programs.table().is_empty()
     }
 
     fn ports(&self) -> &[u16] {

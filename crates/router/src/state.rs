@@ -2,6 +2,7 @@
 
 use crate::classify::Why;
 use crate::fib::Fib;
+use crate::hops::NextHop;
 use crate::neighbour::Neighbours;
 use crate::police::Police;
 use crate::ports::Ports;
@@ -71,6 +72,8 @@ pub(crate) struct Core {
     pub neighbours: Neighbours,
     pub police: Police,
     pub counts: Counts,
+    /// Where a program's installation sends the packet that is being decided about, if it does.
+    pub bound: Option<NextHop>,
     /// The identification of the next IPv4 packet that is made.
     pub id: u16,
 }

@@ -6,5 +6,7 @@ mod exercise;
 mod floods;
 mod forwarding;
 mod labels;
+mod programs;
 mod rig;
 mod robust;
+mod shipped;

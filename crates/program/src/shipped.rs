@@ -1,0 +1,67 @@
+//! The forwarders that come with Longwire: objects made from `forwarders/*.c`, so that nobody needs a compiler to use them.
+
+/// A forwarder that comes with Longwire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shipped {
+    /// What scenarios call it: `syn-monitor`.
+    pub name: &'static str,
+    /// The function in its object.
+    pub function: &'static str,
+    /// Its object.
+    pub object: &'static [u8],
+}
+
+macro_rules! shipped {
+    ($($name:literal $function:literal)+) => {
+        impl Shipped {
+            /// Every one, by name.
+            pub const ALL: &'static [Self] = &[
+                $(Self {
+                    name: $name,
+                    function: $function,
+                    object: include_bytes!(concat!("../../../forwarders/objects/", $function, ".o")),
+                }),+
+            ];
+        }
+    };
+}
+
+shipped! {
+    "ack-monitor" "ack_monitor"
+    "detector" "detector"
+    "dscp-marker" "dscp_marker"
+    "heavy-hitters" "heavy_hitters"
+    "minimal-ip" "minimal_ip"
+    "nat44" "nat44"
+    "performance-monitor" "performance_monitor"
+    "policer" "policer"
+    "port-filter" "port_filter"
+    "syn-monitor" "syn_monitor"
+    "tcp-splicer" "tcp_splicer"
+    "wavelet" "wavelet"
+}
+
+impl Shipped {
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|shipped| shipped.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Object;
+
+    #[test]
+    fn each_holds_the_function_that_it_names() {
+        for shipped in Shipped::ALL {
+            let object = Object::parse(shipped.object).unwrap();
+            assert_eq!(&*object.program(shipped.function).unwrap().name, shipped.function);
+            assert_eq!(shipped.name, shipped.function.replace('_', "-"));
+            assert_eq!(Shipped::named(shipped.name), Some(shipped));
+        }
+        assert!(Shipped::ALL.is_sorted_by_key(|shipped| shipped.name));
+        assert_eq!(Shipped::named("firewall"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a forwarder has done, counted by the worker that runs it and read by anybody.
+
+use longwire_program::{Effects, Verdict};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Reasons for drops that a program may have of its own.
+pub const REASONS: usize = 64;
+
+/// What a forwarder has done, in packets: packets = passed + transmitted + redirected + dropped + aborted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForwarderStats {
+    /// Packets that it was run on.
+    pub packets: u64,
+    /// Left to the next forwarder.
+    pub passed: u64,
+    /// Sent out of the port that they came in by.
+    pub transmitted: u64,
+    /// Sent elsewhere.
+    pub redirected: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// Dropped because it said that something went wrong, or was wrong itself.
+    pub aborted: u64,
+    /// Marked.
+    pub marked: u64,
+    /// Dropped with a reason of its own, by its number.
+    pub reasons: [u64; REASONS],
+}
+
+pub(super) struct Counters {
+    passed: Counter,
+    transmitted: Counter,
+    redirected: Counter,
+    dropped: Counter,
+    aborted: Counter,
+    marked: Counter,
+    reasons: Box<[Counter; REASONS]>,
+}
+
+/// Written by one thread, so that adding need not be atomic.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    fn add(&self) {
+        self.0.store(self.read() + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            passed: Counter::default(),
+            transmitted: Counter::default(),
+            redirected: Counter::default(),
+            dropped: Counter::default(),
+            aborted: Counter::default(),
+            marked: Counter::default(),
+            reasons: Box::new(std::array::from_fn(|_| Counter::default())),
+        }
+    }
+}
+
+impl Counters {
+    #[inline]
+    pub fn note(&self, verdict: Verdict, effects: &Effects) {
+        match verdict {
+            Verdict::Pass => &self.passed,
+            Verdict::Transmit => &self.transmitted,
+            Verdict::Redirect(_) => &self.redirected,
+            Verdict::Drop(reason) => {
+                if let Some(counter) = reason.and_then(|reason| self.reasons.get(usize::from(reason))) {
+                    counter.add();
+                }
+                &self.dropped
+            }
+            Verdict::Aborted(_) => &self.aborted,
+        }
+        .add();
+        if effects.mark.is_some() {
+            self.marked.add();
+        }
+    }
+
+    /// A redirection led nowhere.
+    #[cold]
+    pub fn redirected_nowhere(&self) {
+        self.redirected.0.store(self.redirected.read() - 1, Ordering::Relaxed);
+        self.aborted.add();
+    }
+
+    pub fn read(&self) -> ForwarderStats {
+        let [passed, transmitted, redirected, dropped, aborted, marked] =
+            [&self.passed, &self.transmitted, &self.redirected, &self.dropped, &self.aborted, &self.marked]
+                .map(Counter::read);
+        ForwarderStats {
+            packets: passed + transmitted + redirected + dropped + aborted,
+            passed,
+            transmitted,
+            redirected,
+            dropped,
+            aborted,
+            marked,
+            reasons: std::array::from_fn(|at| self.reasons[at].read()),
+        }
+    }
+}

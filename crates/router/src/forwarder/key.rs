@@ -1,0 +1,260 @@
+//! Which packets a forwarder is for, and what of a packet that is asked.
+
+use crate::hops::{neighbour_key, v4_key};
+use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
+use std::fmt;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// Which packets a forwarder is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Key {
+    /// Every packet that the classifier has not dropped, IP or not.
+    #[default]
+    All,
+    /// IP packets of a flow.
+    Flow(FlowKey),
+}
+
+/// A flow: its packets have these values in all fields that are not wild (none).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FlowKey {
+    /// The source address.
+    pub source: Option<IpAddr>,
+    /// The source port. Packets without ports, as later fragments are, match only a wild one.
+    pub source_port: Option<u16>,
+    /// The destination address.
+    pub destination: Option<IpAddr>,
+    /// The destination port.
+    pub destination_port: Option<u16>,
+    /// The protocol after IP and its extension headers. Packets that hide it match only a wild one.
+    pub protocol: Option<u8>,
+}
+
+/// Why no packet can have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// Addresses of both kinds.
+    #[error("the key's source {source_address} and destination {destination_address} are of different kinds")]
+    Kinds {
+        /// The source.
+        source_address: IpAddr,
+        /// The destination.
+        destination_address: IpAddr,
+    },
+    /// Ports of a protocol that has none.
+    #[error("the key names a port, which protocol {protocol} has not; leave it out, or choose tcp or udp")]
+    Ports {
+        /// The protocol.
+        protocol: u8,
+    },
+}
+
+/// A flow, or a mask, as numbers: source, destination, and ports, protocol and a bit that is always set.
+pub(crate) type Words = [u64; 5];
+
+/// Protocols whose header begins with two ports.
+const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
+/// What stands for the port of a packet that has none, and for a protocol that is not known.
+const NONE: u64 = 0x1_0000;
+const PORT_BITS: u32 = 17;
+const DESTINATION_PORT: u32 = PORT_BITS;
+const PROTOCOL: u32 = 2 * PORT_BITS;
+const ALWAYS: u64 = 1 << 63;
+
+impl FlowKey {
+    /// Checks that packets can have it.
+    ///
+    /// # Errors
+    /// Names what contradicts what.
+    pub fn check(&self) -> Result<(), KeyError> {
+        if let (Some(source_address), Some(destination_address)) = (self.source, self.destination)
+            && source_address.to_canonical().is_ipv4() != destination_address.to_canonical().is_ipv4()
+        {
+            return Err(KeyError::Kinds { source_address, destination_address });
+        }
+        match self.protocol {
+            Some(protocol)
+                if !WITH_PORTS.contains(&protocol)
+                    && (self.source_port.is_some() || self.destination_port.is_some()) =>
+            {
+                Err(KeyError::Ports { protocol })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many of its five fields are wild.
+    pub fn wild(&self) -> u32 {
+        let fixed = [
+            self.source.is_some(),
+            self.source_port.is_some(),
+            self.destination.is_some(),
+            self.destination_port.is_some(),
+            self.protocol.is_some(),
+        ];
+        fixed.iter().filter(|&&fixed| !fixed).count() as u32
+    }
+
+    /// Its values, zero where it is wild.
+    pub(crate) fn words(&self) -> Words {
+        let address = |address: Option<IpAddr>| address.map_or(0, neighbour_key);
+        let ports = self.source_port.map_or(0, u64::from)
+            | self.destination_port.map_or(0, u64::from) << DESTINATION_PORT;
+        let rest = ALWAYS | ports | self.protocol.map_or(0, u64::from) << PROTOCOL;
+        joined(address(self.source), address(self.destination), rest)
+    }
+
+    /// All ones where it is not wild.
+    pub(crate) fn mask(&self) -> Words {
+        let address = |fixed: bool| if fixed { u128::MAX } else { 0 };
+        let port = |fixed: bool| if fixed { (1 << PORT_BITS) - 1 } else { 0 };
+        let rest = ALWAYS
+            | port(self.source_port.is_some())
+            | port(self.destination_port.is_some()) << DESTINATION_PORT
+            | port(self.protocol.is_some()) << PROTOCOL;
+        joined(address(self.source.is_some()), address(self.destination.is_some()), rest)
+    }
+}
+
+fn joined(source: u128, destination: u128, rest: u64) -> Words {
+    [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, rest]
+}
+
+/// The flow of a frame, none if it is not IP.
+#[inline]
+pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
+    let ethernet = Ethernet::check(frame).ok()?;
+    let packet = ethernet.payload();
+    let (source, destination, protocol, transport) = match ethernet.ethertype() {
+        ethertype::IPV4 => {
+            let ip = Ipv4::check(packet).ok()?;
+            let transport = (!ip.is_later_fragment()).then(|| ip.payload());
+            (v4_key(ip.source()), v4_key(ip.destination()), u64::from(ip.protocol()), transport)
+        }
+        ethertype::IPV6 => {
+            let ip = Ipv6::check(packet).ok()?;
+            let found = ip.transport();
+            let transport = found.and_then(|found| packet.get(found.offset..));
+            let protocol = found.map_or(NONE, |found| u64::from(found.protocol));
+            (ip.source(), ip.destination(), protocol, transport)
+        }
+        _ => return None,
+    };
+    let has_ports = protocol < NONE && WITH_PORTS.contains(&(protocol as u8));
+    let ports = match transport {
+        Some([a, b, c, d, ..]) if has_ports => {
+            let [source, destination] = [[*a, *b], [*c, *d]].map(|port| u64::from(u16::from_be_bytes(port)));
+            source | destination << DESTINATION_PORT
+        }
+        _ => NONE | NONE << DESTINATION_PORT,
+    };
+    Some(joined(source, destination, ALWAYS | ports | protocol << PROTOCOL))
+}
+
+/// `ALL`, or the fields that are not wild: `10.0.0.1:* > 10.0.0.2:80 tcp`.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Flow(flow) = self else { return f.write_str("ALL") };
+        let side = |address: Option<IpAddr>, port: Option<u16>| {
+            let address = match address {
+                None => "*".to_owned(),
+                Some(IpAddr::V6(address)) if port.is_some() => format!("[{address}]"),
+                Some(address) => address.to_string(),
+            };
+            port.map_or(address.clone(), |port| format!("{address}:{port}"))
+        };
+        let (source, destination) =
+            (side(flow.source, flow.source_port), side(flow.destination, flow.destination_port));
+        write!(f, "{source} > {destination}")?;
+        match flow.protocol {
+            None => Ok(()),
+            Some(protocol::TCP) => f.write_str(" tcp"),
+            Some(protocol::UDP) => f.write_str(" udp"),
+            Some(other) => write!(f, " protocol {other}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{frame_v4, frame_v6};
+
+    fn matches(key: &FlowKey, frame: &[u8]) -> bool {
+        let (words, mask) = (key.words(), key.mask());
+        flow(frame).is_some_and(|flow| (0..5).all(|at| flow[at] & mask[at] == words[at]))
+    }
+
+    const SOURCE: [u8; 4] = [10, 0, 0, 9];
+    const DESTINATION: [u8; 4] = [10, 0, 1, 9];
+
+    /// UDP from port 1000 to 53.
+    fn udp() -> Vec<u8> {
+        frame_v4(SOURCE, DESTINATION, 64, &[3, 232, 0, 53, 0, 8, 0, 0])
+    }
+
+    #[test]
+    fn fields_match_or_are_wild() {
+        let all = FlowKey {
+            source: Some(SOURCE.into()),
+            source_port: Some(1000),
+            destination: Some(DESTINATION.into()),
+            destination_port: Some(53),
+            protocol: Some(17),
+        };
+        assert!(matches(&all, &udp()) && matches(&FlowKey::default(), &udp()));
+        let table = [
+            FlowKey { source: Some([10, 0, 0, 8].into()), ..all },
+            FlowKey { source_port: Some(1001), ..all },
+            FlowKey { destination: Some([10, 0, 1, 8].into()), ..all },
+            FlowKey { destination_port: Some(0), ..all },
+            FlowKey { protocol: Some(6), ..all },
+        ];
+        assert!(table.iter().all(|key| !matches(key, &udp())));
+        assert_eq!((all.wild(), FlowKey::default().wild()), (0, 5));
+    }
+
+    #[test]
+    fn what_has_no_ports_matches_no_port() {
+        let port = |port| FlowKey { destination_port: Some(port), ..FlowKey::default() };
+        let mut fragment = udp();
+        fragment[21] = 1;
+        let short = frame_v4(SOURCE, DESTINATION, 64, &[0; 3]);
+        let mut icmp = udp();
+        icmp[23] = 1;
+        for frame in [&fragment, &short, &icmp] {
+            assert!(!matches(&port(53), frame) && !matches(&port(0), frame), "{frame:?}");
+            assert!(matches(&FlowKey::default(), frame));
+        }
+        assert!(matches(&FlowKey { protocol: Some(17), ..FlowKey::default() }, &fragment));
+        let mut arp = udp();
+        arp[13] = 6;
+        assert!(!matches(&FlowKey::default(), &arp));
+    }
+
+    #[test]
+    fn ipv6_extensions_are_walked_over() {
+        let hosts = (0xfd00 << 112 | 9, 0xfd01 << 112 | 9);
+        let with_options = [&[17, 0, 1, 4, 0, 0, 0, 0][..], &[3, 232, 0, 53, 0, 8, 0, 0]].concat();
+        let frame = frame_v6(hosts.0, hosts.1, 60, 64, &with_options);
+        let key = FlowKey { destination_port: Some(53), protocol: Some(17), ..FlowKey::default() };
+        assert!(matches(&key, &frame));
+        assert!(matches(&FlowKey { source: Some(IpAddr::V6(hosts.0.into())), ..key }, &frame));
+        let later = frame_v6(hosts.0, hosts.1, 44, 64, &[17, 0, 0, 8, 0, 0, 0, 1, 3, 232, 0, 53]);
+        assert!(!matches(&key, &later) && matches(&FlowKey::default(), &later));
+    }
+
+    #[test]
+    fn keys_that_no_packet_has_are_refused() {
+        let v6 = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 9]);
+        let mixed = FlowKey { source: Some(SOURCE.into()), destination: Some(v6), ..FlowKey::default() };
+        assert!(matches!(mixed.check(), Err(KeyError::Kinds { .. })));
+        let icmp = FlowKey { source_port: Some(1), protocol: Some(1), ..FlowKey::default() };
+        assert_eq!(icmp.check(), Err(KeyError::Ports { protocol: 1 }));
+        assert_eq!(FlowKey { protocol: None, ..icmp }.check(), Ok(()));
+        let web = FlowKey { protocol: Some(6), destination_port: Some(80), destination: Some(v6), ..icmp };
+        assert_eq!(Key::Flow(web).to_string(), "*:1 > [fd00::9]:80 tcp");
+        assert_eq!(Key::Flow(FlowKey::default()).to_string(), "* > *");
+    }
+}

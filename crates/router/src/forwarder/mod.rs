@@ -1,0 +1,23 @@
+//! Programs between the classifier and minimal IP: which packets they are for, what they may cost, and their installing while packets flow
+//! (T. Spalink and others, "Building a robust software-based router using network processors", sections 4.5 and 4.6).
+//!
+//! - `key`: which packets; `space`: which program a flow has;
+//! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
+//! - `through`: packets on their way.
+//!
+//! The decision behind it: `docs/adr/0017-installing-programs.md`.
+
+mod counters;
+mod key;
+mod price;
+mod program;
+mod space;
+mod table;
+mod through;
+
+pub use counters::{ForwarderStats, REASONS};
+pub use key::{FlowKey, Key, KeyError};
+pub use price::{Admission, RouterPrices};
+pub use program::{Fid, Forwarder, Installation, PrepareError};
+pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
+pub(crate) use through::Programs;

@@ -1,0 +1,102 @@
+//! What a router's own work costs a packet, and what there is for all of it.
+
+use super::space::Space;
+use longwire_program::{Budget, Demand, Installed, Item, Prices, Resource};
+
+/// What there is for a packet, and what things cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Admission {
+    /// What there is. The default limits nothing.
+    pub budget: Budget,
+    /// What things cost on this machine.
+    pub prices: RouterPrices,
+}
+
+/// What things cost a packet on this machine, in picoseconds, everything that is not in the packet as a cache miss.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterPrices {
+    /// What programs do.
+    pub items: Prices,
+    /// Classifying.
+    pub classify: u64,
+    /// Minimal IP: route, neighbour, header.
+    pub forward: u64,
+}
+
+/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for classifying.
+impl Default for RouterPrices {
+    fn default() -> Self {
+        Self { items: Prices::ASSUMED_PICOSECONDS, classify: 30_000, forward: 95_000 }
+    }
+}
+
+/// Bytes of a flow: two addresses, ports, protocol.
+const FLOW_BYTES: u64 = 40;
+
+impl RouterPrices {
+    /// A lookup of a flow in a table where it touches so many cache lines.
+    pub fn lookup(&self, lines: u32) -> u64 {
+        let item = |item| self.items.price(item);
+        item(Item::Hash) + FLOW_BYTES * item(Item::HashedByte) + u64::from(lines) * item(Item::StateLine)
+    }
+}
+
+/// What classifying needs. The paper's classifier has one lookup, and counts its instructions; for each further mask there are as many bytes
+/// as the paper's reads, a hash, and for each of five words a mask, a comparison, a load and a branch. With programs that write, a packet is
+/// classified twice.
+pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> Demand {
+    const READ: u64 = 20;
+    const INSTRUCTIONS: u64 = 20;
+    let further = (space.lookups().count() as u64).saturating_sub(1);
+    let lookups: u64 = space.lookups().map(|lines| prices.lookup(lines)).sum();
+    let mut demand = Demand::VRP_CLASSIFIER;
+    let mut add = |resource, amount| {
+        let before = demand.amount(resource);
+        demand.with(resource, before + amount);
+    };
+    add(Resource::Cycles, INSTRUCTIONS * further);
+    add(Resource::Slots, INSTRUCTIONS * further);
+    add(Resource::Hashes, further);
+    add(Resource::Transfers, READ / 4 * further);
+    add(Resource::StateBytes, READ * further);
+    add(Resource::Time, prices.classify * (1 + u64::from(writes)) + lookups);
+    demand
+}
+
+/// What minimal IP needs, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
+pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
+    let mut demand = Demand::default();
+    demand
+        .with(Resource::Cycles, 32)
+        .with(Resource::Slots, 32)
+        .with(Resource::Transfers, 6)
+        .with(Resource::StateBytes, 24)
+        .with(Resource::Time, prices.forward);
+    Installed { name: "minimal IP".into(), demand }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forwarder::FlowKey;
+
+    #[test]
+    fn lookups_are_charged() {
+        let prices = RouterPrices::default();
+        let none = classifier(&prices, &Space::default(), false);
+        assert_eq!((none.amount(Resource::Time), none.amount(Resource::Cycles)), (30_000, 56));
+        let port = |port| FlowKey { source_port: Some(port), ..FlowKey::default() };
+        let one = classifier(&prices, &Space::new(&[port(1), port(2)], 1), true);
+        assert_eq!((one.amount(Resource::Cycles), one.amount(Resource::Hashes)), (56, 2));
+        // Hash 10, 40 bytes 20; lines 90 each, at least two of them; classified twice.
+        let lines = (one.amount(Resource::Time) - 60_000 - 30_000) / 90_000;
+        assert!((2..=3).contains(&lines), "{lines}");
+        let all = FlowKey::default();
+        let two = classifier(&prices, &Space::new(&[port(1), all], 1), false);
+        assert_eq!(
+            [Resource::Cycles, Resource::Hashes, Resource::Transfers, Resource::StateBytes, Resource::Slots]
+                .map(|resource| two.amount(resource)),
+            [76, 3, 10, 40, 76]
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! A program with its state, maps and counters, ready to be run on packets.
+
+use super::counters::{Counters, ForwarderStats};
+use super::key::{Key, KeyError};
+use super::price::RouterPrices;
+use crate::hops::NextHop;
+use longwire_block::Dice;
+use longwire_jit::{Compiled, compile};
+use longwire_program::map::MapError;
+use longwire_program::{
+    Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
+    Stack, State, Verdict, Verified, interpret, verify,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// An installed forwarder's number: never used again within a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fid(pub u32);
+
+/// How a program is to be installed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Installation {
+    /// What it is called in lists and in the arithmetic of the budget.
+    pub name: Box<str>,
+    /// The packets that it is for.
+    pub key: Key,
+    /// Bytes of its state, at most 4096; zero at first. What it uses, if none are named.
+    pub state: Option<u32>,
+    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the router's.
+    pub way: Option<NextHop>,
+    /// The output queue of its packets, if it chooses no other.
+    pub queue: Option<u8>,
+}
+
+/// Why a program can't be installed.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// The verifier refuses it.
+    #[error(transparent)]
+    Rejected(#[from] Box<Rejected>),
+    /// Its maps can't be made.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// No packet can have its key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Less state than it uses, or more than there is.
+    #[error("the state is {size} bytes; the program uses {used}, and {most} are the most", most = State::MAX)]
+    State {
+        /// What was asked for.
+        size: u32,
+        /// What it uses.
+        used: u32,
+    },
+    /// Its packets would go nowhere.
+    #[error("its packets are to go to a port or a gateway, not {0:?}")]
+    Way(NextHop),
+}
+
+/// How a program is run.
+enum Code {
+    Compiled(Box<Compiled>),
+    /// For want of a compiler; with the longest path's instructions.
+    Interpreted(u64),
+}
+
+/// A program that can be installed, or is.
+pub struct Forwarder {
+    pub(super) fid: Fid,
+    pub(super) installation: Installation,
+    pub(super) demand: Demand,
+    /// Whether it may change packets, and whether it may move their ends.
+    pub(super) writes: bool,
+    moves: bool,
+    verified: Verified,
+    code: Code,
+    maps: Arc<Maps>,
+    state: State,
+    counters: Counters,
+    random: Random,
+}
+
+/// A stream of random numbers that one worker draws from.
+#[derive(Default)]
+struct Random(AtomicU64);
+
+/// What programs of a router work with, one after the other.
+pub(crate) struct Bench {
+    stack: Stack,
+    /// A packet with room before and behind.
+    buffer: Box<[u8]>,
+}
+
+/// Bytes before a packet that its program may use, as many as XDP promises, and behind it.
+const ROOM: usize = 256;
+
+impl Bench {
+    pub fn new() -> Self {
+        let buffer = vec![0; ROOM + longwire_packet::MAX_FRAME + ROOM].into();
+        Self { stack: Stack::trusting(), buffer }
+    }
+}
+
+impl Forwarder {
+    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's thread. `seed` is that of the
+    /// maps' hashes, which senders should not know.
+    ///
+    /// # Errors
+    /// Says what is wrong with the program, or with how it is to be installed.
+    pub fn prepare(
+        program: Program,
+        installation: Installation,
+        prices: &RouterPrices,
+        seed: u64,
+    ) -> Result<Self, PrepareError> {
+        if let Key::Flow(key) = &installation.key {
+            key.check()?;
+        }
+        if let Some(way @ (NextHop::Local | NextHop::Broadcast | NextHop::Discard)) = installation.way {
+            return Err(PrepareError::Way(way));
+        }
+        let verified = verify(program)?;
+        let used = verified.state_size();
+        let size = installation.state.unwrap_or(used);
+        if size < used || size > State::MAX {
+            return Err(PrepareError::State { size, used });
+        }
+        let maps = Arc::new(Maps::new(&verified.program().maps, 1, seed)?);
+        let code = match compile(&verified, Arc::clone(&maps)) {
+            Ok(compiled) => Code::Compiled(Box::new(compiled)),
+            Err(_) => Code::Interpreted(verified.most()[Item::Instruction].into()),
+        };
+        Ok(Self {
+            fid: Fid(0),
+            demand: Demand::of(&verified, &prices.items),
+            writes: verified.most()[Item::PacketStore] > 0 || calls(&verified, may_write),
+            moves: calls(&verified, |helper| helper.signature().moves_packet),
+            installation,
+            verified,
+            code,
+            maps,
+            state: State::new(size),
+            counters: Counters::default(),
+            random: Random::default(),
+        })
+    }
+
+    /// Gives it its number, and the random stream that belongs to that.
+    pub(super) fn number(&mut self, fid: Fid, seed: u64) {
+        self.fid = fid;
+        let stream = Dice::named(seed, &format!("forwarders/{}", fid.0)).draw();
+        self.random.0.store(stream, Ordering::Relaxed);
+    }
+
+    /// Its number.
+    pub fn fid(&self) -> Fid {
+        self.fid
+    }
+
+    /// How it was installed.
+    pub fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    /// The program, verified.
+    pub fn verified(&self) -> &Verified {
+        &self.verified
+    }
+
+    /// What it needs for a packet at worst.
+    pub fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
+    /// Its maps, which the control half may read and write at any time.
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// Its state. To be read and written as a whole, this has to be done between two batches.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether it runs as machine code.
+    pub fn is_compiled(&self) -> bool {
+        matches!(self.code, Code::Compiled(_))
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> ForwarderStats {
+        self.counters.read()
+    }
+
+    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by [`Forwarder::run_with_room`].
+    pub(super) fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// What it said was a redirection is none.
+    pub(super) fn redirected_nowhere(&self) {
+        self.counters.redirected_nowhere();
+    }
+
+    /// Runs it on a frame.
+    #[inline]
+    pub(super) fn run(&self, bench: &mut Bench, context: Context, frame: &mut [u8]) -> (Verdict, Effects) {
+        let len = frame.len();
+        let (verdict, effects, _) = self.run_on(&mut bench.stack, context, Packet::new(frame, 0..len));
+        (verdict, effects)
+    }
+
+    /// Runs it on a copy of a frame, and gives what the frame is then.
+    pub(super) fn run_with_room<'b>(
+        &self,
+        bench: &'b mut Bench,
+        context: Context,
+        frame: &[u8],
+    ) -> (Verdict, Effects, &'b [u8]) {
+        let data = ROOM..ROOM + frame.len();
+        let buffer = &mut bench.buffer[..ROOM + frame.len() + ROOM];
+        buffer[data.clone()].copy_from_slice(frame);
+        let (verdict, effects, range) = self.run_on(&mut bench.stack, context, Packet::new(buffer, data));
+        (verdict, effects, &bench.buffer[range])
+    }
+
+    #[inline]
+    fn run_on(
+        &self,
+        stack: &mut Stack,
+        context: Context,
+        packet: Packet<'_>,
+    ) -> (Verdict, Effects, std::ops::Range<usize>) {
+        let mut environment = Draws(&self.random);
+        let mut machine = Machine {
+            context,
+            packet,
+            stack,
+            state: &self.state,
+            maps: &self.maps,
+            environment: &mut environment,
+            effects: Effects::default(),
+        };
+        let returned = match &self.code {
+            Code::Compiled(compiled) => compiled.run(&mut machine).ok(),
+            Code::Interpreted(budget) => {
+                let code = &self.verified.program().code;
+                interpret(code, &mut machine, *budget).ok().map(|finished| finished.returned)
+            }
+        };
+        let effects = machine.effects;
+        // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
+        let verdict = Verdict::new(returned.unwrap_or(longwire_program::ABORTED), &effects);
+        self.counters.note(verdict, &effects);
+        (verdict, effects, machine.packet.range())
+    }
+}
+
+impl std::fmt::Debug for Forwarder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forwarder")
+            .field("fid", &self.fid)
+            .field("installation", &self.installation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a program draws.
+struct Draws<'a>(&'a Random);
+
+impl Environment for Draws<'_> {
+    fn random(&mut self) -> u32 {
+        // A worker draws alone: what it stores is what it read, moved on.
+        let Self(Random(stream)) = self;
+        let before = stream.load(Ordering::Relaxed);
+        stream.store(before.wrapping_add(1), Ordering::Relaxed);
+        (Dice::seeded(before).draw() >> 32) as u32
+    }
+}
+
+fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
+    let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
+    verified.facts().iter().any(|fact| fact.reached && called(fact))
+}
+
+/// Whether a helper may change a packet: bytes may be loaded into it, too.
+const fn may_write(helper: Helper) -> bool {
+    matches!(helper, Helper::StoreBytes | Helper::LoadBytes | Helper::AdjustHead | Helper::AdjustTail)
+}

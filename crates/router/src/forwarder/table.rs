@@ -1,0 +1,156 @@
+//! All programs of a router. Never changed: another table takes its place.
+
+use super::key::{FlowKey, Key};
+use super::price::{Admission, classifier, minimal_ip};
+use super::program::{Fid, Forwarder};
+use super::space::Space;
+use crate::hops::NextHop;
+use longwire_program::{Demand, Installed, Overdrawn, admit};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a program that was prepared is not installed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InstallError {
+    /// It does not fit beside what is installed.
+    #[error(transparent)]
+    Overdrawn(#[from] Overdrawn),
+    /// Its packets are to go out of a port that is not the router's.
+    #[error("port {port} is not one of the router's")]
+    ForeignPort {
+        /// The port's place.
+        port: u16,
+    },
+    /// There are as many as can be.
+    #[error("{MOST} programs are installed, which is the most; remove one")]
+    TooMany,
+}
+
+/// Most programs of a router.
+pub const MOST: usize = 4096;
+
+/// The programs of a router, those for all packets and those for flows.
+#[derive(Debug)]
+pub struct Forwarders {
+    admission: Admission,
+    ports: Box<[u16]>,
+    seed: u64,
+    next: u32,
+    /// By fid.
+    all: Box<[Arc<Forwarder>]>,
+    /// Those for all packets, by fid.
+    pub(super) general: Box<[Arc<Forwarder>]>,
+    /// Those for flows, by fid: what `space` finds.
+    pub(super) flows: Box<[Arc<Forwarder>]>,
+    pub(super) space: Space,
+    need: Demand,
+}
+
+impl Forwarders {
+    /// None, for a router with these ports.
+    pub(crate) fn none(admission: Admission, ports: &[u16], seed: u64) -> Self {
+        let classifier = classifier(&admission.prices, &Space::default(), false);
+        let minimal = minimal_ip(&admission.prices);
+        // Minimal IP is there whatever the budget.
+        let need =
+            admit(&longwire_program::Budget::default(), classifier, &[], &[minimal]).unwrap_or_default();
+        Self {
+            admission,
+            ports: ports.into(),
+            seed,
+            next: 1,
+            all: Box::default(),
+            general: Box::default(),
+            flows: Box::default(),
+            space: Space::default(),
+            need,
+        }
+    }
+
+    /// These and one more, which gets the next number, if all together fit the budget.
+    ///
+    /// # Errors
+    /// Shows the arithmetic of what there is too little of, or says what else is wrong.
+    pub fn with(&self, mut forwarder: Forwarder) -> Result<(Fid, Arc<Self>), InstallError> {
+        if self.all.len() >= MOST || self.next == u32::MAX {
+            return Err(InstallError::TooMany);
+        }
+        if let Some(NextHop::Gateway { port, .. } | NextHop::Direct { port }) = forwarder.installation.way
+            && !self.ports.contains(&port)
+        {
+            return Err(InstallError::ForeignPort { port });
+        }
+        let fid = Fid(self.next);
+        forwarder.number(fid, self.seed);
+        let all = self.all.iter().cloned().chain([Arc::new(forwarder)]).collect();
+        Ok((fid, self.remade(all, self.next + 1)?))
+    }
+
+    /// These without one; none if it is not there.
+    pub fn without(&self, fid: Fid) -> Option<Arc<Self>> {
+        self.forwarder(fid)?;
+        let left = self.all.iter().filter(|forwarder| forwarder.fid != fid).cloned().collect();
+        // What is left fits if all did.
+        self.remade(left, self.next).ok()
+    }
+
+    /// The one with this number.
+    pub fn forwarder(&self, fid: Fid) -> Option<&Arc<Forwarder>> {
+        let at = self.all.binary_search_by_key(&fid, |forwarder| forwarder.fid).ok()?;
+        self.all.get(at)
+    }
+
+    /// All, by number.
+    pub fn all(&self) -> &[Arc<Forwarder>] {
+        &self.all
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What a packet needs at worst, the router's own work included.
+    pub fn need(&self) -> &Demand {
+        &self.need
+    }
+
+    /// What there is, and what things cost.
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    fn remade(&self, all: Box<[Arc<Forwarder>]>, next: u32) -> Result<Arc<Self>, InstallError> {
+        let of_flow = |forwarder: &&Arc<Forwarder>| matches!(forwarder.installation.key, Key::Flow(_));
+        let (flows, general): (Vec<_>, Vec<_>) = all.iter().partition(of_flow);
+        let keys: Vec<FlowKey> = flows
+            .iter()
+            .filter_map(|forwarder| match forwarder.installation.key {
+                Key::Flow(key) => Some(key),
+                Key::All => None,
+            })
+            .collect();
+        let space = Space::new(&keys, self.seed);
+        let writes = all.iter().any(|forwarder| forwarder.writes);
+        let prices = &self.admission.prices;
+        let installed = |forwarder: &&Arc<Forwarder>| {
+            let name = format!("{} (fid {})", forwarder.installation.name, forwarder.fid.0).into();
+            Installed { name, demand: forwarder.demand }
+        };
+        let per_flow: Vec<Installed> = flows.iter().map(installed).collect();
+        let in_series: Vec<Installed> = general.iter().map(installed).chain([minimal_ip(prices)]).collect();
+        let need = admit(&self.admission.budget, classifier(prices, &space, writes), &per_flow, &in_series)?;
+        let owned = |list: Vec<&Arc<Forwarder>>| list.into_iter().cloned().collect();
+        Ok(Arc::new(Self {
+            admission: self.admission.clone(),
+            ports: self.ports.clone(),
+            seed: self.seed,
+            next,
+            general: owned(general),
+            flows: owned(flows),
+            space,
+            need,
+            all,
+        }))
+    }
+}
