@@ -1,5 +1,7 @@
 //! Why a packet was dropped: every drop has a reason.
 
+use std::ops::{Deref, DerefMut};
+
 macro_rules! reasons {
     ($($variant:ident $name:literal $help:literal),+ $(,)?) => {
         /// Why a packet was dropped. The number is its place in counter arrays.
@@ -72,6 +74,30 @@ impl DropReason {
     /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not faithful.
     pub const fn is_own_failure(self) -> bool {
         matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
+    }
+}
+
+/// A counter for each reason, by its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropCounts([u64; DropReason::COUNT]);
+
+impl Default for DropCounts {
+    fn default() -> Self {
+        Self([0; DropReason::COUNT])
+    }
+}
+
+impl Deref for DropCounts {
+    type Target = [u64; DropReason::COUNT];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for DropCounts {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 

@@ -15,7 +15,7 @@ pub mod spec;
 mod stage;
 
 pub use dice::Dice;
-pub use drop::DropReason;
+pub use drop::{DropCounts, DropReason};
 pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
 pub use node_stats::NodeStats;
 pub use outbox::{OUTBOX, Outbox};

@@ -13,7 +13,7 @@ use crate::slot::PortSlot;
 use crate::turns::{Joints, Turns};
 use crate::wheel::Wheel;
 use longwire_block::path::{DIRECT, NOWHERE, Paths, UNDECIDED};
-use longwire_block::{DropReason, Node, OUTBOX, Outbox};
+use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
 use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, Links};
 use longwire_packet::{BATCH, Handle, Pool};
@@ -52,7 +52,7 @@ pub(crate) struct Flow {
     pub sent: u64,
     pub received: u64,
     pub handed_over: u64,
-    pub drops: [u64; DropReason::COUNT],
+    pub drops: DropCounts,
 }
 
 /// How departures are put in order.

@@ -5,7 +5,7 @@ use crate::judge::Chain;
 use crate::line::Heaps;
 use crate::link::Link;
 use crate::medium::Seat;
-use longwire_block::DropReason;
+use longwire_block::{DropCounts, DropReason};
 use longwire_units::Nanos;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Counters {
 /// What few links have.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
-    pub drops: [u64; DropReason::COUNT],
+    pub drops: DropCounts,
     /// Made at the start for links that ask for it.
     pub histogram: Option<Box<Histogram>>,
     /// Packets marked as having met congestion, by the queue or before it.

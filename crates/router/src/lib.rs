@@ -30,6 +30,7 @@ pub use forwarder::{
     KeyError, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
 };
 pub use hops::{NextHop, neighbour_key};
+pub use longwire_program::Budget;
 pub use neighbour::NeighbourLimits;
 pub use police::{Limit, Limits, Work};
 pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};

@@ -2,6 +2,7 @@
 //! all come from these structures and, for what a link is made of, from the block registry.
 
 use crate::address::{Mac, Network};
+use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
@@ -35,6 +36,9 @@ pub(crate) struct File {
     /// Routers.
     #[serde(default)]
     pub(crate) router: Vec<Router>,
+    /// Programs on routers' paths of packets.
+    #[serde(default)]
+    pub(crate) forwarder: Vec<Forwarder>,
     /// Links, simplex (from, to) or duplex (between).
     #[serde(default)]
     pub(crate) link: Vec<Link>,

@@ -3,6 +3,7 @@
 use crate::address::{Mac, Network};
 use crate::frequency::Frequency;
 use crate::written::{Listed, Name, Text, Whole, Written};
+use longwire_units::Rate;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -25,6 +26,10 @@ pub(crate) struct Router {
     pub(crate) neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding, for each port.
     pub(crate) police: Option<RouterPolice>,
+    /// How much a packet may cost, programs included: "vrp", the virtual router processor of Spalink and others. Default: anything.
+    pub(crate) profile: Option<Written<Text>>,
+    /// The same by the time that this rate leaves between the shortest frames.
+    pub(crate) line_rate: Option<Written<Rate>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.

@@ -9,8 +9,10 @@ mod address;
 mod build;
 mod event;
 mod file;
+mod file_forwarder;
 mod file_router;
 mod finding;
+mod forwarder_plan;
 mod frequency;
 pub mod import;
 pub mod library;
@@ -31,6 +33,9 @@ pub use address::{Mac, Network};
 pub use build::{BuildError, Built, TO_THE_END, build, change_route, port_workers, tolerance};
 pub use event::{Event, block_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
+pub use forwarder_plan::{
+    ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey, hexadecimal,
+};
 pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,

@@ -6,6 +6,7 @@
 use crate::address::{Mac, Network};
 use crate::event::Event;
 use crate::finding::Finding;
+use crate::forwarder_plan::PlannedForwarder;
 pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
 use crate::source_edit::shortest_frame;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub bridges: Vec<Bridge>,
     /// Routers, in the file's order.
     pub routers: Vec<Router>,
+    /// Programs that routers have from the start, in the file's order.
+    pub forwarders: Vec<PlannedForwarder>,
     /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge; then routers.
     pub segments: Vec<Segment>,
     /// What links are made of; many links share one.

@@ -11,9 +11,21 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections that the file can have.
-const SECTIONS: [&str; 13] = [
-    "seed", "routing", "engine", "fidelity", "host", "port", "bridge", "router", "link", "medium", "path",
-    "source", "at",
+const SECTIONS: [&str; 14] = [
+    "seed",
+    "routing",
+    "engine",
+    "fidelity",
+    "host",
+    "port",
+    "bridge",
+    "router",
+    "forwarder",
+    "link",
+    "medium",
+    "path",
+    "source",
+    "at",
 ];
 
 /// Parameters of the rate block that may also stand beside it.
@@ -105,6 +117,9 @@ impl Reader<'_, '_, '_> {
             "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
             "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
             "router" => file.router = self.entries("router", item, |r, i| r.table("router", i, &[])),
+            "forwarder" => {
+                file.forwarder = self.entries("forwarder", item, |r, i| r.table("forwarder", i, &[]));
+            }
             "link" => file.link = self.entries("link", item, Self::link),
             "medium" => file.medium = self.entries("medium", item, Self::medium),
             "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),

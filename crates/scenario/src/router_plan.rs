@@ -1,13 +1,13 @@
 //! Routers in a checked plan, and routes as people write them.
 
 use crate::address::{Mac, Network};
-use longwire_router::{Limits, NextHop};
+use longwire_router::{Admission, Limits, NextHop};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A router of the scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Router {
     /// Its name.
     pub name: Box<str>,
@@ -19,6 +19,8 @@ pub struct Router {
     pub neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding.
     pub police: Limits,
+    /// What there is for a packet, programs included, and what things cost.
+    pub admission: Admission,
     /// Index of its segment.
     pub segment: u32,
 }
@@ -269,8 +271,7 @@ mod tests {
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
         };
         let ports = vec![port("west", 3, &["10.0.0.1/24", "fd00::1/64"]), port("east", 5, &["10.0.1.1/24"])];
-        let police = Limits::default();
-        Router { name: "r".into(), ports, routes: vec![], neighbours: vec![], police, segment: 0 }
+        Router { name: "r".into(), ports, ..Router::default() }
     }
 
     fn read(text: &str) -> Result<String, String> {

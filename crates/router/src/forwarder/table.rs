@@ -47,8 +47,8 @@ pub struct Forwarders {
 }
 
 impl Forwarders {
-    /// None, for a router with these ports.
-    pub(crate) fn none(admission: Admission, ports: &[u16], seed: u64) -> Self {
+    /// None, for a router with ports at these places.
+    pub fn none(admission: Admission, ports: &[u16], seed: u64) -> Self {
         let classifier = classifier(&admission.prices, &Space::default(), false);
         let minimal = minimal_ip(&admission.prices);
         // Minimal IP is there whatever the budget.

@@ -24,12 +24,19 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
         ports: written.ports.iter().map(port).collect(),
         neighbours: limits,
         police: written.police,
+        admission: written.admission.clone(),
         seed: plan.seed ^ u64::from(index) << 32,
         ..RouterConfig::default()
     };
     let mut router = longwire_router::Router::new(config).map_err(|error| broken(error.to_string()))?;
     for route in &written.routes {
         add_route(&mut router, route).map_err(|error| broken(error.to_string()))?;
+    }
+    let own = plan.forwarders.iter().filter(|planned| planned.router == index);
+    for planned in own {
+        let prepared = planned.request.prepare(&written.admission.prices, plan.seed);
+        let forwarder = prepared.map_err(|error| broken(error.to_string()))?;
+        router.install(forwarder).map_err(|error| broken(error.to_string()))?;
     }
     for (port, address, mac) in stations {
         // One for which there is no room is asked for when it is needed.

@@ -4,6 +4,7 @@ mod addresses;
 mod blocks;
 mod doubts;
 mod events;
+mod forwarders;
 mod graph;
 mod joints;
 mod links;
@@ -63,6 +64,7 @@ pub(crate) fn resolve(
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
+    let forwarders = desk.forwarders(file, &nodes.routers);
     let foretold = desk.events(file, &links, &sources);
     let router_events = desk.router_events(file, &nodes.routers);
     if desk.findings.failed() {
@@ -85,6 +87,7 @@ pub(crate) fn resolve(
         ports: nodes.ports,
         bridges: nodes.bridges,
         routers: nodes.routers,
+        forwarders,
         segments: graph.segments,
         profiles: links.profiles,
         links: links.links,

@@ -9,7 +9,8 @@ use crate::finding::suggestion;
 use crate::plan::{Attachment, End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
 use crate::written::{Name, Text, Written};
-use longwire_router::Limits;
+use longwire_router::{Admission, Budget, Limits};
+use longwire_units::Rate;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::IpAddr;
@@ -62,7 +63,8 @@ impl Desk<'_, '_> {
         self.apart(entry, written, &ports)?;
         let police = self.police(entry, written)?;
         let (routes, neighbours) = (Vec::new(), Vec::new());
-        let mut router = Router { name, ports, routes, neighbours, police, segment: 0 };
+        let admission = self.admission(entry, written)?;
+        let mut router = Router { name, ports, routes, neighbours, police, admission, segment: 0 };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
         }
@@ -206,6 +208,32 @@ impl Desk<'_, '_> {
             }
         }
         Some(())
+    }
+
+    /// What there is for a packet: what a profile says, or a line's rate leaves.
+    fn admission(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Admission> {
+        let budget = match (&written.profile, &written.line_rate) {
+            (None, None) => Budget::default(),
+            (Some(profile), None) => {
+                let Text(name) = self.term(entry, "profile", profile)?;
+                if name != "vrp" {
+                    let what = format!("there is no profile \"{name}\"");
+                    self.error(&profile.span, entry, "profile", what, "write \"vrp\", or line-rate instead");
+                    return None;
+                }
+                Budget::VRP
+            }
+            (None, Some(rate)) => {
+                let Rate(rate) = self.term(entry, "line-rate", rate)?;
+                Budget::line_rate(rate)
+            }
+            (Some(profile), Some(_)) => {
+                let what = "a router's budget is that of a profile or of a line rate";
+                self.error(&profile.span, entry, "profile", what, "leave one of the two out");
+                return None;
+            }
+        };
+        Some(Admission { budget, ..Admission::default() })
     }
 
     fn police(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Limits> {

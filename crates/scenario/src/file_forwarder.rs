@@ -1,0 +1,52 @@
+//! The section `[[forwarder]]` of a scenario file as it is written.
+
+use crate::written::{Name, Text, Whole, Written};
+use longwire_units::Bytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::net::IpAddr;
+
+/// A program on a router's path of packets.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Forwarder {
+    /// The router.
+    pub(crate) router: Written<Name>,
+    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has made.
+    pub(crate) program: Written<Text>,
+    /// The function in the object. Default: the only program.
+    pub(crate) function: Option<Written<Text>>,
+    /// What it is called. Default: the program's name.
+    pub(crate) name: Option<Written<Text>>,
+    /// The packets that it gets. Default: all.
+    pub(crate) key: Option<ForwarderKey>,
+    /// How large its state is, at most "4096 B". Default: as large as the program uses.
+    pub(crate) state: Option<Written<Bytes>>,
+    /// What its state holds at first, in hexadecimal digits. Default: zeros.
+    pub(crate) data: Option<Written<Text>>,
+    /// The port of the router that its packets go out of. Default: as routes say.
+    pub(crate) port: Option<Written<Name>>,
+    /// The gateway that its packets go to. Default: as routes say, or the destination itself if a port is named.
+    pub(crate) via: Option<Written<IpAddr>>,
+    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link says.
+    pub(crate) queue: Option<Written<Whole>>,
+    /// Where it runs. Default "data-path".
+    #[serde(rename = "where")]
+    pub(crate) level: Option<Written<Text>>,
+}
+
+/// The packets of a flow; what is left out is any.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ForwarderKey {
+    /// Their source address.
+    pub(crate) source: Option<Written<IpAddr>>,
+    /// Their source port.
+    pub(crate) source_port: Option<Written<Whole>>,
+    /// Their destination address.
+    pub(crate) destination: Option<Written<IpAddr>>,
+    /// Their destination port.
+    pub(crate) destination_port: Option<Written<Whole>>,
+    /// "tcp", "udp", "icmp", "icmpv6", or a number.
+    pub(crate) protocol: Option<Written<Text>>,
+}

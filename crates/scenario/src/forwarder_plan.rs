@@ -1,0 +1,398 @@
+//! Programs on routers in a checked plan, and as people write them.
+
+use crate::router_plan::Router;
+use longwire_program::{Object, Program, Shipped};
+use longwire_router::{FlowKey, Forwarder, Installation, Key, NextHop, PrepareError, RouterPrices};
+use longwire_units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A program that a router has from the start.
+#[derive(Debug, Clone)]
+pub struct PlannedForwarder {
+    /// Index of its router.
+    pub router: u32,
+    /// What is installed.
+    pub request: ForwarderRequest,
+}
+
+/// A program that is to be installed, and how.
+#[derive(Debug, Clone)]
+pub struct ForwarderRequest {
+    /// The program.
+    pub program: Arc<Program>,
+    /// The packets it is for, its state, and where they go.
+    pub installation: Installation,
+    /// What its state holds at first; zeros if none is given.
+    pub data: Option<Box<[u8]>>,
+}
+
+/// A forwarder as it is written: everything as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WrittenForwarder {
+    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file.
+    pub program: String,
+    /// The function in the object, if it has several programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// What it is called; the program's name without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose packets it gets: all without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<WrittenKey>,
+    /// How large its state is, such as "24 B"; as large as it uses without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// What its state holds at first, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The port that its packets go out of, instead of where a route says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The gateway that its packets go to, instead of where a route says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// The output queue of its packets, 0 to 254.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Where it runs: "data-path".
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+}
+
+/// The fields of a key that are not wild.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WrittenKey {
+    /// The source address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The source port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<String>,
+    /// The destination address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// The destination port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination_port: Option<String>,
+    /// "tcp", "udp", or a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+}
+
+/// What is wrong with a forwarder as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct ForwarderFault {
+    /// The key of the entry.
+    pub field: &'static str,
+    /// What is wrong, and the mend.
+    pub why: String,
+}
+
+/// Longest object file in bytes.
+pub const LONGEST_OBJECT: u64 = 4 << 20;
+
+fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFault {
+    ForwarderFault { field, why: why.into() }
+}
+
+impl WrittenForwarder {
+    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for relative to `folder`.
+    ///
+    /// # Errors
+    /// If there is neither.
+    pub fn object(&self, folder: &Path) -> Result<Cow<'static, [u8]>, ForwarderFault> {
+        if let Some(shipped) = Shipped::named(&self.program) {
+            return Ok(shipped.object.into());
+        }
+        let path = folder.join(&self.program);
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(&path);
+        let read = opened.and_then(|file| file.take(LONGEST_OBJECT + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(_) if bytes.len() as u64 > LONGEST_OBJECT => {
+                Err(fault("program", format!("{}: it is longer than {LONGEST_OBJECT} bytes", path.display())))
+            }
+            Ok(_) => Ok(bytes.into()),
+            Err(error) => {
+                let known: Vec<&str> = Shipped::ALL.iter().map(|shipped| shipped.name).collect();
+                let why = format!(
+                    "{}: {error}; name an object that clang -target bpf has made, or one of {}",
+                    path.display(),
+                    known.join(", ")
+                );
+                Err(fault("program", why))
+            }
+        }
+    }
+
+    /// The program in its object.
+    ///
+    /// # Errors
+    /// If the object can't be read, or does not have such a program.
+    pub fn program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
+        let read = Object::parse(object).map_err(|error| fault("program", error.to_string()))?;
+        let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
+        let mut programs = read.programs().map(|(name, _)| name);
+        let function = match (self.function.as_deref().or(shipped), programs.next(), programs.next()) {
+            (Some(function), _, _) | (None, Some(function), None) => function,
+            (None, None, _) => {
+                return Err(fault("program", "the object has no program: mark one with SEC(\"xdp\")"));
+            }
+            (None, Some(_), Some(_)) => {
+                let names: Vec<&str> = read.programs().map(|(name, _)| name).collect();
+                let why = format!("the object has several programs: name one of {}", names.join(", "));
+                return Err(fault("function", why));
+            }
+        };
+        read.program(function).map_err(|error| fault("program", error.to_string()))
+    }
+
+    /// What is to be installed on `router`.
+    ///
+    /// # Errors
+    /// Names the key that can't be that.
+    pub fn read(&self, router: &Router, object: &[u8]) -> Result<ForwarderRequest, ForwarderFault> {
+        if let Some(level) = self.level.as_deref().filter(|level| *level != "data-path") {
+            let why = format!("programs don't run on \"{level}\": write \"data-path\", or leave it out");
+            return Err(fault("where", why));
+        }
+        let program = self.program(object)?;
+        let data = self.data.as_deref().map(hexadecimal).transpose()?;
+        let state = match &self.state {
+            Some(text) => {
+                let Bytes(size) = text.parse().map_err(|error| fault("state", format!("{error}")))?;
+                Some(u32::try_from(size).map_err(|_| fault("state", "it is 4096 B at most"))?)
+            }
+            None => data.as_ref().map(|data| data.len() as u32),
+        };
+        if let (Some(size), Some(data)) = (state, &data)
+            && size as usize != data.len()
+        {
+            return Err(fault("data", format!("it is {} bytes, and the state has {size}", data.len())));
+        }
+        let name = self.name.as_deref().unwrap_or_else(|| stem(&self.program));
+        let key = match &self.key {
+            Some(key) => Key::Flow(key.read()?),
+            None => Key::All,
+        };
+        let queue = self.queue.as_deref().map(|text| match text.parse() {
+            Ok(queue @ 0..=254) => Ok(queue),
+            _ => Err(fault("queue", "it is a number from 0 to 254")),
+        });
+        let (way, queue) = (self.way(router)?, queue.transpose()?);
+        let installation = Installation { name: name.into(), key, state, way, queue };
+        Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into) })
+    }
+
+    /// Where its packets go.
+    fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
+        let port = match &self.port {
+            None => None,
+            Some(name) => match router.port(name) {
+                Some(port) => Some(port.place),
+                None => {
+                    let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
+                    let why = format!("the router has no port \"{name}\": there are {}", names.join(", "));
+                    return Err(fault("port", why));
+                }
+            },
+        };
+        let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port })) };
+        let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is no address")))?;
+        let port = port.or_else(|| router.port_towards(via).map(|port| port.place));
+        match port {
+            Some(port) => Ok(Some(NextHop::via(port, via))),
+            None => {
+                Err(fault("via", format!("{via} is in none of the router's networks: name its port, too")))
+            }
+        }
+    }
+}
+
+impl WrittenKey {
+    fn read(&self) -> Result<FlowKey, ForwarderFault> {
+        fn one<T: std::str::FromStr>(
+            field: &'static str,
+            text: Option<&String>,
+            wanted: &str,
+        ) -> Result<Option<T>, ForwarderFault> {
+            let read =
+                |text: &String| text.parse().map_err(|_| fault(field, format!("\"{text}\" is no {wanted}")));
+            text.map(read).transpose()
+        }
+        let protocol = match self.protocol.as_deref() {
+            Some("tcp") => Some(6),
+            Some("udp") => Some(17),
+            Some("icmp") => Some(1),
+            Some("icmpv6") => Some(58),
+            _ => one(
+                "key.protocol",
+                self.protocol.as_ref(),
+                "protocol: write tcp, udp, icmp, icmpv6, or a number",
+            )?,
+        };
+        let key = FlowKey {
+            source: one("key.source", self.source.as_ref(), "address")?,
+            source_port: one("key.source-port", self.source_port.as_ref(), "port")?,
+            destination: one("key.destination", self.destination.as_ref(), "address")?,
+            destination_port: one("key.destination-port", self.destination_port.as_ref(), "port")?,
+            protocol,
+        };
+        key.check().map(|()| key).map_err(|error| fault("key", error.to_string()))
+    }
+}
+
+impl ForwarderRequest {
+    /// Verifies and compiles it, and makes its state and maps.
+    ///
+    /// # Errors
+    /// What is wrong with the program, its maps, its state.
+    pub fn prepare(&self, prices: &RouterPrices, seed: u64) -> Result<Forwarder, PrepareError> {
+        let program = Program::clone(&self.program);
+        let forwarder = Forwarder::prepare(program, self.installation.clone(), prices, seed)?;
+        if let Some(data) = &self.data
+            && !forwarder.state().set(data)
+        {
+            let (size, used) = (data.len() as u32, forwarder.verified().state_size());
+            return Err(PrepareError::State { size, used });
+        }
+        Ok(forwarder)
+    }
+}
+
+/// A file's name without its folder and ending.
+fn stem(path: &str) -> &str {
+    Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
+}
+
+/// Bytes from hexadecimal digits, between which there may be blanks.
+///
+/// # Errors
+/// If there is something else, or half a byte.
+pub fn hexadecimal(text: &str) -> Result<Vec<u8>, ForwarderFault> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .filter(|char| !char.is_ascii_whitespace())
+        .map(|char| char.to_digit(16).map(|digit| digit as u8))
+        .collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => {
+            Ok(digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect())
+        }
+        _ => Err(fault("data", "write bytes as pairs of hexadecimal digits, such as \"00 2e\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Mac;
+    use crate::router_plan::RouterPort;
+
+    fn router() -> Router {
+        let port = |name: &str, place: u16| RouterPort {
+            name: name.into(),
+            place,
+            mac: Mac::of_router(place),
+            mtu: 1500,
+            addresses: vec![format!("10.0.{place}.1/24").parse().unwrap()],
+        };
+        Router { name: "r".into(), ports: vec![port("west", 0), port("east", 1)], ..Router::default() }
+    }
+
+    fn read(written: WrittenForwarder) -> Result<ForwarderRequest, String> {
+        let object = written.object(Path::new("/nowhere")).map_err(|fault| fault.to_string())?;
+        written.read(&router(), &object).map_err(|fault| fault.to_string())
+    }
+
+    fn monitor() -> WrittenForwarder {
+        WrittenForwarder { program: "syn-monitor".into(), ..WrittenForwarder::default() }
+    }
+
+    #[test]
+    fn what_is_left_out_is_as_it_usually_is() {
+        let request = read(monitor()).unwrap();
+        let expected = Installation { name: "syn-monitor".into(), ..Installation::default() };
+        assert_eq!((request.installation, request.data), (expected, None));
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let text = |text: &str| Some(text.to_owned());
+        let key = WrittenKey {
+            destination: text("10.0.1.9"),
+            destination_port: text("80"),
+            protocol: text("tcp"),
+            ..WrittenKey::default()
+        };
+        let written = WrittenForwarder {
+            name: text("web"),
+            key: Some(key),
+            state: text("12 B"),
+            data: text("00000000 05000000 00000000"),
+            via: text("10.0.1.7"),
+            queue: text("3"),
+            level: text("data-path"),
+            ..monitor()
+        };
+        let request = read(written).unwrap();
+        assert_eq!(request.installation.key.to_string(), "* > 10.0.1.9:80 tcp");
+        assert_eq!(request.installation.way, Some(NextHop::via(1, [10, 0, 1, 7].into())));
+        assert_eq!((request.installation.state, request.installation.queue), (Some(12), Some(3)));
+        let forwarder = request.prepare(&RouterPrices::default(), 1).unwrap();
+        assert_eq!(forwarder.state().get(), [0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let text = |text: &str| Some(text.to_owned());
+        let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
+        for (written, wanted) in [
+            (
+                WrittenForwarder { program: "none.o".into(), ..monitor() },
+                "program: /nowhere/none.o: No such file",
+            ),
+            (WrittenForwarder { function: text("filter"), ..monitor() }, "program: "),
+            (
+                WrittenForwarder { level: text("control"), ..monitor() },
+                "where: programs don't run on \"control\"",
+            ),
+            (WrittenForwarder { state: text("many"), ..monitor() }, "state: "),
+            (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
+            (
+                WrittenForwarder { data: text("00"), state: text("12 B"), ..monitor() },
+                "data: it is 1 bytes, and",
+            ),
+            (
+                WrittenForwarder { port: text("south"), ..monitor() },
+                "port: the router has no port \"south\": there are west, east",
+            ),
+            (WrittenForwarder { via: text("10.9.0.1"), ..monitor() }, "via: 10.9.0.1 is in none of"),
+            (WrittenForwarder { queue: text("255"), ..monitor() }, "queue: it is a number"),
+            (
+                key(WrittenKey { protocol: text("ftp"), ..WrittenKey::default() }),
+                "key.protocol: \"ftp\" is no protocol",
+            ),
+            (
+                key(WrittenKey { source_port: text("70000"), ..WrittenKey::default() }),
+                "key.source-port: \"70000\" is no port",
+            ),
+            (
+                key(WrittenKey { protocol: text("icmp"), source_port: text("7"), ..WrittenKey::default() }),
+                "key: the key names a port, which protocol 1 has not",
+            ),
+        ] {
+            let error = read(written).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+}
