@@ -89,6 +89,8 @@ impl ExecNet {
         drop(guard);
         let mut net = Self { relay: None, lab, resolver };
         if matches!(spec.wiring, Wiring::Veth { .. }) {
+            net.introduce(net.near(), net.far())?;
+            net.introduce(net.far(), net.near())?;
             net.answer_names()?;
         }
         Ok(net)
@@ -100,7 +102,12 @@ impl ExecNet {
     /// When there is no such end or interface, or the kernel refuses.
     pub fn adopt(&mut self, end: &str, interface: &str) -> Result<(), LabError> {
         self.lab.adopt(end, interface)?;
-        if end == FAR { self.answer_names() } else { Ok(()) }
+        if end == FAR {
+            self.introduce(self.far(), self.near())?;
+            self.answer_names()
+        } else {
+            self.introduce(self.near(), self.far())
+        }
     }
 
     /// The lab of the two ends; its core namespace holds the engine's ends of the wires.
@@ -154,6 +161,23 @@ impl ExecNet {
     pub fn down(self) -> Result<(), LabError> {
         drop(self.relay);
         self.lab.down()
+    }
+
+    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first packet another
+    /// trip there and back, and a link that loses packets would lose the question.
+    fn introduce(&self, end: &Host, other: &Host) -> Result<(), LabError> {
+        let Some(mac) = other.spec().mac else { return Ok(()) };
+        let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
+        end.run(|| {
+            let mut links = Links::open().map_err(doing("opening a netlink socket"))?;
+            let index = interface_index(end.interface()).map_err(doing("finding the interface"))?;
+            for address in &other.spec().addresses {
+                links
+                    .add_neighbour(index, address.address(), mac)
+                    .map_err(doing("setting the hardware address"))?;
+            }
+            Ok(())
+        })?
     }
 
     /// Starts answering for name servers that the near end can't reach, once the far end has its address.

@@ -118,6 +118,19 @@ impl Links {
         self.socket.request(m)
     }
 
+    /// Tells a link, for good, at which hardware address a neighbour is: nobody is asked for it over the link.
+    pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
+        let mut m = Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+        // `struct ndmsg`: family, padding, interface, state, flags, type.
+        m.bytes(&[family(address), 0, 0, 0]);
+        m.bytes(&index.to_ne_bytes());
+        m.bytes(&libc::NUD_PERMANENT.to_ne_bytes());
+        m.bytes(&[0, libc::RTN_UNICAST]);
+        m.address(libc::NDA_DST, address);
+        m.attribute(libc::NDA_LLADDR, &mac.0);
+        self.socket.request(m)
+    }
+
     /// Adds a route to the main table, by way of a link.
     pub fn add_route(&mut self, index: u32, route: Route) -> io::Result<()> {
         let to = route.to.network();

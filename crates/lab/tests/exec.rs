@@ -80,6 +80,11 @@ fn make_a_net() {
     let wire = Wire::between(net.lab().core(), &port(net.near()), &port(net.far()));
     let text = output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "outside"]));
     assert!(text.contains(" 0% packet loss"), "{text}");
+    // Neither end asks for the other over the link.
+    let near = output(net.command("ip").unwrap().arg("neigh"));
+    assert!(near.contains(&format!("{} ", net.far_address())) && near.contains("PERMANENT"), "{near}");
+    let far = output(net.far_command("ip").unwrap().arg("neigh"));
+    assert!(far.contains(&net.near().spec().addresses[0].address().to_string()), "{far}");
     let variable = output(net.command("printenv").unwrap().arg(FAR_ADDRESS));
     assert_eq!(variable.trim(), net.far_address().to_string());
     println!("up {name}");

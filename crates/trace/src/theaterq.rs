@@ -1,14 +1,17 @@
 //! TheaterQ's trace files (the kernel module TheaterQ, its README and the code that reads a line).
 //!
 //! A line is an entry that holds for a while: `KEEP,LATENCY,RATE,LOSS,LIMIT`, or extended
-//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID` (the last column came later and may be missing). Lines that do not begin with a
-//! digit, such as headings and comments, are passed over. KEEP is in µs and above zero, times are in ns, RATE in bit/s, probabilities are
-//! fractions of 2³² − 1. All columns are whole numbers from zero: there is no −1. A RATE of 0 is no limit of
-//! the rate, a LIMIT of 0 none of the queue.
+//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID` (the last two columns came later and may be missing; the last
+//! is passed over). Lines that do not begin with a digit, such as headings and comments, are passed over. KEEP is in µs and above zero,
+//! times are in ns, RATE in bit/s, probabilities are fractions of 2³² − 1. All columns are whole numbers from zero, but for a RATE of −1,
+//! which newer versions have for no limit of the rate; here a RATE of 0 is the same, as in the older ones. A LIMIT of 0 is none of the queue.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};
 use std::str::Split;
+
+/// No limit of the rate.
+const NO_RATE: &str = "-1";
 
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct Entry {
     pub latency: Nanos,
     /// How far the delay strays from it, uniformly to both sides.
     pub jitter: Nanos,
-    /// The rate; unlimited where the file says 0.
+    /// The rate; unlimited where the file says -1 or 0.
     pub rate: Rate,
     /// The probability that a packet is lost.
     pub loss: Probability,
@@ -33,10 +36,12 @@ pub struct Entry {
     pub route: u32,
 }
 
-/// Whether a line looks like an entry: five, eight or nine whole numbers.
+/// Whether a line looks like an entry: five, or eight to ten whole numbers.
 pub fn is_entry(line: &str) -> bool {
-    let whole = |field: &str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
-    matches!(line.split(',').count(), 5 | 8 | 9) && line.split(',').all(|field| whole(field.trim()))
+    let whole = |field: &str| {
+        field == NO_RATE || !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    matches!(line.split(',').count(), 5 | 8..=10) && line.split(',').all(|field| whole(field.trim()))
 }
 
 /// Reads the entries of a file.
@@ -54,8 +59,8 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
         if entries.is_empty() {
             columns = count;
         }
-        if !matches!(count, 5 | 8 | 9) || count != columns {
-            let wanted = if columns == count { "5, 8 or 9".into() } else { columns.to_string() };
+        if !matches!(count, 5 | 8..=10) || count != columns {
+            let wanted = if columns == count { "5, or 8 to 10".into() } else { columns.to_string() };
             return Err(error(format!("{count} columns where there must be {wanted}")));
         }
         if entries.len() == MAX_STEPS {
@@ -87,10 +92,12 @@ fn entry(line: &str, extended: bool, routed: bool) -> Result<Entry, String> {
     }
     let latency = fields.number("LATENCY", u64::MAX)?;
     let jitter = if extended { fields.number("JITTER", u64::MAX)? } else { 0 };
-    let rate = match fields.number("RATE", u64::MAX)? {
+    let rate = match fields.rate()? {
         0 => Rate::UNLIMITED,
         rate if (Rate::MIN.0..=Rate::MAX.0).contains(&rate) => Rate(rate),
-        rate => return Err(format!("RATE is {rate}, but goes from 300 bit/s to 400 Gbit/s; 0 is unlimited")),
+        rate => {
+            return Err(format!("RATE is {rate}, but goes from 300 bit/s to 400 Gbit/s; -1 is unlimited"));
+        }
     };
     let loss = fields.share("LOSS")?;
     let limit = fields.number("LIMIT", u32::MAX.into())? as u32;
@@ -116,6 +123,17 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
+    /// 0 where there is no limit.
+    fn rate(&mut self) -> Result<u64, String> {
+        match self.rest.clone().next().map(str::trim) {
+            Some(NO_RATE) => {
+                self.rest.next();
+                Ok(0)
+            }
+            _ => self.number("RATE", u64::MAX),
+        }
+    }
+
     fn number(&mut self, name: &str, most: u64) -> Result<u64, String> {
         let field = self.rest.next().unwrap_or("").trim();
         let number = field.parse().ok().filter(|&number: &u64| number <= most);
@@ -152,6 +170,8 @@ mod tests {
         assert_eq!((entry.jitter, entry.duplicate_delay, entry.route), (Nanos(96_050), Nanos(7), 3));
         assert!((entry.duplicate.as_f64() - 0.5).abs() < 1e-9);
         assert_eq!(entries("1,2,3,400,0,5,0,0\n").unwrap()[0].rate, Rate(400));
+        let newest = entries("1,2,3,-1,0,5,0,0,6,7\n").unwrap()[0];
+        assert_eq!((newest.rate, newest.limit, newest.route), (Rate::UNLIMITED, Some(5), 6));
     }
 
     #[test]
@@ -164,10 +184,10 @@ mod tests {
     #[test]
     fn says_which_line_and_column_is_wrong() {
         for (text, wanted) in [
-            ("1,2,3000,4\n", "line 1: 4 columns where there must be 5, 8 or 9"),
+            ("1,2,3000,4\n", "line 1: 4 columns where there must be 5, or 8 to 10"),
             ("1,2,3000,0,5\n1,2,3,4000,0,6,7,8,9\n", "line 2: 9 columns where there must be 5"),
             ("0,2,3000,0,5\n", "KEEP is 0"),
-            ("h\n1,2,-1,0,5\n", "line 2: RATE is \"-1\""),
+            ("h\n1,2,-2,0,5\n", "line 2: RATE is \"-2\""),
             ("1,2,299,0,5\n", "RATE is 299"),
             ("1,2,3000,4294967296,5\n", "LOSS is \"4294967296\""),
         ] {

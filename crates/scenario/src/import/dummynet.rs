@@ -1,9 +1,9 @@
 //! Pipes, queues and schedulers of dummynet: the `config` commands of ipfw(8).
 
-use super::netem::Words;
 use super::quantity::{Share, ipfw_rate, plain, rate_text, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
+use super::words::Words;
 use super::{ImportError, Notes};
 use longwire_units::{Bytes, Nanos};
 
@@ -11,11 +11,12 @@ use longwire_units::{Bytes, Nanos};
 const SLOTS: u64 = 50;
 /// The packet that dummynet's RED takes for a usual one (sysctl net.inet.ip.dummynet.red_avg_pkt_size).
 const RED_PACKET: &str = "512 B";
+const RED_BYTES: u64 = 512;
 
 /// What one `config` sets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pipe {
-    line: usize,
+    pub(super) line: usize,
     rate: Option<u64>,
     delay: Nanos,
     queue: Option<Limit>,
@@ -50,8 +51,17 @@ impl Pipe {
     /// Reads what stands after `config`.
     pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
         let mut pipe = Self { line: words.line, ..Self::default() };
+        let mut closed = None;
         while let Some(word) = words.next() {
+            if let Some(kind) = closed {
+                // ipfw's process_extra_parms takes all that follows for options of the discipline.
+                let why = format!(
+                    "ipfw looks for options of {kind} only behind it, and leaves this out; here it is taken"
+                );
+                notes.add(words.line, word, why);
+            }
             pipe.option(&word.to_ascii_lowercase(), words, notes)?;
+            closed = pipe.controlled_kind().or(closed);
         }
         Ok(pipe)
     }
@@ -60,7 +70,7 @@ impl Pipe {
         let line = words.line;
         match word {
             "bw" | "bandwidth" => self.bandwidth(words, notes)?,
-            "delay" => self.delay = words.value("delay", "20", millis)?,
+            "delay" => self.delay(words, notes)?,
             "queue" => self.queue = Some(words.value("queue", "50 or 60KBytes", limit)?),
             "plr" => match words.value("plr", "0.01", |word| Some(word.to_owned()))? {
                 several if several.contains(',') => {
@@ -98,7 +108,11 @@ impl Pipe {
             "pipe" | "link" => self.pipe = Some(words.value(word, "1", whole)?),
             "sched" => self.sched = Some(words.value(word, "1", whole)?),
             "mask" | "sched_mask" | "flow_mask" => mask(words, notes),
-            "buckets" | "weight" | "lmax" | "priority" => {
+            "flowset" => {
+                let value = words.value(word, "1", |word| Some(word.to_owned()))?;
+                notes.add(line, &format!("flowset {value}"), "all packets of the link share one queue here");
+            }
+            "buckets" | "weight" | "lmax" | "maxlen" | "pri" | "priority" => {
                 let value = words.value(word, "10", |word| Some(word.to_owned()))?;
                 let why = "all packets of the link share one queue here";
                 notes.add(line, &format!("{word} {value}"), why);
@@ -133,6 +147,20 @@ impl Pipe {
                 let what = format!("bw: \"{word}\" is no bandwidth");
                 return Err(ImportError::new(words.line, what, "write bw 1Mbit/s"));
             }
+        }
+        Ok(())
+    }
+
+    /// ipfw reads whole milliseconds, and no unit (strtoul).
+    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let word = words.value("delay", "20", |word| Some(word.to_owned()))?;
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = word.split_at(digits);
+        self.delay = millis(number).ok_or_else(|| words.bad("delay", &word, "write delay 20"))?;
+        if !["", "ms", "msec"].contains(&unit.to_ascii_lowercase().as_str()) {
+            let why =
+                format!("ipfw reads whole milliseconds and no unit: it is {} there, and here", self.delay);
+            notes.add(words.line, &format!("delay {word}"), why);
         }
         Ok(())
     }
@@ -180,55 +208,42 @@ impl Pipe {
             "fq_codel" => "fq-codel",
             _ => "fq-pie",
         };
-        let mut parameters = Vec::new();
+        let mut parameters: Vec<(&'static str, String)> = Vec::new();
         while let Some(word) = words.peek() {
-            let (option, example) = (word.to_ascii_lowercase(), "15ms");
-            let (parameter, value) = match option.as_str() {
-                "target" | "interval" | "tupdate" | "max_burst" => {
-                    words.next();
-                    let time = words.value(&option, example, millis)?.to_string();
-                    let renamed = match option.as_str() {
-                        "target" => "target",
-                        "interval" => "interval",
-                        "tupdate" => "update",
-                        _ => "burst",
-                    };
-                    (renamed, time)
-                }
-                "alpha" | "beta" => {
-                    words.next();
-                    (if option == "alpha" { "alpha" } else { "beta" }, words.value(&option, "0.125", plain)?)
-                }
-                "quantum" | "flows" | "limit" => {
-                    words.next();
-                    let number = words.value(&option, "1000", whole)?;
-                    match option.as_str() {
-                        "quantum" => ("quantum", Bytes(number).to_string()),
-                        "flows" => ("flows", number.to_string()),
-                        _ => ("limit", format!("{number} packets")),
-                    }
-                }
-                "ecn" | "noecn" => {
-                    words.next();
-                    ("ecn", if option == "ecn" { "yes" } else { "no" }.to_owned())
-                }
-                "max_ecnth" | "capdrop" | "nocapdrop" | "derand" | "noderand" | "onoff" | "dre" | "ts" => {
-                    words.next();
-                    let value = if option == "max_ecnth" { words.next().unwrap_or_default() } else { "" };
-                    notes.add(
-                        words.line,
-                        &format!("{option} {value}"),
-                        "this switch of PIE is as in RFC 8033 here",
-                    );
-                    continue;
-                }
-                _ => break,
+            let Some((parameter, value)) = parameter(kind, &word.to_ascii_lowercase(), words, notes)? else {
+                break;
             };
-            parameters.retain(|(name, _)| *name != parameter);
-            parameters.push((parameter, value));
+            if !parameter.is_empty() {
+                parameters.retain(|(name, _)| *name != parameter);
+                parameters.push((parameter, value));
+            }
+        }
+        // Where nothing is said ipfw marks in fq_codel and fq_pie, and not in codel and pie (process_extra_parms).
+        if kind.starts_with("fq-") && !parameters.iter().any(|(name, _)| *name == "ecn") {
+            parameters.push(("ecn", "yes".into()));
         }
         self.discipline = Some(Discipline { kind, parameters });
         Ok(())
+    }
+
+    /// The discipline, if ipfw takes all that stands behind it for its options.
+    fn controlled_kind(&self) -> Option<&'static str> {
+        self.discipline.as_ref().map(|own| own.kind).filter(|kind| *kind != "red")
+    }
+
+    /// Whether it keeps flows apart, as schedulers do.
+    pub(super) fn is_fair(&self) -> bool {
+        self.controlled_kind().is_some_and(|kind| kind.starts_with("fq-"))
+    }
+
+    /// Takes what a queue sets for packets on their way into the pipe.
+    pub(super) fn behind(&mut self, queue: &Self) {
+        self.queue = queue.queue.or(self.queue);
+        self.loss = queue.loss.or(self.loss);
+        // A queue has a discipline of its own; the pipe's is for packets that come without one.
+        if !self.is_fair() {
+            self.discipline.clone_from(&queue.discipline);
+        }
     }
 
     /// Takes the discipline of a scheduler, if it has none itself.
@@ -244,7 +259,7 @@ impl Pipe {
         if let Some(loss) = self.loss.filter(|loss| *loss > Share::ZERO) {
             stage.set("loss", &loss.text());
         }
-        self.waiting(&mut stage);
+        self.waiting(&mut stage, notes);
         let rate = self.rate.and_then(rate_text).unwrap_or_else(|| "unlimited".into());
         match self.burst.filter(|burst| *burst > 0 && self.rate.is_some()) {
             Some(burst) => {
@@ -277,7 +292,25 @@ impl Pipe {
         Ok(stages)
     }
 
-    fn waiting(&self, stage: &mut Stage) {
+    /// A queue of so many bytes has thresholds in bytes there (ip_dn_io.c), and in usual packets here.
+    fn thresholds_of_bytes(&self, parameters: &mut Vec<(&'static str, String)>, notes: &mut Notes) {
+        let mut told = Vec::new();
+        for (name, value) in parameters.iter_mut().filter(|(name, _)| ["min", "max"].contains(name)) {
+            let bytes: u64 = value.parse().unwrap_or(0);
+            // To the nearest, and not both to the same.
+            let packets = (bytes + RED_BYTES / 2) / RED_BYTES;
+            *value = packets.max(u64::from(*name == "max")).to_string();
+            told.push(format!("{name} {bytes} B is {value}"));
+        }
+        parameters.push(("unit", "bytes".into()));
+        let why = format!(
+            "with a queue in bytes so are the thresholds; here they are packets of {RED_PACKET}: {}",
+            told.join(", ")
+        );
+        notes.add(self.line, "red", why);
+    }
+
+    fn waiting(&self, stage: &mut Stage, notes: &mut Notes) {
         let queue = self.queue.unwrap_or(Limit::Slots(SLOTS));
         let limit = match queue {
             Limit::Slots(slots) => format!("{slots} packets"),
@@ -293,7 +326,7 @@ impl Pipe {
             parameters.insert(0, ("limit", limit));
         }
         if discipline.kind == "red" && matches!(queue, Limit::Bytes(_)) {
-            parameters.push(("unit", "bytes".into()));
+            self.thresholds_of_bytes(&mut parameters, notes);
         }
         stage.block("queue", discipline.kind, &parameters);
     }
@@ -309,6 +342,51 @@ fn limit(text: &str) -> Option<Limit> {
         "b" | "by" | "byte" | "bytes" => Some(Limit::Bytes(number)),
         _ => None,
     }
+}
+
+/// One option of a discipline as a parameter here: an empty name for what has no counterpart, none for what is no such option.
+fn parameter(
+    kind: &str,
+    option: &str,
+    words: &mut Words<'_>,
+    notes: &mut Notes,
+) -> Result<Option<(&'static str, String)>, ImportError> {
+    let pie = kind.ends_with("pie");
+    let name = match option {
+        "target" => "target",
+        "interval" if !pie => "interval",
+        "tupdate" if pie => "update",
+        "max_burst" if pie => "burst",
+        "alpha" if pie => "alpha",
+        "beta" if pie => "beta",
+        "quantum" => "quantum",
+        "flows" => "flows",
+        "limit" => "limit",
+        "ecn" | "noecn" => "ecn",
+        "max_ecnth" | "capdrop" | "nocapdrop" | "derand" | "noderand" | "onoff" | "dre" | "ts" if pie => "",
+        _ => return Ok(None),
+    };
+    words.next();
+    let line = words.line;
+    if ["quantum", "flows", "limit"].contains(&name) && !kind.starts_with("fq-") {
+        let what = format!("{kind} has no option \"{name}\", as ipfw says");
+        return Err(ImportError::new(line, what, "set its length with queue, before the discipline's name"));
+    }
+    let value = match name {
+        "target" | "interval" | "update" | "burst" => words.value(option, "15ms", millis)?.to_string(),
+        "alpha" | "beta" => words.value(option, "0.125", plain)?,
+        "quantum" => Bytes(words.value(option, "1514", whole)?).to_string(),
+        "flows" => words.value(option, "1024", whole)?.to_string(),
+        "limit" => format!("{} packets", words.value(option, "1000", whole)?),
+        "ecn" => if option == "ecn" { "yes" } else { "no" }.to_owned(),
+        _ => {
+            let value = if option == "max_ecnth" { words.next().unwrap_or_default() } else { "" };
+            let why = "this switch of PIE is as in RFC 8033 here: marks below 10 %, drops spread out, steps of at most 2 %";
+            notes.add(line, &format!("{option} {value}"), why);
+            String::new()
+        }
+    };
+    Ok(Some((name, value)))
 }
 
 fn mask(words: &mut Words<'_>, notes: &mut Notes) {

@@ -1,15 +1,15 @@
-//! ipfw's pipes and the rules that lead packets into them: ipfw(8).
+//! Dummynet's pipes, as ipfw and dnctl configure them, and the rules that lead packets into them: ipfw(8), dnctl(8).
 //!
 //! A rule from one address to another becomes a link between two hosts with these addresses, chosen by `match`. Rules that
 //! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
 
 use super::dummynet::Pipe;
 use super::lines::{Line, commands};
-use super::netem::Words;
 use super::quantity::whole;
 use super::sheet::{Host, Link, Sheet};
 use super::stage::Stage;
-use super::{ImportError, Notes};
+use super::words::{Words, named};
+use super::{ImportError, Notes, shell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -27,12 +27,13 @@ struct Table {
     rules: Vec<Rule>,
 }
 
-/// A rule that leads into a pipe.
+/// A rule that leads into a pipe, or into a queue of one.
 struct Rule {
     line: usize,
     text: String,
     number: u64,
-    queue: bool,
+    /// The queue, where it leads into one; `number` is its pipe's once that is known.
+    queue: Option<u64>,
     from: Option<IpAddr>,
     to: Option<IpAddr>,
     way: Way,
@@ -48,7 +49,7 @@ enum Way {
 /// The scenario of these commands.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut table = Table::default();
-    for line in commands(text)? {
+    for line in shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)? {
         table.command(&line, notes)?;
     }
     table.join(notes);
@@ -68,35 +69,101 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
 
 impl Table {
     fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<(), ImportError> {
-        let skipped = |word: &&String| {
-            word.as_str() == "sudo"
-                || word.starts_with(['-', '$'])
-                || *word == "ipfw"
-                || word.ends_with("/ipfw")
+        let at = match line.words.iter().position(|word| is_tool(word)) {
+            Some(at) => at + 1,
+            None => line.words.iter().take_while(|word| *word == "sudo" || word.starts_with('$')).count(),
         };
-        let at = line.words.iter().take_while(skipped).count();
-        let words: Vec<&str> = line.words[at..].iter().map(String::as_str).collect();
+        let flags = line.words[at..].iter().take_while(|word| word.starts_with('-')).count();
+        let words: Vec<&str> = line.words[at + flags..].iter().map(String::as_str).collect();
+        let object = words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]));
+        let config = |word: &str| word.len() > 1 && "config".starts_with(word);
         match &words[..] {
-            [what @ ("pipe" | "queue" | "sched"), number, "config", ..] => {
-                let bad = || {
-                    ImportError::new(
-                        line.number,
-                        format!("\"{number}\" is no number of a {what}"),
-                        "number it from 1",
-                    )
-                };
-                let number = whole(number).filter(|number| *number > 0).ok_or_else(bad)?;
-                let pipe = Pipe::read(&mut Words::new(line.number, &line.words[at + 3..]), notes)?;
-                let place = match *what {
-                    "pipe" => &mut self.pipes,
-                    "queue" => &mut self.queues,
-                    _ => &mut self.scheds,
-                };
-                place.insert(number, pipe);
+            // ipfw takes the number before the verb or behind it.
+            [_, number, verb, ..] if object.is_some() && config(verb) => {
+                self.configured(line, object, number, notes)
             }
-            ["add", rest @ ..] => self.rule(line, rest, notes)?,
-            [.., "flush" | "show" | "list" | "delete" | "zero"] | [] => {}
-            _ => notes.add(line.number, &line.text(), "it is neither a pipe nor a rule of ipfw"),
+            [_, verb, number, ..] if object.is_some() && config(verb) => {
+                self.configured(line, object, number, notes)
+            }
+            ["add", rest @ ..] => self.rule(line, rest, notes),
+            [.., "flush" | "show" | "list" | "delete" | "zero"] | ["flush" | "show" | "delete", ..] | [] => {
+                Ok(())
+            }
+            [_, "show" | "delete" | "flush", ..] if object.is_some() => Ok(()),
+            _ => self.of_pf(line, 0, notes),
+        }
+    }
+
+    /// A rule of pf, as macOS and FreeBSD have them with dnctl: `dummynet in … from A to B pipe 1`, `match out … dnpipe 1`.
+    fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<(), ImportError> {
+        let holds_one = |word: &&String| {
+            word.contains(char::is_whitespace) && (word.contains("dummynet ") || word.contains("dnpipe "))
+        };
+        if let Some(inner) = line.words.iter().find(holds_one).filter(|_| depth == 0) {
+            for mut inner in commands(inner)? {
+                inner.number = line.number;
+                self.of_pf(&inner, depth + 1, notes)?;
+            }
+            return Ok(());
+        }
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        let place = |wanted: &str| words.iter().position(|word| *word == wanted);
+        let pipe = place("dnpipe")
+            .or_else(|| place("dummynet").and_then(|_| place("pipe").or_else(|| place("queue"))));
+        let number = pipe.and_then(|at| words.get(at + 1)).and_then(|number| whole(number));
+        let (Some(pipe), Some(number)) = (pipe, number) else {
+            notes.add(line.number, &line.text(), "it is neither a pipe nor a rule of ipfw");
+            return Ok(());
+        };
+        let mut end = |word: &str| {
+            let at = place(word)? + 1;
+            address(line, words.get(at..=at)?, notes)
+        };
+        let (from, to) = (end("from"), end("to"));
+        let conditions = ["proto", "port", "on", "inet", "inet6"];
+        if words.iter().any(|word| conditions.contains(word)) {
+            notes.add(line.number, &line.text(), "protocols, ports and interfaces are not looked at here");
+        }
+        let queue = (words[pipe] == "queue").then_some(number);
+        self.rules.push(Rule {
+            line: line.number,
+            text: line.text(),
+            number,
+            queue,
+            from,
+            to,
+            way: way(&words[..pipe]),
+        });
+        Ok(())
+    }
+
+    /// `pipe|queue|sched N config …`.
+    fn configured(
+        &mut self,
+        line: &Line,
+        object: Option<&'static str>,
+        number: &str,
+        notes: &mut Notes,
+    ) -> Result<(), ImportError> {
+        let what = object.unwrap_or("pipe");
+        let bad = || {
+            let what = format!("\"{number}\" is no number of a {what}");
+            ImportError::new(line.number, what, "number it from 1")
+        };
+        let number = whole(number).filter(|number| *number > 0).ok_or_else(bad)?;
+        let is_verb = |word: &String| word.len() > 1 && "config".starts_with(word.as_str());
+        let verb = line.words.iter().position(is_verb).unwrap_or_default();
+        let swapped = usize::from(line.words.get(verb + 1).is_some_and(|word| whole(word) == Some(number)));
+        let pipe = Pipe::read(&mut Words::new(line.number, &line.words[verb + 1 + swapped..]), notes)?;
+        let place = match what {
+            "pipe" => &mut self.pipes,
+            "sched" => &mut self.scheds,
+            _ => &mut self.queues,
+        };
+        if let Some(before) = place.insert(number, pipe) {
+            let why =
+                format!("it is taken in place of line {}, whose settings are not carried over", before.line);
+            notes.add(line.number, &line.text(), why);
         }
         Ok(())
     }
@@ -125,7 +192,8 @@ impl Table {
         let place = |word: &str| rest.iter().position(|other| *other == word);
         let (from, to) = match (place("from"), place("to")) {
             (Some(from), Some(to)) if from < to => (from, to),
-            (None, None) => (rest.len(), rest.len()),
+            // `add pipe 1 in`: from any to any.
+            (None, None) => (0, 0),
             _ => {
                 let mend = "write ipfw add pipe 1 ip from 10.0.0.1 to 10.0.0.2";
                 return Err(ImportError::new(line.number, "the rule has no from … to …", mend));
@@ -137,14 +205,14 @@ impl Table {
             let why = "the protocol is not looked at here: all packets between these addresses take the link";
             notes.add(line.number, protocol, why);
         }
-        let tail = rest.get(to + 2..).unwrap_or_default();
+        let tail = if to == 0 { rest } else { rest.get(to + 2..).unwrap_or_default() };
         let rule = Rule {
             line: line.number,
             text: line.text(),
             number,
-            queue: *kind == "queue",
+            queue: (*kind == "queue").then_some(number),
             from: address(line, rest.get(from + 1..to).unwrap_or_default(), notes),
-            to: address(line, rest.get(to + 1..to + 2).unwrap_or_default(), notes),
+            to: address(line, rest.get(to + 1..to + 2).filter(|_| to > 0).unwrap_or_default(), notes),
             way: way(tail),
         };
         let odd: Vec<&str> = tail.iter().copied().filter(|word| !["in", "out"].contains(word)).collect();
@@ -159,24 +227,56 @@ impl Table {
         Ok(())
     }
 
-    /// Leads queues and schedulers to their pipes.
+    /// Leads queues and schedulers to their pipes. A scheduler without a pipe has that of its own number, and so has a queue's.
     fn join(&mut self, notes: &mut Notes) {
-        for sched in self.scheds.values() {
-            if let Some(pipe) = sched.pipe.and_then(|number| self.pipes.get_mut(&number)) {
-                pipe.with(sched);
+        for (number, sched) in &self.scheds {
+            match self.pipes.get_mut(&sched.pipe.unwrap_or(*number)) {
+                Some(pipe) => pipe.with(sched),
+                None => notes.add(
+                    sched.line,
+                    &format!("sched {number}"),
+                    "there is no pipe for it: configure one",
+                ),
             }
         }
-        for rule in self.rules.iter_mut().filter(|rule| rule.queue) {
-            let queue = self.queues.get(&rule.number);
-            let over = |sched: &u64| self.scheds.get(sched).and_then(|sched| sched.pipe);
-            let pipe = queue.and_then(|queue| queue.pipe.or_else(|| queue.sched.as_ref().and_then(over)));
-            rule.number = pipe.unwrap_or(0);
-            notes.add(
-                rule.line,
-                &rule.text,
-                "its packets take the pipe of the queue, without a queue of their own",
-            );
+        let over = |number: u64| self.scheds.get(&number).and_then(|sched| sched.pipe).unwrap_or(number);
+        let pipe_of = |queue: &Pipe| queue.pipe.or_else(|| queue.sched.map(over));
+        for rule in &mut self.rules {
+            let Some(queue) = rule.queue else {
+                if self.pipes.get(&rule.number).is_some_and(Pipe::is_fair) {
+                    let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler is for those of queues \
+                               (ipfw queue N config sched …; ipfw add queue N). Here the link has it";
+                    notes.add(rule.line, &rule.text, why);
+                }
+                continue;
+            };
+            rule.number = self.queues.get(&queue).and_then(pipe_of).unwrap_or(0);
+            let why = "its packets take the link of the queue's pipe, with the queue's length, loss and discipline; here they \
+                       wait for no other queue";
+            notes.add(rule.line, &rule.text, why);
         }
+        for (number, queue) in &self.queues {
+            if !self.rules.iter().any(|rule| rule.queue == Some(*number)) {
+                notes.add(
+                    queue.line,
+                    &format!("queue {number}"),
+                    "no rule that is carried over leads into it",
+                );
+            }
+        }
+    }
+
+    /// The links of a pipe, for packets that come into it by a queue or not.
+    fn stages(
+        &self,
+        (number, queue): (u64, Option<u64>),
+        notes: &mut Notes,
+    ) -> Result<Vec<Stage>, ImportError> {
+        let mut pipe = self.pipes[&number].clone();
+        if let Some(queue) = queue.and_then(|queue| self.queues.get(&queue)) {
+            pipe.behind(queue);
+        }
+        pipe.stages(number, notes)
     }
 
     /// One link for each pair of addresses.
@@ -210,7 +310,7 @@ impl Table {
         let mut addresses: Vec<IpAddr> = Vec::new();
         for (from, to, rule) in order {
             let number = rule.number;
-            let mut stages = self.pipes[&number].stages(number, notes)?;
+            let mut stages = self.stages((number, rule.queue), notes)?;
             if stages.len() > 1 {
                 notes.add(rule.line, &format!("pipe {number} delay"), "beside a profile it is left out");
             }
@@ -254,14 +354,21 @@ impl Table {
             let wanted = [(Way::There, &mut there), (Way::Back, &mut back)];
             for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {
                 if place.is_none() {
-                    *place = Some(rule.number);
+                    *place = Some((rule.number, rule.queue));
                 } else {
                     notes.add(rule.line, &rule.text, "an earlier rule has the packets of this direction");
                 }
             }
         }
         if there.is_none() && back.is_none() {
-            let mut numbers = self.pipes.keys().copied();
+            // Queues for whose packets there are no rules: pf leads them there.
+            let queue = |pipe: u64| {
+                let over = |sched: u64| self.scheds.get(&sched).and_then(|sched| sched.pipe).unwrap_or(sched);
+                let own =
+                    |(_, queue): &(&u64, &Pipe)| queue.pipe.or_else(|| queue.sched.map(over)) == Some(pipe);
+                self.queues.iter().find(own).map(|(number, _)| *number)
+            };
+            let mut numbers = self.pipes.keys().map(|pipe| (*pipe, queue(*pipe)));
             (there, back) = (numbers.next(), numbers.next());
             notes.add(
                 0,
@@ -269,13 +376,15 @@ impl Table {
                 "no rule leads into a pipe: the first is taken as the way from a to b, the second back",
             );
         }
-        for number in self.pipes.keys().filter(|number| ![there, back].contains(&Some(**number))) {
+        for number in
+            self.pipes.keys().filter(|number| ![there, back].iter().flatten().any(|(own, _)| own == *number))
+        {
             notes.add(0, &format!("pipe {number}"), "no rule that is carried over leads into it");
         }
-        let mut stages = |number: Option<u64>| -> Result<Vec<Stage>, ImportError> {
-            number.map_or(Ok(Vec::new()), |number| self.pipes[&number].stages(number, notes))
+        let mut stages = |way: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>, ImportError> {
+            way.map_or(Ok(Vec::new()), |way| self.stages(way, notes))
         };
-        let name = |number: Option<u64>| number.map_or("pipe".into(), |number| format!("pipe{number}"));
+        let name = |way: Option<(u64, _)>| way.map_or("pipe".into(), |(number, _)| format!("pipe{number}"));
         let (one, mut other) = (name(there), name(back));
         if one == other {
             other += "-back";
@@ -286,6 +395,10 @@ impl Table {
         sheet.chain(("a", "b"), (&one, &other), there, back);
         Ok(())
     }
+}
+
+fn is_tool(word: &str) -> bool {
+    ["ipfw", "dnctl"].iter().any(|tool| word.rsplit('/').next() == Some(tool))
 }
 
 /// One exact address, or none; what is neither that nor `any` is told.

@@ -1,11 +1,18 @@
-//! Lines of commands as a shell splits them: quotes, comments, lines that go on after a backslash.
+//! Lines of commands as a shell splits them: quotes, comments, lines that go on after a backslash, redirections.
 
 use super::ImportError;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Most commands of one text.
-const MOST_COMMANDS: usize = 100_000;
+pub(super) const MOST_COMMANDS: usize = 100_000;
 /// Most words of one command.
-const MOST_WORDS: usize = 10_000;
+pub(super) const MOST_WORDS: usize = 10_000;
+
+/// A dollar in single quotes or behind a backslash: it stands for itself.
+pub(super) const PLAIN_DOLLAR: char = '\u{e000}';
+/// A dollar in double quotes: what it stands for is not split into words.
+pub(super) const QUOTED_DOLLAR: char = '\u{e001}';
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,56 +35,146 @@ impl Line {
 /// # Errors
 /// If a quote is not closed, or there is too much.
 pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
-    let mut all = Vec::new();
-    let mut reader = Reader { line: 1, started: 1, words: Vec::new(), word: None };
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' if chars.peek() == Some(&'\n') => {
-                chars.next();
-                reader.line += 1;
-                reader.end_word()?;
-            }
-            '\\' => reader.word.get_or_insert_default().extend(chars.next()),
-            '\'' | '"' => reader.quoted(c, &mut chars)?,
-            '#' if reader.word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
-            '\n' | ';' => {
-                reader.end_command(&mut all)?;
-                reader.line += usize::from(c == '\n');
-            }
-            c if c.is_whitespace() => reader.end_word()?,
-            c => reader.word.get_or_insert_default().push(c),
+    let mut all = marked(text)?;
+    for word in all.iter_mut().flat_map(|line| &mut line.words) {
+        if word.contains([PLAIN_DOLLAR, QUOTED_DOLLAR]) {
+            *word = word.replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
         }
     }
-    reader.end_command(&mut all)?;
     Ok(all)
 }
 
-struct Reader {
+/// The same, with dollars that tell how they were quoted.
+///
+/// # Errors
+/// If a quote is not closed, or there is too much.
+pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
+    let mut reader = Reader {
+        chars: text.chars().peekable(),
+        all: Vec::new(),
+        line: 1,
+        started: 1,
+        words: Vec::new(),
+        word: None,
+        redirected: false,
+    };
+    while let Some(c) = reader.next() {
+        reader.take(c)?;
+    }
+    reader.end_command()?;
+    Ok(reader.all)
+}
+
+struct Reader<'t> {
+    chars: Peekable<Chars<'t>>,
+    all: Vec<Line>,
     line: usize,
     started: usize,
     words: Vec<String>,
     word: Option<String>,
+    /// Whether the next word is the file of a redirection.
+    redirected: bool,
 }
 
-impl Reader {
-    fn quoted(&mut self, quote: char, chars: &mut impl Iterator<Item = char>) -> Result<(), ImportError> {
-        let opened = self.line;
-        let word = self.word.get_or_insert_default();
-        for c in chars.by_ref() {
-            if c == quote {
-                return Ok(());
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let c = self.chars.next()?;
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+
+    fn take(&mut self, c: char) -> Result<(), ImportError> {
+        match c {
+            '\\' => self.escaped(),
+            '\'' | '"' => self.quoted(c)?,
+            '$' | '`' => self.substituted(c, '$'),
+            '#' if self.word.is_none() => while self.chars.next_if(|c| *c != '\n').is_some() {},
+            '<' | '>' => {
+                // The number before it names a descriptor.
+                self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+                self.end_word()?;
+                while self.chars.next_if(|c| "<>&-".contains(*c)).is_some() {}
+                self.redirected = true;
             }
-            self.line += usize::from(c == '\n');
-            word.push(c);
+            '&' if self.chars.peek() == Some(&'>') => self.end_word()?,
+            '\n' | ';' | '&' | '|' | '(' | ')' => self.end_command()?,
+            c if c.is_whitespace() => self.end_word()?,
+            c => self.push(c),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, c: char) {
+        if self.word.is_none() && self.words.is_empty() {
+            self.started = self.line;
+        }
+        self.word.get_or_insert_default().push(c);
+    }
+
+    fn escaped(&mut self) {
+        let windows = self.chars.peek() == Some(&'\r') && self.chars.clone().nth(1) == Some('\n');
+        if windows {
+            self.next();
+        }
+        match self.next() {
+            // The line goes on.
+            Some('\n') | None => {}
+            Some('$') => self.push(PLAIN_DOLLAR),
+            Some(c) => self.push(c),
+        }
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<(), ImportError> {
+        let opened = self.line;
+        if self.words.is_empty() && self.word.is_none() {
+            self.started = self.line;
+        }
+        self.word.get_or_insert_default();
+        while let Some(c) = self.next() {
+            match c {
+                c if c == quote => return Ok(()),
+                '$' | '`' if quote == '"' => self.substituted(c, QUOTED_DOLLAR),
+                '$' => self.push(PLAIN_DOLLAR),
+                '\\' if quote == '"' && self.chars.peek().is_some_and(|c| "\\\"$`\n".contains(*c)) => {
+                    self.escaped();
+                }
+                c => self.push(c),
+            }
         }
         Err(ImportError::new(opened, format!("a {quote} is not closed"), "close the quote"))
     }
 
+    /// A dollar with what belongs to it, or a command in backquotes.
+    fn substituted(&mut self, c: char, dollar: char) {
+        self.push(if c == '$' { dollar } else { c });
+        if c == '`' {
+            while let Some(c) = self.next() {
+                self.push(c);
+                if c == '`' {
+                    return;
+                }
+            }
+            return;
+        }
+        let (open, close) = match self.chars.peek() {
+            Some('(') => ('(', ')'),
+            Some('{') => ('{', '}'),
+            _ => return,
+        };
+        let mut depth = 0;
+        while let Some(c) = self.next() {
+            self.push(c);
+            depth += i32::from(c == open) - i32::from(c == close);
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
     fn end_word(&mut self) -> Result<(), ImportError> {
         if let Some(word) = self.word.take() {
-            if self.words.is_empty() {
-                self.started = self.line;
+            if std::mem::take(&mut self.redirected) {
+                return Ok(());
             }
             if self.words.len() == MOST_WORDS {
                 let what = format!("the command has more than {MOST_WORDS} words");
@@ -88,14 +185,15 @@ impl Reader {
         Ok(())
     }
 
-    fn end_command(&mut self, all: &mut Vec<Line>) -> Result<(), ImportError> {
+    fn end_command(&mut self) -> Result<(), ImportError> {
         self.end_word()?;
+        self.redirected = false;
         if !self.words.is_empty() {
-            if all.len() == MOST_COMMANDS {
+            if self.all.len() == MOST_COMMANDS {
                 let what = format!("there are more than {MOST_COMMANDS} commands");
                 return Err(ImportError::new(self.line, what, "import a part of them"));
             }
-            all.push(Line { number: self.started, words: std::mem::take(&mut self.words) });
+            self.all.push(Line { number: self.started, words: std::mem::take(&mut self.words) });
         }
         Ok(())
     }
@@ -105,12 +203,32 @@ impl Reader {
 mod tests {
     use super::*;
 
+    fn split(text: &str) -> Vec<(usize, String)> {
+        commands(text).unwrap().iter().map(|line| (line.number, line.words.join("|"))).collect()
+    }
+
     #[test]
     fn splits_as_a_shell_does() {
         let text = "#!/bin/sh\n\ntc qdisc \\\n  add 'a b'\"c\"d # end\nx;y z\n\\#w";
-        let lines: Vec<_> = commands(text).unwrap().iter().map(|l| (l.number, l.words.join("|"))).collect();
         let expected = [(3, "tc|qdisc|add|a bcd"), (5, "x"), (5, "y|z"), (6, "#w")];
-        assert_eq!(lines, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(split(text), expected.map(|(line, text)| (line, text.to_owned())));
         assert_eq!(commands("a\n'b").unwrap_err().to_string(), "line 2: a ' is not closed; close the quote");
+    }
+
+    #[test]
+    fn operators_part_commands_and_redirections_are_left_out() {
+        let table = [
+            ("a && b || c | d & e", vec!["a", "b", "c", "d", "e"]),
+            ("(a b) 2>/dev/null >x", vec!["a|b"]),
+            ("a 2>&1 b &>/dev/null c << EOF d", vec!["a|b|c|d"]),
+            ("a\\\r\nb \\\n c\r\nd", vec!["ab|c", "d"]),
+            ("f() { a; }", vec!["f", "{|a", "}"]),
+            ("x=$(a; b) `c; d` $((1 + 2))", vec!["x=$(a; b)|`c; d`|$((1 + 2))"]),
+            ("\"$x a\" '$x' \\$x ${y:-a b}", vec!["$x a|$x|$x|${y:-a b}"]),
+        ];
+        for (text, expected) in table {
+            let found: Vec<String> = split(text).into_iter().map(|(_, words)| words).collect();
+            assert_eq!(found, expected, "{text}");
+        }
     }
 }

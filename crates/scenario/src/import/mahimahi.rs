@@ -3,12 +3,11 @@
 //! A packet on its way out passes the innermost shell first, one on its way in the outermost. Shells that a link does in
 //! the same order become one link.
 
-use super::lines::commands;
-use super::netem::Words;
 use super::quantity::{Share, time, whole};
 use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
-use super::{ImportError, Notes, Source};
+use super::words::Words;
+use super::{ImportError, Notes, Source, shell};
 use longwire_units::{Bytes, Nanos};
 
 /// How often mahimahi's PIE works out its probability, in its source.
@@ -83,33 +82,48 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
 /// The shells of a command line, the outermost first.
 fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
     let mut shells = Vec::new();
-    for line in commands(text)? {
+    for line in shell::run(text, |words| words.iter().any(|word| is_shell(word)), notes)? {
         let mut words = Words::new(line.number, &line.words);
         while let Some(word) = words.next() {
             if shells.len() == MOST_SHELLS {
                 let what = format!("there are more than {MOST_SHELLS} shells");
                 return Err(ImportError::new(line.number, what, "leave some out"));
             }
-            match word.rsplit('/').next().unwrap_or(word) {
+            match name(word) {
                 "mm-delay" => shells.push(delay(&mut words)?),
                 "mm-loss" => shells.push(loss(&mut words)?),
                 "mm-onoff" => shells.push(on_off(&mut words, notes)?),
                 "mm-link" => shells.push(link(&mut words, notes)?),
                 "--" | "sudo" => {}
-                _ => {
-                    let rest: Vec<&str> =
-                        std::iter::once(word).chain(std::iter::from_fn(|| words.next())).collect();
-                    let why = if word.starts_with("mm-") {
-                        "this shell is not carried over; of mahimahi's, mm-delay, mm-loss, mm-link and mm-onoff are"
-                    } else {
-                        "the command is not carried over; it runs in the host \"inside\" (longwire lab enter)"
-                    };
-                    notes.add(line.number, &rest.join(" "), why);
-                }
+                other => skipped(other.starts_with("mm-"), word, &mut words, notes),
             }
         }
     }
     Ok(shells)
+}
+
+/// Passes over a shell or a command that is not carried over, up to the next shell that is.
+fn skipped(is_mahimahis: bool, word: &str, words: &mut Words<'_>, notes: &mut Notes) {
+    let mut rest = vec![word];
+    while let Some(next) = words.peek().filter(|next| !is_shell(next)) {
+        rest.push(next);
+        words.next();
+    }
+    let why = if is_mahimahis {
+        "this shell is not carried over; of mahimahi's, mm-delay, mm-loss, mm-link and mm-onoff are"
+    } else {
+        "the command is not carried over; it runs in the host \"inside\" (longwire lab enter)"
+    };
+    notes.add(words.line, &rest.join(" "), why);
+}
+
+fn name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Whether a word is a shell that is carried over.
+fn is_shell(word: &str) -> bool {
+    ["mm-delay", "mm-loss", "mm-onoff", "mm-link"].contains(&name(word))
 }
 
 fn delay(words: &mut Words<'_>) -> Result<Shell, ImportError> {

@@ -5,13 +5,18 @@
 //! it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
 
 mod dummynet;
+mod framing;
 mod ipfw;
 mod lines;
 mod mahimahi;
 mod netem;
 mod ns;
+mod ns_classes;
+mod ns_queue;
+mod qdisc;
 mod quantity;
 mod sheet;
+mod shell;
 mod stage;
 mod tbf;
 mod tc;
@@ -20,6 +25,7 @@ mod tcl_value;
 mod testbed;
 mod theaterq;
 mod topology;
+mod words;
 
 use std::fmt;
 use thiserror::Error;
@@ -36,7 +42,7 @@ pub enum Format {
     Netem,
     /// `ipfw pipe N config`, `ipfw add pipe N`: ipfw(8), dummynet(4).
     Ipfw,
-    /// Emulab's subset of ns scripts in Tcl.
+    /// Scripts of ns-2, as far as they set up a network, and Emulab's subset of them, in Tcl.
     Ns,
     /// `mm-delay`, `mm-loss`, `mm-link`, `mm-onoff`, and bare packet-delivery traces.
     Mahimahi,
@@ -239,7 +245,9 @@ mod tests {
                          10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
                          make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + 1|mm-link|mm-delay|\
                          mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n|\"|'|#|0|1,2,3,4,5|\
-                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}";
+                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|case|esac|in|&&|>|2>&1|\
+                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new ErrorModel]|lossmodel|\
+                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep";
 
     fn drawn() -> impl Strategy<Value = String> {
         let words: Vec<&'static str> = WORDS.split('|').collect();

@@ -4,16 +4,35 @@
 //! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
 //! link that sends.
 
-use super::quantity::{Share, is_number, rate_text, tc_rate, time, whole};
+use super::framing::framed;
+use super::quantity::{Share, rate_text, tc_rate, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
+use super::words::{Words, named};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
 
 /// netem's default limit in packets.
 const LIMIT: u64 = 1000;
-/// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
-pub(super) const HEADER: i64 = 14;
+/// netem's options, in the order in which tc looks for abbreviations of them (iproute2, q_netem.c): `d` is `delay`, `dr` is
+/// `drop`, `r` is `reorder`, `ra` is `rate`.
+const OPTIONS: [&str; 15] = [
+    "limit",
+    "latency",
+    "delay",
+    "loss",
+    "drop",
+    "seed",
+    "ecn",
+    "reorder",
+    "corrupt",
+    "gap",
+    "duplicate",
+    "distribution",
+    "rate",
+    "slot",
+    "jitter",
+];
 /// The longest delay of a link.
 const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
@@ -46,80 +65,12 @@ enum Loss {
     Gilbert([Share; 4]),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Slot {
     min: Nanos,
     max: Nanos,
     packets: u64,
     bytes: u64,
-}
-
-/// The words of one command that are still to be read.
-pub(super) struct Words<'w> {
-    pub(super) line: usize,
-    rest: &'w [String],
-}
-
-impl<'w> Words<'w> {
-    pub(super) fn new(line: usize, rest: &'w [String]) -> Self {
-        Self { line, rest }
-    }
-
-    /// The next word.
-    pub(super) fn next(&mut self) -> Option<&'w str> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(first)
-    }
-
-    /// The next word, which stays.
-    pub(super) fn peek(&self) -> Option<&'w str> {
-        self.rest.first().map(String::as_str)
-    }
-
-    /// The next word, if it begins a number.
-    pub(super) fn number(&mut self) -> Option<&'w str> {
-        self.rest.first().filter(|word| is_number(word))?;
-        self.next()
-    }
-
-    /// The value of `option`, as `read` reads it; `example` shows how to write one.
-    pub(super) fn value<T>(
-        &mut self,
-        option: &str,
-        example: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ImportError> {
-        let mend = format!("write {option} {example}");
-        let Some(word) = self.next() else {
-            return Err(ImportError::new(self.line, format!("{option} has no value"), mend));
-        };
-        read(word).ok_or_else(|| self.bad(option, word, &mend))
-    }
-
-    /// The value that may follow; `default` if the next word is no number.
-    fn optional<T>(
-        &mut self,
-        option: &str,
-        default: T,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ImportError> {
-        match self.number() {
-            Some(word) => read(word).ok_or_else(|| self.bad(option, word, "correct it")),
-            None => Ok(default),
-        }
-    }
-
-    fn bad(&self, option: &str, word: &str, mend: &str) -> ImportError {
-        ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), mend)
-    }
-
-    /// Passes over the next word if it is this one.
-    fn skip(&mut self, word: &str) {
-        if self.rest.first().is_some_and(|next| next.eq_ignore_ascii_case(word)) {
-            self.rest = &self.rest[1..];
-        }
-    }
 }
 
 /// A time: a bare number is microseconds.
@@ -139,11 +90,14 @@ impl Netem {
     }
 
     fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
-        match word {
+        match named(word, &OPTIONS).unwrap_or(word) {
             "delay" | "latency" => self.delay(words, notes)?,
-            "jitter" => self.jitter = words.value("jitter", "10ms", micros)?,
+            "jitter" if word == "jitter" => self.jitter = words.value("jitter", "10ms", micros)?,
             "distribution" => {
                 self.distribution = Some(words.value("distribution", "normal", |w| Some(w.to_owned()))?);
+            }
+            "loss" | "drop" if self.loss.is_some() => {
+                return Err(ImportError::new(words.line, "netem takes one loss", "leave the other out"));
             }
             "loss" | "drop" => self.loss = Some(loss(words)?),
             "ecn" => self.ecn = true,
@@ -248,16 +202,52 @@ impl Netem {
                 "write delay 100ms 20ms distribution normal",
             );
         }
+        if self.ecn && self.loss.is_none() {
+            return wrong("ecn needs a loss: it marks what would be lost", "write loss 1% ecn");
+        }
         if self.slot.as_ref().is_some_and(|slot| slot.max < slot.min) {
             return wrong("slot: the longest is below the shortest", "write slot 10ms 20ms");
         }
         Ok(())
     }
 
+    /// Takes what a change leaves as it was, and says what that is: the kernel sets delay, loss, duplicates, gap and limit anew
+    /// with each command, and the rest if the command names it (sch_netem.c, `netem_change`).
+    pub(super) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if self.rate.is_none() && before.rate.is_some() {
+            (self.rate, self.overhead, self.atm) = (before.rate, before.overhead, before.atm);
+            names.push("rate");
+        }
+        if self.slot.is_none() && before.slot.is_some() {
+            self.slot.clone_from(&before.slot);
+            names.push("slot");
+        }
+        if self.corrupt.is_none() && before.corrupt.is_some() {
+            self.corrupt = before.corrupt;
+            names.push("corrupt");
+        }
+        let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
+        if self.reorder.is_none() && before.reorder.is_some() && delayed {
+            self.reorder = before.reorder;
+            names.push("reorder");
+        }
+        if self.distribution.is_none() && before.distribution.is_some() && self.jitter > Nanos::ZERO {
+            self.distribution.clone_from(&before.distribution);
+            names.push("distribution");
+        }
+        if !self.ecn && before.ecn && self.loss.is_some() {
+            self.ecn = true;
+            names.push("ecn");
+        }
+        names
+    }
+
     /// The links that do the same.
     pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
         let mut first = Stage::default();
         self.impairments(&mut first);
+        self.tell_correlations(notes);
         self.delays(&mut first, notes)?;
         let last = self.sending(notes)?;
         self.limits(last.is_some(), notes);
@@ -282,6 +272,39 @@ impl Netem {
                 vec![first, last]
             }
         })
+    }
+
+    /// netem averages each draw with the one before: the draws crowd about the middle, and small shares are hardly ever met.
+    fn tell_correlations(&self, notes: &mut Notes) {
+        let of_loss = match self.loss {
+            Some(Loss::Random(share, correlation)) => Some((share, correlation)),
+            _ => None,
+        };
+        let shares = [
+            ("loss", of_loss),
+            ("duplicate", self.duplicate),
+            ("corrupt", self.corrupt),
+            ("reorder", self.reorder),
+        ];
+        for (option, pair) in shares {
+            let Some((share, correlation)) = pair.filter(|(_, correlation)| *correlation > Share::ZERO)
+            else {
+                continue;
+            };
+            let instead = if option == "loss" { "; for bursts write loss gemodel or state" } else { "" };
+            let why = format!(
+                "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes it rarer than the \
+                 share says: 1% 25% hits next to nothing. Here the share is kept, and hits come in clusters{instead}"
+            );
+            let plain = |share: Share| share.text().replace(' ', "");
+            notes.add(self.line, &format!("{option} {} {}", plain(share), plain(correlation)), why);
+        }
+        if let Some(correlation) =
+            self.delay_correlation.filter(|share| *share > Share::ZERO && self.jitter > Nanos::ZERO)
+        {
+            let why = "netem's correlation narrows the jitter; here the jitter keeps its width, and so often a delay is that before";
+            notes.add(self.line, &format!("delay … {}", correlation.text().replace(' ', "")), why);
+        }
     }
 
     fn impairments(&self, stage: &mut Stage) {
@@ -416,16 +439,6 @@ impl Netem {
             let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many as come";
             notes.add(self.line, &option, why);
         }
-    }
-}
-
-/// Says which bytes tc counts: the frame without FCS, and an overhead.
-pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
-    let all = HEADER + overhead;
-    stage.set("framing", if atm { "atm" } else { "ip" });
-    match u64::try_from(all) {
-        Ok(all) if all <= 1000 => stage.set("overhead", &all.to_string()),
-        _ => notes.add(line, &format!("overhead {overhead}"), "a link adds 0 to 1000 bytes to the IP packet"),
     }
 }
 

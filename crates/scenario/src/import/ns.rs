@@ -1,13 +1,14 @@
-//! Commands of ns scripts as Emulab knows them.
+//! Commands of ns scripts, as ns-2 and Emulab know them.
 //!
 //! Names of commands and of queue disciplines are read without regard to their case, and `$ns set duplex-link` as
-//! `$ns duplex-link`: both occur in published scripts. The defaults of queues, and that a LAN's delay is shared by the
-//! cables of sender and receiver, are those of Emulab's parser (lanlink.tcl).
+//! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
+//! as in Emulab's parser (lanlink.tcl).
 
-use super::quantity::{Share, ns_rate, plain, time, whole};
+use super::ns_queue::{Dialect, Queue};
+use super::quantity::{Share, ns_rate, time, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
-use super::topology::{Change, Edge, Node, Queue, Topology, Way};
+use super::topology::{Change, Edge, Node, Topology, Way};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
 use std::collections::HashMap;
@@ -28,6 +29,8 @@ pub(super) enum Object {
     Lan(usize),
     /// The queue of an edge, forward or not.
     Queue(usize, bool),
+    /// An error model: how much is lost.
+    Errors(Share),
     Other,
 }
 
@@ -35,12 +38,22 @@ pub(super) enum Object {
 pub(super) struct Script<'n> {
     pub(super) topology: Topology,
     pub(super) objects: HashMap<String, Object>,
+    /// What is set for all queues, or for those of a kind, from then on.
+    pub(super) defaults: Vec<Preset>,
     pub(super) notes: &'n mut Notes,
+}
+
+/// `Queue/RED set thresh_ 5`.
+pub(super) struct Preset {
+    pub(super) class: String,
+    pub(super) key: String,
+    pub(super) value: String,
 }
 
 /// The scenario of this script.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
-    let mut script = Script { topology: Topology::default(), objects: HashMap::new(), notes };
+    let mut script =
+        Script { topology: Topology::default(), objects: HashMap::new(), defaults: Vec::new(), notes };
     Tcl::new(&mut script).run(text, 1)?;
     let topology = script.topology;
     if topology.edges.is_empty() {
@@ -62,15 +75,22 @@ impl Host for Script<'_> {
                 Ok(String::new())
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
+            (Some(Object::Errors(_)), _) => self.errors(line, words),
             (None, "new") => Ok(self.make(line, rest)),
             (None, "set") => self.simulator(line, words),
             (None, "source") => {
-                if !rest.iter().any(|file| file.ends_with("tb_compat.tcl")) {
+                if rest.iter().any(|file| file.ends_with("tb_compat.tcl")) {
+                    self.topology.dialect = Dialect::Emulab;
+                } else {
                     self.notes.add(line, &told(words), "other files are not read");
                 }
                 Ok(String::new())
             }
-            (None, tb) if tb.starts_with("tb-") => self.testbed(line, tb, words),
+            (None, tb) if tb.starts_with("tb-") => {
+                self.topology.dialect = Dialect::Emulab;
+                self.testbed(line, tb, words)
+            }
+            (None, class) if class == "queue" || class.starts_with("queue/") => self.default(line, words),
             _ => {
                 self.notes.add(line, &told(words), "the command is not known");
                 Ok(String::new())
@@ -109,6 +129,11 @@ impl Script<'_> {
         if class == "simulator" {
             return self.handle(Object::Simulator);
         }
+        if class == "errormodel" || class == "errormodel/uniform" {
+            // ns-2's arguments of the latter are the share and the unit.
+            let share = rest.get(1).and_then(|word| Share::fraction(word)).unwrap_or(Share::ZERO);
+            return self.handle(Object::Errors(share));
+        }
         self.notes.add(
             line,
             &format!("new {}", rest.join(" ")),
@@ -134,7 +159,20 @@ impl Script<'_> {
             "queue-limit" => {
                 let (edge, forward) = self.between(line, rest)?;
                 let limit = read(line, "queue-limit", rest.get(2), "50", whole)?;
-                self.way(edge, forward).queue.limit = limit;
+                self.way(edge, forward).queue.hold(limit);
+                Ok(String::new())
+            }
+            "lossmodel" | "link-lossmodel" => self.lossy(line, command == "link-lossmodel", rest),
+            "delay" | "bandwidth" => {
+                let (edge, forward) = self.between(line, rest)?;
+                let both = rest.get(3).is_some_and(|word| word == "duplex");
+                for forward in if both { vec![true, false] } else { vec![forward] } {
+                    if command == "delay" {
+                        self.way(edge, forward).delay = self.delay(line, rest.get(2))?;
+                    } else {
+                        self.way(edge, forward).rate = read(line, "bandwidth", rest.get(2), "1Mb", ns_rate)?;
+                    }
+                }
                 Ok(String::new())
             }
             "at" => self.at(line, rest),
@@ -189,19 +227,20 @@ impl Script<'_> {
         }
         let rate = read(line, "the link's rate", rest.get(2), "100Mb", ns_rate)?;
         let delay = self.delay(line, rest.get(3))?;
-        let mut queue = Queue::default();
-        let kind = rest.get(4).map(|kind| kind.to_ascii_lowercase()).unwrap_or_default();
-        match kind.as_str() {
-            "droptail" | "" => {}
-            "red" => queue.red = true,
-            "gred" => (queue.red, queue.gentle) = (true, true),
-            other => self.notes.add(
-                line,
-                other,
-                "Emulab knows DropTail, RED and GRED, and takes others for DropTail",
-            ),
+        let kind = rest.get(4).map(String::as_str).unwrap_or_default();
+        let mut queue = Queue::named(kind).unwrap_or_else(|| {
+            self.notes.add(line, kind, "there is no such queue here, or in Emulab: it is taken for DropTail");
+            Queue::default()
+        });
+        for default in &self.defaults {
+            let own =
+                default.class.strip_prefix("queue/").is_none_or(|class| class == kind.to_ascii_lowercase());
+            if own {
+                queue.set(line, &default.key, Some(&default.value))?;
+            }
         }
-        let edge = self.edge(line, ends, duplex, Way { rate, delay, loss: Share::ZERO, queue })?;
+        let edge =
+            self.edge(line, ends, duplex, Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue })?;
         Ok(self.handle(Object::Link(vec![edge])))
     }
 
@@ -229,7 +268,8 @@ impl Script<'_> {
         let lan = self.node(line, true)?;
         for node in &nodes {
             let node = self.node_of(line, Some(node))?;
-            let way = Way { rate, delay: Nanos(delay.0 / 2), loss: Share::ZERO, queue: Queue::default() };
+            let delay = Nanos(delay.0 / 2);
+            let way = Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue: Queue::default() };
             self.edge(line, (node, lan), true, way)?;
         }
         Ok(self.handle(Object::Lan(lan)))
@@ -295,21 +335,8 @@ impl Script<'_> {
     ) -> Result<String, ImportError> {
         let rest = if rest.first().is_some_and(|word| word == "set") { &rest[1..] } else { rest };
         let key = rest.first().map(|key| key.to_ascii_lowercase()).unwrap_or_default();
-        let value = rest.get(1);
-        let truth = |word: &str| Some(["1", "true", "yes"].contains(&&*word.to_ascii_lowercase()));
-        let positive = |word: &str| whole(word).filter(|number| *number > 0);
-        let queue = &mut self.way(edge, forward).queue;
-        match key.as_str() {
-            "limit_" => queue.limit = read(line, &key, value, "50", whole)?,
-            "thresh_" => queue.min = read(line, &key, value, "5", whole)?,
-            "maxthresh_" => queue.max = read(line, &key, value, "15", whole)?,
-            "linterm_" => queue.linterm = read(line, &key, value, "10", positive)?,
-            "q_weight_" => queue.weight = read(line, &key, value, "0.002", plain)?,
-            "mean_pktsize_" => queue.packet = read(line, &key, value, "500", positive)?,
-            "gentle_" => queue.gentle = read(line, &key, value, "1", truth)?,
-            "red_" => queue.red = read(line, &key, value, "1", truth)?,
-            "queue-in-bytes_" | "bytes_" => queue.bytes = read(line, &key, value, "1", truth)?,
-            _ => self.notes.add(line, &told(rest), "the queues here have no such setting"),
+        if !self.way(edge, forward).queue.set(line, &key, rest.get(1))? {
+            self.notes.add(line, &told(rest), "the queues here have no such setting");
         }
         Ok(String::new())
     }

@@ -1,10 +1,14 @@
 //! tc's token bucket as a link: tc-tbf(8).
 
-use super::netem::{Words, framed};
+use super::framing::framed;
 use super::quantity::{rate_text, tc_rate, tc_size, time, whole};
 use super::stage::Stage;
+use super::words::{Words, named};
 use super::{ImportError, Notes};
 use longwire_units::{Bytes, Nanos};
+
+/// Options that tc takes abbreviated, in the order in which it looks for them (iproute2, q_tbf.c).
+const ABBREVIATED: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead", "linklayer"];
 
 /// What a tbf does.
 #[derive(Default)]
@@ -14,6 +18,7 @@ struct Tbf {
     limit: Option<u64>,
     latency: Option<Nanos>,
     peak: Option<u64>,
+    mtu: u64,
     overhead: i64,
     atm: bool,
 }
@@ -57,11 +62,11 @@ impl Tbf {
     fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         // A size may be followed by the size of a cell of tc's rate table.
         let size = |word: &str| tc_size(word.split('/').next().unwrap_or_default()).map(|bytes| bytes.0);
-        match word {
+        match named(word, &ABBREVIATED).unwrap_or(word) {
             "rate" => self.rate = words.value("rate", "1mbit", tc_rate)?,
             "burst" | "buffer" | "maxburst" => self.burst = words.value(word, "32kbit", size)?,
             "limit" => self.limit = Some(words.value("limit", "64kb", size)?),
-            "latency" | "lat" => {
+            "latency" => {
                 self.latency = Some(words.value("latency", "400ms", |word| time(word, 1000))?);
             }
             "peakrate" => self.peak = Some(words.value("peakrate", "2mbit", tc_rate)?),
@@ -69,6 +74,7 @@ impl Tbf {
             "linklayer" => self.atm = words.value("linklayer", "atm", |word| Some(word == "atm"))?,
             "mtu" | "minburst" => {
                 let bytes = words.value(word, "1540", size)?;
+                self.mtu = bytes;
                 notes.add(words.line, &format!("{word} {bytes}"), "the peak's bucket holds one packet here");
             }
             "mpu" => {
@@ -86,13 +92,18 @@ impl Tbf {
         Ok(())
     }
 
-    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time.
+    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time, or the peak's
+    /// if that is less.
     fn limit(&self) -> u64 {
         const BITS_AND_NANOS: u128 = 8_000_000_000;
         let within = |rate: u64, time: Nanos| (u128::from(rate) * u128::from(time.0) / BITS_AND_NANOS) as u64;
         match (self.limit, self.latency) {
             (Some(limit), _) => limit,
-            (None, Some(latency)) => within(self.rate, latency).saturating_add(self.burst),
+            (None, Some(latency)) => {
+                let limit = within(self.rate, latency).saturating_add(self.burst);
+                let peak = self.peak.map(|peak| within(peak, latency).saturating_add(self.mtu));
+                peak.map_or(limit, |peak| peak.min(limit))
+            }
             (None, None) => self.burst,
         }
     }

@@ -1,13 +1,16 @@
-//! `tc` commands, and what `tc qdisc show` prints, as a scenario of two hosts.
+//! `tc` commands, as scripts and batch files hold them, and what `tc qdisc show` prints, as a scenario of two hosts.
 //!
 //! A qdisc shapes what leaves its interface. The first interface is taken as that of host `a` towards host `b`, the
-//! second, as on a box between two networks, as the way back.
+//! second, as on a box between two networks, as the way back. Of what a script does to an interface one after the other,
+//! the last is taken.
 
 use super::lines::{Line, commands};
-use super::netem::{Netem, Words};
+use super::netem::Netem;
+use super::qdisc::{Device, Qdisc};
 use super::sheet::{Sheet, name_of};
 use super::stage::Stage;
-use super::{ImportError, Notes, tbf};
+use super::words::{Words, named};
+use super::{ImportError, Notes, shell};
 
 /// Words with which netem's options begin, where they stand alone.
 const OPTIONS: [&str; 14] = [
@@ -26,22 +29,19 @@ const OPTIONS: [&str; 14] = [
     "seed",
     "ecn",
 ];
+/// What tc works on, and what it does to it, in the order in which tc looks for abbreviations of them.
+const OBJECTS: [&str; 7] = ["qdisc", "class", "filter", "chain", "actions", "monitor", "exec"];
+const VERBS: [&str; 7] = ["add", "change", "replace", "link", "delete", "list", "show"];
+/// Options of tc that have a value.
+const WITH_VALUE: [&str; 3] = ["-batch", "-netns", "-conf"];
+/// All options of tc that begin like those, in tc's order.
+const SWITCHES: [&str; 6] = ["-batch", "-netns", "-names", "-nm", "-cf", "-conf"];
+/// Commands that change what packets meet, besides tc.
+const NETWORKING: [&str; 8] = ["ip", "ifconfig", "ethtool", "iptables", "ip6tables", "nft", "ipfw", "brctl"];
 /// Most interfaces and qdiscs that are kept.
 const MOST: usize = 1000;
-
-/// A qdisc of an interface.
-struct Qdisc {
-    line: usize,
-    kind: String,
-    place: String,
-    options: Vec<String>,
-}
-
-/// An interface with its qdiscs, in the order in which they were made.
-struct Device {
-    name: String,
-    qdiscs: Vec<Qdisc>,
-}
+/// How deep commands may stand in words of commands: `sh -c "…"`.
+const DEEPEST: usize = 3;
 
 /// The links that netem's options make, and its seed.
 pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
@@ -57,26 +57,23 @@ pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Opti
 
 /// The scenario of these commands.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
-    let lines = commands(text)?;
-    let mut devices = Vec::new();
-    for line in &lines {
-        command(line, &mut devices, notes)?;
+    let mut reader = Reader { devices: Vec::new(), others: 0, other: None, notes };
+    for line in shell::run(text, is_ours, reader.notes)? {
+        reader.command(&line, 0)?;
     }
+    reader.tell_others();
+    let devices = reader.devices;
     let mut sheet = Sheet::new("Two hosts, and between them what tc did on an interface.");
     let mut ways = Vec::new();
     for device in &devices {
-        let (stages, seed) = device.stages(notes)?;
+        let (stages, seed) = device.stages(&name_of(&device.name), notes)?;
         sheet.seed = sheet.seed.or(seed);
         if stages.is_empty() {
             continue;
         }
         if ways.len() == 2 || (device.name == "lo" && !ways.is_empty()) {
             let why = "two interfaces make the two directions between two hosts; import this one by itself";
-            notes.add(
-                device.qdiscs.first().map_or(0, |qdisc| qdisc.line),
-                &format!("dev {}", device.name),
-                why,
-            );
+            notes.add(device.line(), &format!("dev {}", device.name), why);
             continue;
         }
         ways.push((name_of(&device.name), stages));
@@ -100,182 +97,219 @@ fn nothing() -> ImportError {
     ImportError::new(0, "there is no netem and no tbf in it", mend)
 }
 
-fn command(line: &Line, devices: &mut Vec<Device>, notes: &mut Notes) -> Result<(), ImportError> {
-    let mut words = &line.words[..];
-    if words.first().is_some_and(|word| word == "sudo") {
-        words = &words[1..];
+fn is_tc(word: &str) -> bool {
+    word == "tc"
+        || word.ends_with("/tc")
+        || word.eq_ignore_ascii_case("$tc")
+        || word.eq_ignore_ascii_case("${tc}")
+}
+
+/// Whether a command is one of tc, or holds one.
+fn is_ours(words: &[String]) -> bool {
+    words.iter().any(|word| is_tc(word) || word.split_whitespace().any(is_tc))
+}
+
+/// Interfaces so far, and how many commands are not tc's.
+struct Reader<'n> {
+    devices: Vec<Device>,
+    other: Option<Line>,
+    others: usize,
+    notes: &'n mut Notes,
+}
+
+impl Reader<'_> {
+    fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+        let Some(at) = line.words.iter().position(|word| is_tc(word)) else {
+            return self.without_tc(line, depth);
+        };
+        let mut words = &line.words[at + 1..];
+        let mut space = namespace(&line.words[..at]);
+        while let Some((option, rest)) = words.split_first().filter(|(option, _)| option.starts_with('-')) {
+            let name = named(option, &SWITCHES);
+            if name == Some("-netns") {
+                space = rest.first().map(String::as_str);
+            }
+            words = if name.is_some_and(|name| WITH_VALUE.contains(&name) || name == "-cf") {
+                rest.get(1..).unwrap_or_default()
+            } else {
+                rest
+            };
+        }
+        match words.first().and_then(|word| named(word, &OBJECTS)) {
+            Some("qdisc") => self.changed(line, &words[1..], space)?,
+            Some("class" | "filter" | "chain" | "actions") => {
+                let why = "classes and filters of tc are not carried over: all packets take the same link; \
+                           a link's match or filter chooses packets here";
+                self.notes.add(line.number, &line.text(), why);
+            }
+            // A batch file's commands may follow.
+            None if words.is_empty() => {}
+            _ => self.notes.add(line.number, &line.text(), "it is no qdisc of tc"),
+        }
+        Ok(())
     }
-    let is_tc = |word: &String| word == "tc" || word.ends_with("/tc") || word.eq_ignore_ascii_case("$tc");
-    let named = words.first().is_some_and(is_tc);
-    if named {
-        words = &words[1..];
-    }
-    while named && words.first().is_some_and(|word| word.starts_with('-')) {
-        words = &words[1..];
-    }
-    let first = words.first().map_or("", String::as_str);
-    match first {
-        "qdisc" if named => changed(line, &words[1..], devices, notes),
-        "qdisc" => shown(line, &words[1..], devices, notes),
-        _ if !named && OPTIONS.contains(&first) => {
+
+    /// A line of a batch file, what tc shows, netem's options alone, a command in a word of another, or none of these.
+    fn without_tc(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+        let words = &line.words;
+        let first = words.first().map_or("", String::as_str);
+        let batch = named(first, &OBJECTS[..1]).is_some()
+            && words.get(1).is_some_and(|word| named(word, &VERBS[..5]).is_some())
+            && words.iter().any(|word| word == "dev");
+        if batch {
+            return self.changed(line, &words[1..], None);
+        }
+        if first == "qdisc" {
+            return self.shown(line, &words[1..]);
+        }
+        if OPTIONS.contains(&first) {
             let options = if first == "netem" { &words[1..] } else { words };
-            let qdisc = Qdisc {
-                line: line.number,
-                kind: "netem".into(),
-                place: "root".into(),
-                options: options.into(),
+            let qdisc = Qdisc::new(line, "netem", "root", options);
+            return self.put("eth0", line, qdisc, "add");
+        }
+        if let Some(inner) = words.iter().find(|word| word.split_whitespace().any(is_tc))
+            && depth < DEEPEST
+        {
+            for mut inner in commands(inner)? {
+                inner.number = line.number;
+                self.command(&inner, depth + 1)?;
+            }
+            return Ok(());
+        }
+        let command = words
+            .iter()
+            .find(|word| *word != "sudo")
+            .map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+        if NETWORKING.contains(&command) {
+            self.notes.add(
+                line.number,
+                &line.text(),
+                "it is no qdisc of tc: write what it does into the scenario",
+            );
+        } else if command == "sleep" {
+            let why = "time passes there; here a change at a time is an [[at]] event";
+            self.notes.add(line.number, &line.text(), why);
+        } else {
+            self.others += 1;
+            self.other.get_or_insert_with(|| line.clone());
+        }
+        Ok(())
+    }
+
+    fn tell_others(&mut self) {
+        if let Some(line) = self.other.take() {
+            let why = match self.others {
+                1 => "it is no qdisc of tc".to_owned(),
+                several => format!("it is no qdisc of tc, nor are {} more commands", several - 1),
             };
-            device("eth0", line, devices)?.put(qdisc);
-            Ok(())
+            self.notes.add(line.number, &line.text(), why);
         }
-        "class" | "filter" if named => {
-            let why = "classes and filters of tc are not carried over: all packets take the same link; \
-                       a link's match or filter chooses packets here";
-            notes.add(line.number, &line.text(), why);
-            Ok(())
+    }
+
+    /// `tc qdisc add|change|replace|del …`, in a network namespace or not.
+    fn changed(&mut self, line: &Line, words: &[String], space: Option<&str>) -> Result<(), ImportError> {
+        let verb = words.first().and_then(|word| named(word, &VERBS));
+        let rest = words.get(1..).unwrap_or_default();
+        let (name, place, at) = place(line, rest, self.notes);
+        let of = |name: &str| space.map_or_else(|| name.to_owned(), |space| format!("{space}:{name}"));
+        match verb {
+            Some(verb @ ("add" | "change" | "replace" | "link")) => {
+                let kind = rest.get(at).map_or("", String::as_str);
+                if ["ingress", "clsact"].contains(&kind) || place == "ingress" {
+                    let why = "what comes in is shaped where it leaves: import that interface";
+                    self.notes.add(line.number, &line.text(), why);
+                    return Ok(());
+                }
+                let Some(name) = name else {
+                    let what = "the command names no interface";
+                    return Err(ImportError::new(line.number, what, "write dev eth0"));
+                };
+                let qdisc = Qdisc::new(line, kind, &place, rest.get(at + 1..).unwrap_or_default());
+                self.put(&of(name), line, qdisc, verb)?;
+            }
+            Some("delete") => {
+                let name = name.map(of);
+                if let Some(device) =
+                    self.devices.iter_mut().find(|device| Some(&device.name) == name.as_ref())
+                {
+                    device.delete(&place, line);
+                }
+            }
+            _ => self.notes.add(line.number, &line.text(), "it changes nothing"),
         }
-        _ => {
-            notes.add(line.number, &line.text(), "it is no qdisc of tc");
-            Ok(())
+        Ok(())
+    }
+
+    /// A line that `tc qdisc show` printed: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
+    fn shown(&mut self, line: &Line, words: &[String]) -> Result<(), ImportError> {
+        let [kind, _handle, rest @ ..] = words else {
+            self.notes.add(line.number, &line.text(), "it is no qdisc of tc");
+            return Ok(());
+        };
+        let (name, place, mut at) = place(line, rest, self.notes);
+        while rest.get(at).is_some_and(|word| word == "refcnt") {
+            at += 2;
         }
+        // Where nobody asked for a qdisc, the system's own is shown.
+        if ["noqueue", "mq", "pfifo_fast", "fq_codel", "fq"].contains(&kind.as_str()) {
+            self.notes.add(line.number, &line.text(), "the system's own qdisc is not carried over");
+            return Ok(());
+        }
+        let qdisc = Qdisc::new(line, kind, &place, rest.get(at..).unwrap_or_default());
+        self.put(name.unwrap_or("eth0"), line, qdisc, "add")
+    }
+
+    fn put(&mut self, name: &str, line: &Line, qdisc: Qdisc, verb: &str) -> Result<(), ImportError> {
+        let known = self.devices.iter().position(|device| device.name == name);
+        let at = known.unwrap_or(self.devices.len());
+        if known.is_none() {
+            self.devices.push(Device::new(name));
+        }
+        if self.devices.len() > MOST || self.devices[at].qdiscs.len() > MOST {
+            let what = format!("there are more than {MOST} interfaces or qdiscs");
+            return Err(ImportError::new(line.number, what, "import a part of them"));
+        }
+        self.devices[at].put(qdisc, verb);
+        Ok(())
     }
 }
 
-/// `tc qdisc add|change|replace|del …`.
-fn changed(
-    line: &Line,
-    words: &[String],
-    devices: &mut Vec<Device>,
-    notes: &mut Notes,
-) -> Result<(), ImportError> {
-    let verb = words.first().map_or("", String::as_str);
-    let rest = words.get(1..).unwrap_or_default();
-    match verb {
-        "add" | "change" | "replace" | "link" => {
-            let (name, place, at) = place(rest);
-            let kind = rest.get(at).cloned().unwrap_or_default();
-            let Some(name) = name else {
-                return Err(ImportError::new(
-                    line.number,
-                    "the command names no interface",
-                    "write dev eth0",
-                ));
-            };
-            if ["ingress", "clsact"].contains(&kind.as_str()) || place == "ingress" {
-                notes.add(
-                    line.number,
-                    &line.text(),
-                    "what comes in is shaped where it leaves: import that interface",
-                );
-                return Ok(());
-            }
-            let options = rest.get(at + 1..).unwrap_or_default().to_vec();
-            device(name, line, devices)?.put(Qdisc { line: line.number, kind, place, options });
-        }
-        "del" | "delete" => {
-            if let (Some(name), place, _) = place(rest)
-                && let Some(device) = devices.iter_mut().find(|device| device.name == name)
-            {
-                device.qdiscs.retain(|qdisc| place != "root" && qdisc.place != place);
-            }
-        }
-        _ => notes.add(line.number, &line.text(), "it changes nothing"),
-    }
-    Ok(())
-}
-
-/// A line that `tc qdisc show` printed: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
-fn shown(
-    line: &Line,
-    words: &[String],
-    devices: &mut Vec<Device>,
-    notes: &mut Notes,
-) -> Result<(), ImportError> {
-    let [kind, _handle, rest @ ..] = words else {
-        notes.add(line.number, &line.text(), "it is no qdisc of tc");
-        return Ok(());
-    };
-    let (name, place, mut at) = place(rest);
-    while rest.get(at).is_some_and(|word| word == "refcnt") {
-        at += 2;
-    }
-    let options = rest.get(at..).unwrap_or_default().to_vec();
-    // Where nobody asked for a qdisc, the system's own is shown.
-    if ["noqueue", "mq", "pfifo_fast", "fq_codel", "fq"].contains(&kind.as_str()) {
-        notes.add(line.number, &line.text(), "the system's own qdisc is not carried over");
-        return Ok(());
-    }
-    let qdisc = Qdisc { line: line.number, kind: kind.clone(), place, options };
-    device(name.unwrap_or("eth0"), line, devices)?.put(qdisc);
-    Ok(())
+/// The network namespace that a command before `tc` enters: `ip netns exec NAME tc …`.
+fn namespace(before: &[String]) -> Option<&str> {
+    let at = before.iter().position(|word| word == "exec")?;
+    let netns = before[..at].last().is_some_and(|word| word.starts_with("net"));
+    netns.then(|| before.get(at + 1).map(String::as_str)).flatten()
 }
 
 /// The interface, the place in its tree, and where the qdisc's kind stands.
-fn place(words: &[String]) -> (Option<&str>, String, usize) {
+fn place<'w>(line: &Line, words: &'w [String], notes: &mut Notes) -> (Option<&'w str>, String, usize) {
     let (mut name, mut place, mut at) = (None, String::from("root"), 0);
     while let Some(word) = words.get(at) {
         let next = words.get(at + 1);
         match word.as_str() {
             "dev" => name = next.map(String::as_str),
             "parent" => place = next.cloned().unwrap_or_default(),
-            "handle" => {}
+            "handle" | "ingress_block" | "egress_block" => {}
             "root" | "ingress" => {
                 place.clone_from(word);
                 at += 1;
+                continue;
+            }
+            "stab" | "estimator" => {
+                let sizes = ["mtu", "mpu", "tsize", "overhead", "linklayer"];
+                let pairs =
+                    words[at + 1..].chunks(2).take_while(|pair| sizes.contains(&pair[0].as_str())).count();
+                let count = 1 + if word == "stab" { 2 * pairs } else { 2 };
+                let option =
+                    words.iter().skip(at).take(count).map(String::as_str).collect::<Vec<_>>().join(" ");
+                let why = "what tc counts of a packet is not carried over from here; see a link's framing and overhead";
+                notes.add(line.number, &option, why);
+                at += count;
                 continue;
             }
             _ => break,
         }
         at += 2;
     }
-    (name, place, at)
-}
-
-fn device<'d>(name: &str, line: &Line, devices: &'d mut Vec<Device>) -> Result<&'d mut Device, ImportError> {
-    let at = match devices.iter().position(|device| device.name == name) {
-        Some(at) => at,
-        None => {
-            devices.push(Device { name: name.into(), qdiscs: Vec::new() });
-            devices.len() - 1
-        }
-    };
-    if devices.len() > MOST || devices[at].qdiscs.len() > MOST {
-        let what = format!("there are more than {MOST} interfaces or qdiscs");
-        return Err(ImportError::new(line.number, what, "import a part of them"));
-    }
-    Ok(&mut devices[at])
-}
-
-impl Device {
-    /// Adds a qdisc in the place of the one before.
-    fn put(&mut self, qdisc: Qdisc) {
-        self.qdiscs.retain(|other| other.place != qdisc.place);
-        self.qdiscs.push(qdisc);
-    }
-
-    /// The links that a packet takes: netem's delay comes before every rate, whichever of the two holds the other.
-    fn stages(&self, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
-        let (mut delayed, mut shaped, mut seed) = (Vec::new(), Vec::new(), None);
-        for qdisc in &self.qdiscs {
-            let mut words = Words::new(qdisc.line, &qdisc.options);
-            let option = || format!("{} {}", qdisc.kind, qdisc.options.join(" "));
-            match qdisc.kind.as_str() {
-                "netem" if delayed.is_empty() => {
-                    let netem = Netem::read(&mut words, notes)?;
-                    seed = netem.seed;
-                    delayed = netem.stages(notes)?;
-                }
-                "tbf" if shaped.is_empty() => shaped.push(tbf::stage(&mut words, notes)?),
-                "netem" | "tbf" => {
-                    let why = "one of each is carried over for an interface; import this one by itself";
-                    notes.add(qdisc.line, &option(), why);
-                }
-                _ => notes.add(qdisc.line, &option(), "of tc's qdiscs netem and tbf are carried over"),
-            }
-        }
-        let does_nothing = shaped.is_empty() && delayed.iter().all(Stage::is_empty);
-        delayed.retain(|stage| does_nothing || !stage.is_empty());
-        delayed.append(&mut shaped);
-        Ok((delayed, seed))
-    }
+    (name, place, at.min(words.len()))
 }

@@ -255,6 +255,12 @@ impl<'h, H: Host> Tcl<'h, H> {
             }
             ["expr", rest @ ..] => self.expression(line, &rest.join(" ")),
             ["list", rest @ ..] => Ok(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" ")),
+            ["llength", list] => Ok(items(list).len().to_string()),
+            ["lindex", list, index] => {
+                let items = items(list);
+                let at = if *index == "end" { items.len().checked_sub(1) } else { index.parse().ok() };
+                Ok(at.and_then(|at| items.get(at).cloned()).unwrap_or_default())
+            }
             ["lappend", name, rest @ ..] => {
                 let mut value = self.variables.get(*name).cloned().unwrap_or_default();
                 for word in rest {

@@ -3,16 +3,17 @@
 //! Like netem it delays before it sends: a link with the delays and losses, and after it one with the rates. The link
 //! reads the file itself; here it is only looked at for what does not fit into one.
 
+use super::framing::framed;
 use super::lines::commands;
-use super::netem::{Words, framed};
 use super::quantity::whole;
 use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
+use super::words::Words;
 use super::{ImportError, Notes, Source};
 
-/// Fields of a line in the simple and in the extended format.
+/// Fields of a line in the simple format, and in the extended one since there are routes, and queues.
 const SIMPLE: usize = 5;
-const EXTENDED: usize = 9;
+const EXTENDED: std::ops::RangeInclusive<usize> = 9..=10;
 
 /// What TheaterQ's options say.
 struct Options {
@@ -30,6 +31,8 @@ struct Trace {
     jitter: bool,
     duplicates: bool,
     routes: bool,
+    queues: bool,
+    stops: bool,
 }
 
 /// The scenario of one or two traces (the way there, the way back), and a `tc` command with their options.
@@ -162,10 +165,14 @@ impl Trace {
         let mut trace = Self::default();
         let mut fields = 0;
         for (number, line) in entries(text) {
-            let values: Option<Vec<u64>> = line.split(',').map(|field| whole(field.trim())).collect();
+            let fields_of = line.split(',').map(str::trim);
+            // A rate of -1 is none, and is no matter here.
+            let values: Option<Vec<u64>> =
+                fields_of.map(|field| if field == "-1" { Some(1) } else { whole(field) }).collect();
             let count = values.as_ref().map_or(0, Vec::len);
-            let mend = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine fields";
-            let Some(values) = values.filter(|values| values.len() == SIMPLE || values.len() == EXTENDED)
+            let mend = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine or ten fields";
+            let Some(values) =
+                values.filter(|values| values.len() == SIMPLE || EXTENDED.contains(&values.len()))
             else {
                 return Err(ImportError::new(number, "this is no line of a TheaterQ trace", mend));
             };
@@ -182,10 +189,12 @@ impl Trace {
         let limit = if values.len() == SIMPLE { values[4] } else { values[5] };
         self.limits_differ |= self.limit.is_some_and(|other| other != limit);
         self.limit = self.limit.max(Some(limit));
-        if let [_, _, jitter, _, _, _, duplicates, _, route] = values {
+        self.stops |= values[if values.len() == SIMPLE { 2 } else { 3 }] == 0;
+        if let [_, _, jitter, _, _, _, duplicates, _, route, queue @ ..] = values {
             self.jitter |= *jitter > 0;
             self.duplicates |= *duplicates > 0;
             self.routes |= *route > 0;
+            self.queues |= !queue.is_empty();
         }
     }
 
@@ -199,6 +208,15 @@ impl Trace {
         }
         if self.duplicates {
             say("DUP_PROB, DUP_DELAY", "duplicates don't change over time here; see the key duplicate");
+        }
+        if self.stops {
+            say(
+                "RATE",
+                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate of 0",
+            );
+        }
+        if self.queues {
+            say("QUEUE_ID", "there is one queue here, whatever the bottleneck");
         }
         if self.routes {
             say("ROUTE_ID", "packets stay in order here");

@@ -2,6 +2,7 @@
 //!
 //! A node with one link becomes a host, one with several a bridge; so does a LAN, whose nodes hang on it by cables.
 
+use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
 use super::sheet::{Event, Host, Link, Sheet, name_of};
 use super::stage::Stage;
@@ -19,6 +20,8 @@ pub(super) struct Topology {
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
     pub(super) changes: Vec<Change>,
+    /// Whose script it is.
+    pub(super) dialect: Dialect,
 }
 
 /// A node, or a LAN.
@@ -45,21 +48,9 @@ pub(super) struct Way {
     pub(super) rate: u64,
     pub(super) delay: Nanos,
     pub(super) loss: Share,
+    /// Whether packets are lost behind the queue, and not before it.
+    pub(super) loss_behind: bool,
     pub(super) queue: Queue,
-}
-
-/// A queue with Emulab's names and defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Queue {
-    pub(super) red: bool,
-    pub(super) gentle: bool,
-    pub(super) limit: u64,
-    pub(super) bytes: bool,
-    pub(super) min: u64,
-    pub(super) max: u64,
-    pub(super) linterm: u64,
-    pub(super) weight: String,
-    pub(super) packet: u64,
 }
 
 /// A change of a link at a time.
@@ -72,29 +63,12 @@ pub(super) struct Change {
     pub(super) settings: Vec<(&'static str, String)>,
 }
 
-impl Default for Queue {
-    fn default() -> Self {
-        let weight = "0.002".into();
-        Self {
-            red: false,
-            gentle: false,
-            limit: 50,
-            bytes: false,
-            min: 5,
-            max: 15,
-            linterm: 10,
-            weight,
-            packet: 500,
-        }
-    }
-}
-
 impl Topology {
     /// The scenario.
     pub(super) fn sheet(&self, notes: &mut Notes) -> Result<Sheet, ImportError> {
         let degrees = self.degrees();
         let mut names = self.names();
-        let mut sheet = Sheet::new("An ns script of Emulab.");
+        let mut sheet = Sheet::new(self.dialect.title());
         let leaf = |node: usize| !self.nodes[node].lan && degrees[node] == 1;
         let leaves: Vec<usize> = (0..self.nodes.len()).filter(|node| leaf(*node)).collect();
         let inner: Vec<usize> =
@@ -132,7 +106,7 @@ impl Topology {
             let why = "where several ways lead on, packets take the one with the least delay here, with the fewest links there";
             notes.add(0, "routing", why);
         }
-        self.links(&mut names, &mut sheet)?;
+        self.links(&mut names, &mut sheet, notes)?;
         Ok(sheet)
     }
 
@@ -218,7 +192,7 @@ impl Topology {
         false
     }
 
-    fn links(&self, names: &mut Names, sheet: &mut Sheet) -> Result<(), ImportError> {
+    fn links(&self, names: &mut Names, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
         let mut switched = BTreeSet::new();
         for change in &self.changes {
             if change.settings.iter().any(|(key, _)| *key == "state") {
@@ -231,7 +205,7 @@ impl Topology {
             let wanted = edge.name.as_deref().map_or_else(|| format!("{}-{}", ends.0, ends.1), name_of);
             let name = names.fresh_link(&wanted);
             link_names.insert(at, name.clone());
-            let stage = |way: &Way| way.stage(edge.line, switched.contains(&at));
+            let mut stage = |way: &Way| way.stage(edge.line, switched.contains(&at), self.dialect, notes);
             let mut link = Link::simplex(name, &ends.0, &ends.1, stage(&edge.there)?);
             if edge.duplex {
                 link.duplex = true;
@@ -268,7 +242,13 @@ fn root(parent: &mut [usize], mut node: usize) -> usize {
 }
 
 impl Way {
-    fn stage(&self, line: usize, switched: bool) -> Result<Stage, ImportError> {
+    fn stage(
+        &self,
+        line: usize,
+        switched: bool,
+        dialect: Dialect,
+        notes: &mut Notes,
+    ) -> Result<Stage, ImportError> {
         let mut stage = Stage::default();
         if switched {
             stage.set("state", "up");
@@ -284,35 +264,14 @@ impl Way {
         if self.delay > Nanos::ZERO {
             stage.set("delay", &self.delay.to_string());
         }
-        if self.loss > Share::ZERO {
+        if self.loss > Share::ZERO && self.loss_behind {
+            let parameters = [("probability", self.loss.text()), ("where", "wire".to_owned())];
+            stage.block("loss", "independent", &parameters);
+        } else if self.loss > Share::ZERO {
             stage.set("loss", &self.loss.text());
         }
-        self.queue.write(&mut stage);
+        self.queue.write(line, dialect, (self.rate, self.delay), &mut stage, notes);
         Ok(stage)
-    }
-}
-
-impl Queue {
-    fn write(&self, stage: &mut Stage) {
-        let unit = if self.bytes { "B" } else { "packets" };
-        let limit = format!("{} {unit}", self.limit);
-        if !self.red {
-            stage.set("queue", &limit);
-            return;
-        }
-        let mut parameters = vec![
-            ("limit", limit),
-            ("min", self.min.to_string()),
-            ("max", self.max.to_string()),
-            ("max-p", Share::one_in(self.linterm).text()),
-            ("weight", self.weight.clone()),
-            ("gentle", if self.gentle { "yes" } else { "no" }.into()),
-            ("mean-packet", format!("{} B", self.packet)),
-        ];
-        if self.bytes {
-            parameters.push(("unit", "bytes".into()));
-        }
-        stage.block("queue", "red", &parameters);
     }
 }
 

@@ -100,9 +100,14 @@ fn ipfw_queues_that_drop_early() {
     let imported = from(Format::Ipfw, fair);
     has(
         &imported,
-        &["queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\" }"],
+        &[
+            "queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\", ecn = \"yes\" }",
+        ],
     );
-    tells(&imported, &["weight 10", "without a queue of their own", "both directions share the pipe"]);
+    tells(
+        &imported,
+        &["weight 10", "with the queue's length, loss and discipline", "both directions share the pipe"],
+    );
     let profile = one("delay 30 profile wifi.profile");
     has(
         &profile,
@@ -112,6 +117,73 @@ fn ipfw_queues_that_drop_early() {
         ],
     );
     tells(&profile, &["profile wifi.profile", "no rule leads into a pipe"]);
+}
+
+/// What ipfw sets where nothing is said: marks in fq_codel and fq_pie, none in codel and pie (sbin/ipfw/dummynet.c).
+#[test]
+fn marks_are_those_of_dummynet() {
+    let table = [
+        ("codel", "queue = { kind = \"codel\", limit = \"50 packets\" }"),
+        ("pie noecn", "queue = { kind = \"pie\", limit = \"50 packets\", ecn = \"no\" }"),
+        ("fq_codel", "queue = { kind = \"fq-codel\", ecn = \"yes\" }"),
+        ("fq_pie", "queue = { kind = \"fq-pie\", ecn = \"yes\" }"),
+        ("type fq_pie noecn target 10ms", "queue = { kind = \"fq-pie\", ecn = \"no\", target = \"10 ms\" }"),
+    ];
+    for (kind, line) in table {
+        has(&from(Format::Ipfw, &format!("dnctl pipe 1 config bw 1Mbit/s {kind}")), &[line]);
+    }
+}
+
+/// A scheduler without a pipe has that of its own number; a queue has a length and a discipline of its own.
+#[test]
+fn schedulers_and_queues_lead_to_pipes() {
+    let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\ndnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
+                  ipfw queue 1 config sched 1\nipfw queue 2 config pipe 2 queue 20 pie target 5ms plr 0.1\n\
+                  ipfw pipe config 2 bw 1Mbit/s\nipfw add queue 1 ip from any to any out\nipfw add queue 2 ip from any to any in";
+    let imported = from(Format::Ipfw, script);
+    has(
+        &imported,
+        &[
+            "queue = { kind = \"fq-pie\", target = \"15 ms\", quantum = \"300 B\", ecn = \"yes\" }",
+            "queue = { kind = \"pie\", limit = \"20 packets\", target = \"5 ms\" }",
+            "loss = \"10 %\"",
+        ],
+    );
+    tells(&imported, &["line 4: plr: ipfw looks for options of pie only behind it"]);
+    let direct =
+        from(Format::Ipfw, "ipfw pipe 1 config bw 1Mbit/s fq_codel\nipfw add pipe 1 ip from any to any out");
+    tells(&direct, &["into the pipe itself dummynet leads packets first in, first out"]);
+    let lost = from(
+        Format::Ipfw,
+        "pipe 1 config bw 1Mbit/s\nsched 7 config type fq_codel\nqueue 3 config pipe 9\npipe 1 config delay 5",
+    );
+    tells(
+        &lost,
+        &[
+            "sched 7: there is no pipe for it",
+            "queue 3: no rule",
+            "line 4: pipe 1 config delay 5: it is taken in place of line 1",
+        ],
+    );
+    refused(Format::Ipfw, "pipe 1 config codel limit 100", "codel has no option \"limit\"");
+}
+
+#[test]
+fn units_are_those_of_ipfw() {
+    let one = |config: &str| from(Format::Ipfw, &format!("ipfw pipe 1 config {config}"));
+    has(&one("delay 20"), &["delay = \"20 ms\""]);
+    has(&one("delay 2s"), &["delay = \"2 ms\""]);
+    tells(&one("delay 2s"), &["delay 2s: ipfw reads whole milliseconds and no unit: it is 2 ms there"]);
+    refused(Format::Ipfw, "ipfw pipe 1 config delay .5", "delay: \".5\"");
+    // A queue in bytes has thresholds in bytes: 50 KiB of 512 bytes are 100 packets.
+    let red = one("bw 1Mbit/s queue 500KB red 0.002/50K/150K/0.1");
+    has(
+        &red,
+        &[
+            "queue = { kind = \"red\", limit = \"500 KiB\", min = \"100\", max = \"300\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", unit = \"bytes\" }",
+        ],
+    );
+    tells(&red, &["min 51200 B is 100, max 153600 B is 300"]);
 }
 
 #[test]

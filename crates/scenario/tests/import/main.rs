@@ -6,6 +6,7 @@ mod mahimahi;
 mod netem;
 mod ns;
 mod readable;
+mod scripts;
 mod theaterq;
 
 use longwire_scenario::import::{Format, Imported, Source, import};

@@ -159,6 +159,85 @@ fn what_tc_shows() {
     tells(&imported, &["line 2: qdisc noqueue", "seed"]);
 }
 
+/// Abbreviations as iproute2's `matches` takes them: the first option that begins so.
+#[test]
+fn abbreviations_are_those_of_tc() {
+    let table = [
+        ("d 10ms", "delay = \"10 ms\""),
+        ("la 10ms", "delay = \"10 ms\""),
+        ("lo 1%", "loss = \"1 %\""),
+        ("dr 1%", "loss = \"1 %\""),
+        ("dup 1%", "duplicate = { kind = \"independent\", probability = \"1 %\", where = \"queue\" }"),
+        (
+            "del 20ms 2ms dist normal",
+            "delay = { kind = \"jitter\", delay = \"20 ms\", jitter = \"2 ms\", distribution = \"normal\", order = \"reorder\" }",
+        ),
+        ("delay 10ms r 25%", "reorder = { kind = \"independent\", probability = \"25 %\" }"),
+        ("ra 1mbit l 50", "queue = \"50 packets\""),
+        ("co 1%", "bit-error = { kind = \"per-packet\", probability = \"1 %\" }"),
+        ("delay 1ms s 7", "seed = 7"),
+    ];
+    for (options, line) in table {
+        has(&from(Format::Netem, &format!("tc q a dev eth0 root netem {options}")), &[line]);
+    }
+    // What is no beginning of an option is none.
+    for wrong in ["dely 10ms", "losss 1%", "duplicates 1%", "j 10ms"] {
+        refused(Format::Netem, &format!("tc qdisc add dev eth0 root netem {wrong}"), "netem has no option");
+    }
+    let bucket = "tc qdisc a dev eth0 root tbf rate 1mbit bu 32kbit lat 400ms";
+    has(&from(Format::Netem, bucket), &["queue = \"54.096 kB\""]);
+}
+
+/// netem averages each draw with the last; of 1% 25% next to nothing is lost.
+#[test]
+fn correlations_are_told() {
+    let imported = from(
+        Format::Netem,
+        "delay 100ms 20ms 25% loss 1% 25% duplicate 2% 5% corrupt 1% 10% reorder 25% 50%",
+    );
+    tells(
+        &imported,
+        &[
+            "loss 1% 25%: netem's correlation, which tc-netem(8) long called deprecated",
+            "for bursts write loss gemodel",
+            "duplicate 2% 5%: netem's",
+            "corrupt 1% 10%: netem's",
+            "reorder 25% 50%: netem's",
+            "delay … 25%: netem's correlation narrows the jitter",
+        ],
+    );
+    assert!(from(Format::Netem, "delay 10ms 1ms loss 1% duplicate 1%").notes.is_empty());
+}
+
+/// Of the commands for one interface the last is taken, and what the kernel keeps of those before.
+#[test]
+fn later_commands_for_one_interface() {
+    let script = "tc qdisc add dev eth0 root netem rate 1mbit delay 10ms loss 1%\nsleep 10\n\
+                  tc qdisc change dev eth0 root netem delay 50ms\ntc qdisc del dev eth0 root\n";
+    let imported = from(Format::Netem, script);
+    has(&imported, &["delay = \"50 ms\"", "rate = \"1 Mbit/s\""]);
+    assert!(!imported.scenario.contains("\nloss"), "{}", imported.scenario);
+    tells(
+        &imported,
+        &[
+            "line 2: sleep 10: time passes there",
+            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in the kernel: rate",
+            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it is taken in place of line 1",
+            "an [[at]] event with time, link = \"eth0\"",
+            "line 4: tc qdisc del dev eth0 root: not carried over: the link keeps what line 3 sets",
+        ],
+    );
+    // A new one keeps nothing, and one like the one before needs no word.
+    let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\ntc qdisc add dev eth0 root netem delay 5ms";
+    let imported = from(Format::Netem, anew);
+    assert!(!imported.scenario.contains("\nrate = \"1 Mbit/s\"\nframing"), "{}", imported.scenario);
+    tells(&imported, &["line 3", "in place of line 1"]);
+    let same = "tc qdisc change dev eth0 root netem delay 5ms || tc qdisc add dev eth0 root netem delay 5ms";
+    assert!(from(Format::Netem, same).notes.is_empty());
+    let much = "tc qdisc replace dev eth0 root netem delay 1ms\n".repeat(5000);
+    has(&from(Format::Netem, &much), &["delay = \"1 ms\""]);
+}
+
 #[test]
 fn netem_refuses_what_tc_refuses() {
     for (options, wanted) in [
@@ -172,6 +251,8 @@ fn netem_refuses_what_tc_refuses() {
         ("rate 5%", "can't be understood"),
         ("rate 100bit", "no link can have a rate of 100 bit/s"),
         ("slot 20ms 10ms", "the longest is below the shortest"),
+        ("loss 1% drop 2%", "netem takes one loss"),
+        ("delay 1ms ecn", "ecn needs a loss"),
     ] {
         refused(Format::Netem, &format!("tc qdisc add dev eth0 root netem {options}"), wanted);
     }

@@ -101,3 +101,50 @@ fn networks_without_leaves_and_with_loops() {
     has(&alone, &["from = \"a\"", "to = \"b\"", "name = \"a-b\""]);
     parse("pair.toml", &alone.scenario).unwrap();
 }
+
+/// Emulab hands a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc, red.cc).
+#[test]
+fn queues_in_bytes() {
+    let script = |first: &str, kind: &str, more: &str| {
+        format!(
+            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n\
+             set q [[$ns link $a $b] queue]\n$q set limit_ 75\n$q set queue-in-bytes_ 1\n{more}"
+        )
+    };
+    let ns2 = from(Format::Ns, &script("", "DropTail", ""));
+    has(&ns2, &["queue = \"37.5 kB\""]);
+    tells(&ns2, &["limit_ times mean_pktsize_, as ns-2 does, is 37.5 kB"]);
+    has(&from(Format::Ns, &script("", "DropTail", "$q set mean_pktsize_ 1000")), &["queue = \"75 kB\""]);
+    has(
+        &from(Format::Ns, &script("", "DropTail", "$q set queue_in_bytes_ false")),
+        &["queue = \"75 packets\""],
+    );
+    let emulab = from(Format::Ns, &script("source tb_compat.tcl", "DropTail", ""));
+    has(&emulab, &["queue = \"75 B\""]);
+    tells(&emulab, &["Emulab takes limit_ for bytes"]);
+    // RED by itself: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
+    let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
+    has(&from(Format::Ns, &script("", "RED", "")), &[red]);
+}
+
+#[test]
+fn classes_and_error_models_of_ns2() {
+    let script = "Queue set limit_ 20\nQueue/RED set thresh_ 10\nQueue/RED set setbit_ true\nQueue/RED set foo_ 1\nset ns [new Simulator]\n\
+                  set a [$ns node]\nset b [$ns node]\nset c [$ns node]\n$ns duplex-link $a $b 1Mb 10ms DropTail\n\
+                  $ns duplex-link $b $c 1Mb 10ms RED\nset em [new ErrorModel]\n$em set rate_ 0.02\n$em unit pkt\n\
+                  $em ranvar [new RandomVariable/Uniform]\n$em drop-target [new Agent/Null]\n$ns link-lossmodel $em $a $b\n\
+                  $ns lossmodel $em $c $b\n$ns delay $b $c 30ms duplex\n$ns bandwidth $a $b 2Mb\n";
+    let imported = from(Format::Ns, script);
+    has(
+        &imported,
+        &[
+            "forward = { rate = \"2 Mbit/s\", delay = \"10 ms\", loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }, queue = \"20 packets\" }",
+            "backward = { rate = \"1 Mbit/s\", delay = \"10 ms\", queue = \"20 packets\" }",
+        ],
+    );
+    let red = lines(&imported).into_iter().filter(|line| line.contains("min = \"10\", max = \"30\"")).count();
+    assert_eq!(red, 2, "{}", imported.scenario);
+    assert!(imported.scenario.contains("ecn = \"yes\"") && imported.scenario.contains("loss = \"2 %\""));
+    tells(&imported, &["Queue/RED set foo_ 1", "ranvar"]);
+    plan(&imported);
+}

@@ -1,0 +1,17 @@
+//! The bytes of a packet that tc counts.
+
+use super::Notes;
+use super::stage::Stage;
+
+/// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
+const HEADER: i64 = 14;
+
+/// Says which bytes tc counts: the frame without FCS, and an overhead.
+pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
+    let all = HEADER + overhead;
+    stage.set("framing", if atm { "atm" } else { "ip" });
+    match u64::try_from(all) {
+        Ok(all) if all <= 1000 => stage.set("overhead", &all.to_string()),
+        _ => notes.add(line, &format!("overhead {overhead}"), "a link adds 0 to 1000 bytes to the IP packet"),
+    }
+}

@@ -1,0 +1,237 @@
+//! Queues of ns scripts: what Emulab makes of their settings, and what ns-2 itself does.
+//!
+//! Emulab hands limits and thresholds on to dummynet as they are; its defaults are those of its parser (lanlink.tcl). ns-2
+//! reads them as packets, which count `mean_pktsize_` bytes each where a queue is measured in bytes (drop-tail.cc, red.cc);
+//! its defaults are those of ns-default.tcl, in version 2.35.
+
+use super::ns::read;
+use super::quantity::{Share, plain, whole};
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use longwire_units::{Bytes, Nanos};
+
+/// The highest threshold of a queue, in packets.
+const MOST_PACKETS: u64 = 1_000_000;
+/// The sizes that a usual packet of RED may have here.
+const PACKETS: std::ops::RangeInclusive<u64> = 40..=65_536;
+
+/// Whose script it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Emulab's: it reads tb_compat.tcl, or has commands of it.
+    Emulab,
+    /// That of ns-2.
+    #[default]
+    Ns2,
+}
+
+/// A queue's settings, by ns' names. What is not set has a default that depends on whose script it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Queue {
+    pub(super) kind: Kind,
+    limit: Option<u64>,
+    bytes: Option<bool>,
+    gentle: Option<bool>,
+    min: Option<u64>,
+    max: Option<u64>,
+    linterm: Option<u64>,
+    weight: Option<String>,
+    packet: Option<u64>,
+    marks: bool,
+    head: bool,
+}
+
+/// What a queue is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    #[default]
+    DropTail,
+    Red,
+    Codel,
+    FairCodel,
+    Drr,
+}
+
+impl Dialect {
+    /// What the script is, in a sentence.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Emulab => "An ns script of Emulab.",
+            Self::Ns2 => "A script of ns-2.",
+        }
+    }
+}
+
+impl Queue {
+    /// The queue that a link is made with, by its name in a script; none if there is no such.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let (kind, gentle) = match name.to_ascii_lowercase().as_str() {
+            "droptail" | "" => (Kind::DropTail, None),
+            "red" => (Kind::Red, None),
+            "gred" => (Kind::Red, Some(true)),
+            "codel" => (Kind::Codel, None),
+            "sfqcodel" => (Kind::FairCodel, None),
+            "drr" => (Kind::Drr, None),
+            _ => return None,
+        };
+        Some(Self { kind, gentle, ..Self::default() })
+    }
+
+    /// Sets the limit.
+    pub(super) fn hold(&mut self, limit: u64) {
+        self.limit = Some(limit);
+    }
+
+    /// `set KEY VALUE`. Whether there is such a setting.
+    pub(super) fn set(
+        &mut self,
+        line: usize,
+        key: &str,
+        value: Option<&String>,
+    ) -> Result<bool, ImportError> {
+        let truth = |word: &str| Some(["1", "true", "yes"].contains(&&*word.to_ascii_lowercase()));
+        let positive = |word: &str| whole(word).filter(|number| *number > 0);
+        let threshold = |word: &str| whole(word).filter(|number| *number <= MOST_PACKETS);
+        match key {
+            "limit_" => self.limit = Some(read(line, key, value, "50", whole)?),
+            "thresh_" => self.min = Some(read(line, key, value, "5", threshold)?),
+            "maxthresh_" => self.max = Some(read(line, key, value, "15", threshold)?),
+            "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
+            // -1 and 0 let ns-2 work it out.
+            "q_weight_" if value.is_some_and(|value| value.starts_with('-') || value == "0") => {
+                self.weight = None
+            }
+            "q_weight_" => self.weight = Some(read(line, key, value, "0.002", plain)?),
+            "mean_pktsize_" => self.packet = Some(read(line, key, value, "500", positive)?),
+            "gentle_" => self.gentle = Some(read(line, key, value, "1", truth)?),
+            "red_" => {
+                self.kind = if read(line, key, value, "1", truth)? { Kind::Red } else { Kind::DropTail }
+            }
+            "queue-in-bytes_" | "queue_in_bytes_" => self.bytes = Some(read(line, key, value, "1", truth)?),
+            "setbit_" => self.marks = read(line, key, value, "1", truth)?,
+            "drop_front_" | "drop-front_" => self.head = read(line, key, value, "1", truth)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Writes it, for a link with this rate and delay.
+    pub(super) fn write(
+        &self,
+        line: usize,
+        dialect: Dialect,
+        link: (u64, Nanos),
+        stage: &mut Stage,
+        notes: &mut Notes,
+    ) {
+        let limit = self.limit(line, dialect, notes);
+        match self.kind {
+            Kind::DropTail if self.head => stage.block("queue", "head-drop", &[("limit", limit)]),
+            Kind::DropTail => stage.set("queue", &limit),
+            Kind::Red => {
+                if !PACKETS.contains(&self.packet()) {
+                    let why = "a usual packet of RED has 40 to 65536 bytes here";
+                    notes.add(line, &format!("mean_pktsize_ {}", self.packet()), why);
+                }
+                self.red(limit, dialect, link, stage);
+            }
+            Kind::Codel => stage.block("queue", "codel", &[("limit", limit)]),
+            Kind::FairCodel => stage.block("queue", "fq-codel", &[("limit", limit), ("ecn", "no".into())]),
+            Kind::Drr => stage.block("queue", "drr", &[("limit", limit)]),
+        }
+    }
+
+    fn in_bytes(&self, dialect: Dialect) -> bool {
+        // In ns-2 RED counts bytes unless told otherwise, since 2004.
+        self.bytes.unwrap_or(self.kind == Kind::Red && dialect == Dialect::Ns2)
+    }
+
+    fn packet(&self) -> u64 {
+        self.packet.unwrap_or(500)
+    }
+
+    fn limit(&self, line: usize, dialect: Dialect, notes: &mut Notes) -> String {
+        let limit = self.limit.unwrap_or(50);
+        if !self.in_bytes(dialect) {
+            return format!("{limit} packets");
+        }
+        if dialect == Dialect::Emulab {
+            let why = "Emulab takes limit_ for bytes then, where ns-2 counts mean_pktsize_ bytes for each: here it is Emulab's";
+            notes.add(line, &format!("queue-in-bytes_, limit_ {limit}"), why);
+            return Bytes(limit).to_string();
+        }
+        let bytes = Bytes(limit.saturating_mul(self.packet())).to_string();
+        if self.bytes.is_some() {
+            let why = format!(
+                "limit_ times mean_pktsize_, as ns-2 does, is {bytes}; Emulab takes limit_ for bytes"
+            );
+            notes.add(line, &format!("queue-in-bytes_, limit_ {limit}"), why);
+        }
+        bytes
+    }
+
+    fn red(&self, limit: String, dialect: Dialect, (rate, delay): (u64, Nanos), stage: &mut Stage) {
+        let emulab = dialect == Dialect::Emulab;
+        // Packets a second: what ns-2 sets RED's parameters by, if they are not set.
+        let pace = rate as f64 / (8.0 * self.packet() as f64);
+        // Half of what comes in 5 ms, and no less than 5; in ns-2 a zero asks for that.
+        let own = |value: Option<u64>| value.filter(|value| emulab || *value > 0);
+        let automatic =
+            if emulab { 5 } else { ((0.005 * pace / 2.0).round() as u64).clamp(5, MOST_PACKETS / 3) };
+        let min = own(self.min).unwrap_or(automatic);
+        let max = own(self.max).unwrap_or(if emulab { 15 } else { (3 * min).min(MOST_PACKETS) });
+        let weight =
+            self.weight.clone().unwrap_or_else(|| if emulab { "0.002".into() } else { weight(pace, delay) });
+        let mut parameters = vec![
+            ("limit", limit),
+            ("min", min.to_string()),
+            ("max", max.to_string()),
+            ("max-p", Share::one_in(self.linterm.unwrap_or(10)).text()),
+            ("weight", weight),
+            ("gentle", if self.gentle.unwrap_or(!emulab) { "yes" } else { "no" }.into()),
+            ("mean-packet", format!("{} B", self.packet().clamp(*PACKETS.start(), *PACKETS.end()))),
+        ];
+        if self.in_bytes(dialect) {
+            parameters.push(("unit", "bytes".into()));
+        }
+        if self.marks {
+            parameters.push(("ecn", "yes".into()));
+        }
+        stage.block("queue", "red", &parameters);
+    }
+}
+
+/// The weight that ns-2 gives an average by itself: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and
+/// one packet's time, and at least 100 ms (red.cc, `initialize_params`).
+fn weight(pace: f64, delay: Nanos) -> String {
+    let rtt = (3.0 * (delay.0 as f64 / 1e9 + 1.0 / pace)).max(0.1);
+    let x = 1.0 / (10.0 * rtt * pace);
+    // e^x by its series, which is short: x is at most 1/3. Then 1 − e^(−x) = 1 − 1/e^x.
+    let (mut sum, mut term) = (1.0, 1.0);
+    for n in 1..20 {
+        term *= x / f64::from(n);
+        sum += term;
+    }
+    let millionths = ((1.0 - 1.0 / sum) * 1e6).round().clamp(1.0, 1e6) as u64;
+    plain(&format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000))
+        .unwrap_or_else(|| "0.002".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_ns2() {
+        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is 308 ms.
+        let table = [
+            (375.0, 0, "0.002663"),
+            (375.0, 100_000_000, "0.000865"),
+            (25_000.0, 0, "0.00004"),
+            (1e9, 0, "0.000001"),
+        ];
+        for (pace, delay, text) in table {
+            assert_eq!(weight(pace, Nanos(delay)), text, "{pace} {delay}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What tc commands do to an interface, one after the other.
+
+use super::lines::Line;
+use super::netem::Netem;
+use super::stage::Stage;
+use super::words::Words;
+use super::{ImportError, Notes, tbf};
+
+/// Most changes of one qdisc that are kept.
+const MOST_CHANGES: usize = 100;
+
+/// A qdisc of an interface.
+pub(super) struct Qdisc {
+    place: String,
+    /// What made it, and what changed it since.
+    sets: Vec<Set>,
+    /// What was in its place before.
+    before: Option<Set>,
+    /// The command that takes it away.
+    deleted: Option<(usize, String)>,
+}
+
+/// What one command sets.
+struct Set {
+    line: usize,
+    command: String,
+    kind: String,
+    options: Vec<String>,
+}
+
+/// An interface with its qdiscs, in the order in which they were made.
+pub(super) struct Device {
+    pub(super) name: String,
+    pub(super) qdiscs: Vec<Qdisc>,
+}
+
+impl Qdisc {
+    /// What a command sets.
+    pub(super) fn new(line: &Line, kind: &str, place: &str, options: &[String]) -> Self {
+        let set = Set { line: line.number, command: line.text(), kind: kind.into(), options: options.into() };
+        Self { place: place.into(), sets: vec![set], before: None, deleted: None }
+    }
+
+    fn last(&self) -> &Set {
+        &self.sets[self.sets.len() - 1]
+    }
+
+    /// Netem's options, with what changes leave of those before.
+    fn netem(&self, notes: &mut Notes) -> Result<Netem, ImportError> {
+        let (last, before) = (self.last(), &self.sets[..self.sets.len() - 1]);
+        let mut kept: Option<Netem> = None;
+        for set in before {
+            // What is not taken needs no notes.
+            let mut netem = Netem::read(&mut Words::new(set.line, &set.options), &mut Notes::default())?;
+            if let Some(kept) = &kept {
+                netem.keep(kept);
+            }
+            kept = Some(netem);
+        }
+        let mut netem = Netem::read(&mut Words::new(last.line, &last.options), notes)?;
+        let names = kept.map(|kept| netem.keep(&kept)).unwrap_or_default();
+        if !names.is_empty() {
+            let why = format!("it leaves as it was set before, as in the kernel: {}", names.join(", "));
+            notes.add(last.line, &last.command, why);
+        }
+        Ok(netem)
+    }
+
+    /// Says what became of the commands before the last, and of the one that takes the qdisc away.
+    fn tell(&self, link: &str, notes: &mut Notes) {
+        let last = self.last();
+        let event =
+            format!("a change during a run is an [[at]] event with time, link = \"{link}\" and settings");
+        let before = self.sets.iter().rev().nth(1).or(self.before.as_ref());
+        if let Some(before) =
+            before.filter(|before| (&before.kind, &before.options) != (&last.kind, &last.options))
+        {
+            let why =
+                format!("it is taken in place of line {}, which is not carried over: {event}", before.line);
+            notes.add(last.line, &last.command, why);
+        }
+        if let Some((line, command)) = &self.deleted {
+            let why = format!("not carried over: the link keeps what line {} sets; {event}", last.line);
+            notes.add(*line, command, why);
+        }
+    }
+}
+
+impl Device {
+    /// An interface without qdiscs.
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.into(), qdiscs: Vec::new() }
+    }
+
+    /// Where its first qdisc was made.
+    pub(super) fn line(&self) -> usize {
+        self.qdiscs.first().map_or(0, |qdisc| qdisc.last().line)
+    }
+
+    /// Adds a qdisc in the place of the one before, or as its change.
+    pub(super) fn put(&mut self, mut qdisc: Qdisc, verb: &str) {
+        let Some(own) = self.qdiscs.iter_mut().find(|other| other.place == qdisc.place) else {
+            self.qdiscs.push(qdisc);
+            return;
+        };
+        if verb != "add" && own.deleted.is_none() && own.last().kind == qdisc.last().kind {
+            own.sets.append(&mut qdisc.sets);
+            if own.sets.len() > MOST_CHANGES {
+                own.sets.remove(0);
+            }
+        } else {
+            qdisc.before = own.sets.pop();
+            *own = qdisc;
+        }
+    }
+
+    /// Takes a qdisc away; with the root all go.
+    pub(super) fn delete(&mut self, place: &str, line: &Line) {
+        for qdisc in self.qdiscs.iter_mut().filter(|qdisc| place == "root" || qdisc.place == place) {
+            qdisc.deleted.get_or_insert_with(|| (line.number, line.text()));
+        }
+    }
+
+    /// The links that a packet takes: netem's delay comes before every rate, whichever of the two holds the other.
+    pub(super) fn stages(
+        &self,
+        link: &str,
+        notes: &mut Notes,
+    ) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
+        let (mut delayed, mut shaped, mut seed) = (Vec::new(), Vec::new(), None);
+        for qdisc in &self.qdiscs {
+            let last = qdisc.last();
+            let why = match last.kind.as_str() {
+                "netem" if delayed.is_empty() => {
+                    let netem = qdisc.netem(notes)?;
+                    seed = netem.seed;
+                    delayed = netem.stages(notes)?;
+                    qdisc.tell(link, notes);
+                    continue;
+                }
+                "tbf" if shaped.is_empty() => {
+                    shaped.push(tbf::stage(&mut Words::new(last.line, &last.options), notes)?);
+                    qdisc.tell(link, notes);
+                    continue;
+                }
+                "netem" | "tbf" => "one of each is carried over for an interface; import this one by itself",
+                _ => "of tc's qdiscs netem and tbf are carried over",
+            };
+            notes.add(last.line, &format!("{} {}", last.kind, last.options.join(" ")), why);
+        }
+        let does_nothing = shaped.is_empty() && delayed.iter().all(Stage::is_empty);
+        delayed.retain(|stage| does_nothing || !stage.is_empty());
+        delayed.append(&mut shaped);
+        Ok((delayed, seed))
+    }
+}

@@ -1,0 +1,98 @@
+//! The words of a command, read one after the other; and abbreviated names.
+
+use super::ImportError;
+use super::quantity::is_number;
+
+/// The name among `all` that this word stands for: the first that begins with it, as tc and ip take abbreviations (iproute2,
+/// `matches`).
+pub(super) fn named(word: &str, all: &[&'static str]) -> Option<&'static str> {
+    all.iter().find(|name| !word.is_empty() && name.starts_with(word)).copied()
+}
+
+/// The words of one command that are still to be read.
+pub(super) struct Words<'w> {
+    pub(super) line: usize,
+    pub(super) rest: &'w [String],
+}
+
+impl<'w> Words<'w> {
+    pub(super) fn new(line: usize, rest: &'w [String]) -> Self {
+        Self { line, rest }
+    }
+
+    /// The next word.
+    pub(super) fn next(&mut self) -> Option<&'w str> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// The next word, which stays.
+    pub(super) fn peek(&self) -> Option<&'w str> {
+        self.rest.first().map(String::as_str)
+    }
+
+    /// The next word, if it begins a number.
+    pub(super) fn number(&mut self) -> Option<&'w str> {
+        self.rest.first().filter(|word| is_number(word))?;
+        self.next()
+    }
+
+    /// The value of `option`, as `read` reads it; `example` shows how to write one.
+    pub(super) fn value<T>(
+        &mut self,
+        option: &str,
+        example: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ImportError> {
+        let mend = format!("write {option} {example}");
+        let Some(word) = self.next() else {
+            return Err(ImportError::new(self.line, format!("{option} has no value"), mend));
+        };
+        read(word).ok_or_else(|| self.bad(option, word, &mend))
+    }
+
+    /// The value that may follow; `default` if the next word is no number.
+    pub(super) fn optional<T>(
+        &mut self,
+        option: &str,
+        default: T,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ImportError> {
+        match self.number() {
+            Some(word) => read(word).ok_or_else(|| self.bad(option, word, "correct it")),
+            None => Ok(default),
+        }
+    }
+
+    pub(super) fn bad(&self, option: &str, word: &str, mend: &str) -> ImportError {
+        ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), mend)
+    }
+
+    /// Passes over the next word if it is this one.
+    pub(super) fn skip(&mut self, word: &str) {
+        if self.rest.first().is_some_and(|next| next.eq_ignore_ascii_case(word)) {
+            self.rest = &self.rest[1..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_name_that_begins_with_the_word() {
+        const NAMES: [&str; 3] = ["latency", "loss", "limit"];
+        let table = [
+            ("l", Some("latency")),
+            ("lo", Some("loss")),
+            ("limit", Some("limit")),
+            ("limits", None),
+            ("", None),
+        ];
+        for (word, name) in table {
+            assert_eq!(named(word, &NAMES), name, "{word}");
+        }
+    }
+}
