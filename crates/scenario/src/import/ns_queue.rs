@@ -99,7 +99,7 @@ impl Queue {
             "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
             // -1 and 0 let ns-2 work it out.
             "q_weight_" if value.is_some_and(|value| value.starts_with('-') || value == "0") => {
-                self.weight = None
+                self.weight = None;
             }
             "q_weight_" => self.weight = Some(read(line, key, value, "0.002", plain)?),
             "mean_pktsize_" => self.packet = Some(read(line, key, value, "500", positive)?),
