@@ -156,7 +156,7 @@ fn every_kind_of_block_gives_the_same_trace() {
         seen.compare(seed, &text);
     }
     if seeds.len() > 1 {
-        let Seen { departures, dropped, steered, background } = seen;
+        let Seen { departures, dropped, steered, background, .. } = seen;
         assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
         assert!(
             steered > 1000 && background > 1000,
