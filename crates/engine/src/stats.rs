@@ -101,6 +101,8 @@ impl FlowStats {
                 None => self.drops.push((name, *packets)),
             }
         }
+        // Whichever worker dropped something first.
+        self.drops.sort_by_key(|(name, _)| DropReason::ALL.iter().position(|reason| reason.name() == *name));
     }
 
     /// Counts frames that came in and found the pool full.

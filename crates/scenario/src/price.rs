@@ -1,10 +1,14 @@
 //! What a plan needs, against what the machine has: asked before it runs.
 
-use crate::plan::{LARGEST_POOL, Medium, Plan, Profile};
+use crate::plan::{Attachment, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_block::Value;
 use longwire_link::medium_rate;
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
+use std::collections::VecDeque;
+
+/// From how many segments the way of packets through routers is looked at.
+const MOST_STARTS: usize = 100;
 
 /// What a packet, a hop and a link cost on a machine. The defaults are what a 2-core virtual machine of 2026 is held
 /// to; measure your own with `longwire bench`.
@@ -14,12 +18,16 @@ pub struct Calibration {
     pub port_ns: u64,
     /// Processor time of each link that a packet passes. Default 100 ns.
     pub hop_ns: u64,
+    /// Processor time of each router that a packet passes, its look-ups included. Default 125 ns, to which minimal IP is held.
+    pub router_ns: u64,
     /// Memory of a link besides its packets. Default 300 bytes.
     pub link_bytes: u64,
     /// Memory of a rule by addresses. Default 64 bytes.
     pub address_rule_bytes: u64,
     /// Memory of a rule by ports. Default 8 bytes.
     pub pair_rule_bytes: u64,
+    /// Memory of a router's route. Default 64 bytes.
+    pub route_bytes: u64,
     /// Memory of a waiting packet besides its bytes, which fill whole lines of 64. Default 64 bytes.
     pub packet_bytes: u64,
     /// Length of the frames that are reckoned with. Default 1514 bytes.
@@ -35,9 +43,11 @@ impl Default for Calibration {
         Self {
             port_ns: 700,
             hop_ns: 100,
+            router_ns: 125,
             link_bytes: 300,
             address_rule_bytes: 64,
             pair_rule_bytes: 8,
+            route_bytes: 64,
             packet_bytes: 64,
             frame: Bytes(1514),
             memory: None,
@@ -61,8 +71,12 @@ pub struct Pricing {
     pub delay_lines: Bytes,
     /// Packet memory that the queues need at most, besides; none if one of them has no limit.
     pub queues: Option<Bytes>,
-    /// Links that a packet passes, on the average of all rules.
+    /// Links that a packet passes, on the average of all rules; between two routers, if there are any.
     pub hops: f64,
+    /// Routers that a packet passes by the way with the fewest, on the average of all pairs of hosts and ports.
+    pub routers: f64,
+    /// Routes of all routers, those to their own networks aside.
+    pub routes: u64,
     /// Packets a second that the workers carry at that number of links.
     pub capacity: u64,
     /// Packets a second that the links carry together; none if one of them is unlimited.
@@ -114,8 +128,12 @@ impl Pace {
 pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let load = load(plan, calibration.frame);
     let hops = hops(plan);
+    let routers = routers_passed(plan);
+    let routes = plan.routers.iter().map(|router| router.routes.len() as u64).sum::<u64>();
     let worker_ns = 1e9 * f64::from(plan.engine.workers);
-    let capacity = worker_ns / (calibration.port_ns as f64 + hops * calibration.hop_ns as f64).max(1.0);
+    let links_ns = hops * routers.max(1.0) * calibration.hop_ns as f64;
+    let packet_ns = calibration.port_ns as f64 + links_ns + routers * calibration.router_ns as f64;
+    let capacity = worker_ns / packet_ns.max(1.0);
     // However fast the links are, no more comes in than the workers take.
     let arriving = |delay: Nanos| (capacity * delay.as_secs_f64() * hops.max(1.0)) as u128;
     let unlimited = arriving(load.longest_unlimited);
@@ -124,6 +142,7 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let memory = |packets: u128| Bytes(u64::try_from(packets.saturating_mul(slot)).unwrap_or(u64::MAX));
     let rules = plan.address_rules.len() as u64 * calibration.address_rule_bytes
         + plan.pair_rules.len() as u64 * calibration.pair_rule_bytes
+        + routes * calibration.route_bytes
         + plan.routes.listed() as u64 * 4;
     let per_packet = hops.max(1.0);
     let mut pricing = Pricing {
@@ -134,6 +153,8 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
         delay_lines: memory(delayed),
         queues: (!load.endless_queue).then(|| memory(load.queued)),
         hops,
+        routers,
+        routes,
         capacity: capacity as u64,
         demand: (!load.unlimited && !plan.links.is_empty())
             .then_some((load.packets as f64 / per_packet) as u64),
@@ -226,6 +247,48 @@ fn hops(plan: &Plan) -> f64 {
     if rules == 0 { 0.0 } else { links as f64 / rules as f64 }
 }
 
+/// Routers on the way with the fewest of them, on the average of all pairs of hosts and ports that a way joins.
+fn routers_passed(plan: &Plan) -> f64 {
+    if plan.routers.is_empty() {
+        return 0.0;
+    }
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); plan.segments.len()];
+    let mut outer = vec![0u64; plan.segments.len()];
+    for port in &plan.ports {
+        match port.attachment {
+            Attachment::Inner { far } => {
+                next[port.segment as usize].push(plan.ports[usize::from(far)].segment as usize);
+            }
+            _ => outer[port.segment as usize] += 1,
+        }
+    }
+    let costs = |segment: usize| u64::from(plan.segments[segment].router.is_some());
+    let (mut pairs, mut passed) = (0, 0);
+    for start in (0..outer.len()).filter(|start| outer[*start] > 0).take(MOST_STARTS) {
+        let mut least = vec![u64::MAX; outer.len()];
+        let mut waiting = VecDeque::from([(costs(start), start)]);
+        while let Some((routers, at)) = waiting.pop_front() {
+            if routers >= least[at] {
+                continue;
+            }
+            least[at] = routers;
+            for &to in &next[at] {
+                // Those that cost nothing more come first.
+                match costs(to) {
+                    0 => waiting.push_front((routers, to)),
+                    more => waiting.push_back((routers + more, to)),
+                }
+            }
+        }
+        for there in (0..outer.len()).filter(|there| least[*there] < u64::MAX) {
+            let others = if there == start { outer[there] - 1 } else { outer[there] };
+            pairs += outer[start] * others;
+            passed += outer[start] * others * least[there];
+        }
+    }
+    if pairs == 0 { 0.0 } else { passed as f64 / pairs as f64 }
+}
+
 fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<Shortfall> {
     let mut found = Vec::new();
     let mut add = |what: String, mend: String| found.push(Shortfall { what, mend });
@@ -308,6 +371,22 @@ mod tests {
         assert_eq!(pricing.queues, Some(Bytes(10_880)));
         assert_eq!((pricing.demand, pricing.hops, pricing.capacity), (Some(1000), 1.0, 1_250_000));
         assert!(pricing.shortfalls.is_empty(), "{:?}", pricing.shortfalls);
+    }
+
+    #[test]
+    fn routers_are_passed_on_the_way_with_the_fewest() {
+        // a, on r1, and b, behind a link on r2: two routers, and a link of each. 700 + 2 · 100 + 2 · 125 ns.
+        let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
+        let (west, east) = (port("r1-east", "10.9.0.1/30"), port("r2-west", "10.9.0.2/30"));
+        let pricing = priced(&format!(
+            "[[router]]\nname = \"r1\"\nports = [{}, {west}]\nroutes = [{{ to = \"10.7.0.0/16\", port = \"a\" }}]\n\
+             [[router]]\nname = \"r2\"\nports = [{east}, {}]\n[[link]]\nbetween = [\"r1-east\", \"r2-west\"]\n\
+             [[link]]\nbetween = [\"r2-b\", \"b\"]\n",
+            port("a", "10.1.0.1/24"),
+            port("r2-b", "10.2.0.1/24"),
+        ));
+        assert_eq!((pricing.routers, pricing.hops, pricing.routes), (2.0, 1.0, 1));
+        assert_eq!(pricing.capacity, 1_000_000_000 / 1150);
     }
 
     /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though its queue reckons with

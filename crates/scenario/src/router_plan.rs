@@ -60,6 +60,18 @@ pub struct RouterEvent {
     pub changes: Vec<RouteChange>,
 }
 
+impl RouterEvent {
+    /// What it does, in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev west-south; no route to 10.8.0.0/16`.
+    pub fn describe(&self, routers: &[Router]) -> String {
+        let router = &routers[self.router as usize];
+        let each = self.changes.iter().map(|change| match change {
+            RouteChange::Add(route) => router.written(route),
+            RouteChange::Remove(to) => format!("no route to {to}"),
+        });
+        format!("router {}: {}", router.name, each.collect::<Vec<_>>().join("; "))
+    }
+}
+
 /// A change of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteChange {

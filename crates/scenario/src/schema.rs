@@ -188,7 +188,7 @@ mod tests {
                 assert!(field["description"].is_string(), "{section}.{key}: {field}");
             }
         }
-        assert_eq!(sections.len(), 12);
+        assert_eq!(sections.len(), 14);
         assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
     }
 }

@@ -235,6 +235,9 @@ fn seat_ports(
             .iter()
             .filter(|&&place| matches!(plan.ports[usize::from(place)].attachment, Attachment::Host(_)));
         hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
+        for (place, mac) in routers::near(plan, &segment.ports) {
+            bridge.expect(mac, place);
+        }
         for source in plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)) {
             bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
         }

@@ -104,6 +104,17 @@ pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
     joints
 }
 
+/// The hardware addresses of routers behind ports of a bridge.
+pub(super) fn near(plan: &Plan, ports: &[u16]) -> Vec<(u16, [u8; 6])> {
+    let router = |&place: &u16| {
+        let Attachment::Inner { far } = plan.ports[usize::from(place)].attachment else { return None };
+        let router = &plan.routers[plan.ports[usize::from(far)].router? as usize];
+        let port = router.ports.iter().find(|port| port.place == far)?;
+        Some((place, port.mac.0))
+    };
+    ports.iter().filter_map(router).collect()
+}
+
 enum Either {
     V4(Prefix<u32>),
     V6(Prefix<u128>),

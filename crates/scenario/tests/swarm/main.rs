@@ -111,7 +111,7 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
         }
         let flow = |report: &Report| {
             let flow = report.flow.clone();
-            (flow.taken, flow.made, flow.sent, flow.drops)
+            (flow.taken, flow.made, flow.consumed, flow.kept, flow.sent, flow.drops)
         };
         assert_eq!(flow(&report), flow(&other), "{what}, {workers} workers\n{text}");
     }

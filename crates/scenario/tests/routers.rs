@@ -1,0 +1,294 @@
+//! Routers in scenarios: what the plan makes of them, wrong ones, and what they do to packets in virtual time.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_engine::Report;
+use longwire_scenario::{Attachment, Plan, TO_THE_END, build, parse};
+use longwire_units::Nanos;
+use std::path::PathBuf;
+use support::source_ports;
+
+/// Two hosts on lines 1 and 2.
+const HOSTS: &str = "host = [{ name = \"a\", address = [\"10.0.1.9/24\", \"fd01::9/64\"] },\n\
+    { name = \"b\", address = [\"10.0.2.9/24\", \"fd02::9/64\"] }]\n";
+
+fn plan(text: &str) -> Plan {
+    parse("s.toml", &format!("{HOSTS}{text}")).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
+}
+
+/// Checks that one of the errors stands at `place` (line:column) and says `wanted`.
+fn check(text: &str, place: &str, wanted: &str) {
+    let error = parse("s.toml", &format!("{HOSTS}{text}")).map(|_| ()).unwrap_err();
+    let mut told = error.findings.iter().map(ToString::to_string);
+    let meant = |told: &String| told.starts_with(&format!("s.toml:{place}")) && told.contains(wanted);
+    assert!(told.any(|told| meant(&told)), "wanted {place} {wanted}\n{error}\nin:\n{text}");
+}
+
+fn run(plan: &Plan, until: Nanos) -> Report {
+    let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
+    assert!(report.is_conserved(), "{report:?}");
+    report
+}
+
+/// A router between the two hosts, and what else it has.
+fn between(more: &str) -> String {
+    format!(
+        "[[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = [\"10.0.1.1/24\", \"fd01::1/64\"] }},\n\
+         {{ port = \"b\", addresses = [\"10.0.2.1/24\", \"fd02::1/64\"] }}]\n{more}"
+    )
+}
+
+/// Two routers in a row between the hosts, with a link between them.
+const ROW: &str = r#"
+[[router]]
+name = "r{n}"
+count = 2
+ports = [
+    { port = "r{n}-lan", addresses = ["10.0.{n}.1/24", "fd0{n}::1/64"] },
+    { port = "r{n}-wan", addresses = "10.9.0.{n}/30" },
+]
+routes = [{ to = "0.0.0.0/0", via = "10.9.0.{3 - n}" }]
+[[link]]
+name = "lan1"
+between = ["a", "r1-lan"]
+delay = "1 ms"
+[[link]]
+name = "lan2"
+between = ["b", "r2-lan"]
+delay = "2 ms"
+[[link]]
+name = "wan"
+between = ["r1-wan", "r2-wan"]
+delay = "30 ms"
+"#;
+
+#[test]
+fn a_router_sits_on_hosts() {
+    let plan = plan(&between("routes = [{ to = \"192.0.2.0/24\", via = \"10.0.2.7\" }]\n"));
+    let router = &plan.routers[0];
+    assert_eq!(router.ports.iter().map(|port| port.place).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(router.ports[0].mac.to_string(), "02:4c:57:01:00:00");
+    assert_eq!(router.written(&router.routes[0]), "192.0.2.0/24 via 10.0.2.7 dev b");
+    let gateways: Vec<String> = plan.hosts[1].gateways.iter().map(ToString::to_string).collect();
+    assert_eq!(gateways, ["10.0.2.1", "fd02::1"]);
+    let segment = &plan.segments[plan.ports[0].segment as usize];
+    assert_eq!((segment.router, &segment.ports[..]), (Some(0), &[0, 1][..]));
+}
+
+#[test]
+fn ports_of_its_own_have_a_far_side() {
+    let plan = plan(ROW);
+    let place = |name: &str| plan.routers.iter().find_map(|router| router.port(name)).unwrap().place;
+    let far = |place: u16| match plan.ports[usize::from(place)].attachment {
+        Attachment::Inner { far } => far,
+        _ => panic!("{place} has no far side"),
+    };
+    assert_eq!((far(place("r1-wan")), far(place("r2-wan"))), (place("r2-wan"), place("r1-wan")));
+    // A host's link to a router's port is on a bridge of the two.
+    let lan = far(place("r1-lan"));
+    assert_eq!((far(lan), plan.ports[usize::from(lan)].segment), (place("r1-lan"), plan.ports[0].segment));
+    assert!(plan.pair_route(0, lan).is_some_and(|links| links == [0]));
+    // What the router itself makes is sent over the link, too.
+    let wan = place("r1-wan");
+    assert!(
+        plan.pair_route(wan, wan).is_some_and(|links| &*plan.links[links[0] as usize].name == "wan.forward")
+    );
+    assert_eq!(plan.hosts[0].gateways[0].to_string(), "10.0.1.1");
+}
+
+#[test]
+fn mistakes_of_ports_are_told_with_their_place_and_the_mend() {
+    let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
+    let table = [
+        (two(""), "4:8: router \"r\", ports: ", "needs a port"),
+        (two("{ port = \"aa\" }"), "5:19: router \"r\", ports.port: ", "did you mean \"a\"?"),
+        (
+            two("{ port = \"x\" }, { port = \"a\" }"),
+            "5:19: router \"r\"",
+            "no host or port \"x\", and no link",
+        ),
+        (two("{ port = \"a\" }, { port = \"a\" }"), "5:35: ", "a port of router \"this one\" already"),
+        (two("{ port = \"a\", addresses = \"10.0.1.1\" }"), "5:36: ", "write \"10.0.1.1/24\""),
+        (two("{ port = \"a\", addresses = \"10.0.1.0/24\" }"), "5:36: ", "can't be the address"),
+        (two("{ port = \"a\", mtu = 1000 }"), "5:30: ", "1280 to 65535"),
+        (
+            two(
+                "{ port = \"a\", addresses = \"10.0.0.1/8\" }, { port = \"b\", addresses = \"10.0.2.1/24\" }",
+            ),
+            "5:61: router \"r\", ports.addresses: ",
+            "the networks of \"a\" and \"b\" overlap",
+        ),
+        (
+            two("{ port = \"a\", adresses = \"10.0.1.1/24\" }"),
+            "5:24: router \"r\", ports: ",
+            "\"addresses\"?",
+        ),
+    ];
+    for (text, place, wanted) in table {
+        check(&text, place, wanted);
+    }
+}
+
+#[test]
+fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_mend() {
+    let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
+    let table = [
+        (
+            between("routes = [{ to = \"10.3.0.0/16\", via = \"10.4.0.1\" }]\n"),
+            "7:18: ",
+            "(10.0.1.1/24, fd01::1/64",
+        ),
+        (between("routes = [{ to = \"10.3.0.0/16\", port = \"c\" }]\n"), "7:40: ", "no port \"c\""),
+        (between("routes = [{ to = \"10.3.0.0/16\" }]\n"), "7:18: ", "name a gateway, a port, or discard it"),
+        (
+            between(
+                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, { to = \"10.3.0.0/16\", discard = true }]\n",
+            ),
+            "7:54: ",
+            "a route to 10.3.0.0/16 already",
+        ),
+        (between("police = { errors = \"1000\" }\n"), "7:21: router \"r\", police.errors: ", "\"1000/s\""),
+        (
+            between("routes-file = \"none.txt\"\n"),
+            "7:15: router \"r\", routes-file: ",
+            "none.txt: No such file",
+        ),
+        (
+            between("[[link]]\nbetween = [\"a\", \"r\"]\n"),
+            "8:17: link \"a-r\", between: ",
+            "\"r\" is a router",
+        ),
+        (
+            between("[[bridge]]\nname = \"x\"\n[[link]]\nbetween = [\"a\", \"x\"]\n"),
+            "9:1: link \"a-x\"",
+            "where router \"r\" sits",
+        ),
+        (between("[[router]]\nname = \"r\"\nports = [{ port = \"c\" }]\n"), "8:8: ", "two nodes named \"r\""),
+        (two("{ port = \"a\" }"), "2:10: host \"b\": ", "it hangs on nothing"),
+    ];
+    for (text, place, wanted) in table {
+        check(&text, place, wanted);
+    }
+}
+
+#[test]
+fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_mend() {
+    let row = |change: (&str, &str)| ROW.replacen(change.0, change.1, 1);
+    let table = [
+        (
+            between("[[path]]\nfrom = \"a\"\nto = \"b\"\nlinks = []\n"),
+            "8:8: ",
+            "a router sits there, which chooses the way",
+        ),
+        (
+            row(("\"b\", \"r2-lan\"", "\"b\", \"r1-lan\"")),
+            "17:8: link \"lan2.forward\"",
+            "joined to \"a\" already",
+        ),
+        (
+            row(("delay = \"30 ms\"", "match = [{ source = \"10.0.1.9\", destination = \"10.0.2.9\" }]")),
+            "21:8: ",
+            "links are not chosen by addresses",
+        ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"q\"\nremove-route = \"10.0.0.0/8\"\n"),
+            "9:10: at \"1 s\", router: ",
+            "no router \"q\"",
+        ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nrate = \"1 Mbit/s\"\n"),
+            "7:1: ",
+            "write an entry for each",
+        ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"10.4.0.0/16 via 10.5.0.1\"\n"),
+            "10:13: at \"1 s\", add-route: ",
+            "in none of the router's networks",
+        ),
+    ];
+    for (text, place, wanted) in table {
+        check(&text, place, wanted);
+    }
+}
+
+#[test]
+fn packets_cross_every_link_and_router_at_their_times() {
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 5\n";
+    let plan = plan(&format!("{ROW}{source}"));
+    let report = run(&plan, TO_THE_END);
+    assert_eq!((report.flow.sent, report.flow.made, report.flow.drops.len()), (5, 0, 0));
+    // The last is sent at 40 ms and takes 1, 30 and 2 ms: what was counted is what happened until then.
+    assert_eq!(run(&plan, Nanos::from_millis(73)).flow.sent, 5);
+    assert_eq!(run(&plan, Nanos(72_999_999)).flow.sent, 4);
+    assert_eq!(report.nodes.iter().map(|node| node.stats.forwarded).collect::<Vec<_>>(), [5, 5]);
+}
+
+#[test]
+fn a_packet_goes_round_until_its_hops_are_used_up() {
+    let loops = ROW.replace("count = 2", "count = 2\nneighbours = []")
+        + "[[source]]\nfrom = \"a\"\nto = \"b\"\n\
+        destination = \"192.0.2.1\"\ninterval = \"10 ms\"\npackets = 1\n";
+    let report = run(&plan(&loops), TO_THE_END);
+    // 64 hops, of which each router takes every other; r2 has the last, and tells a, over the links.
+    assert_eq!(report.flow.drops, [("hop-limit", 1)]);
+    let forwarded: Vec<u64> = report.nodes.iter().map(|node| node.stats.forwarded).collect();
+    assert_eq!((forwarded, report.flow.sent, report.flow.made), (vec![33, 32], 1, 1));
+    let wan = report.links.iter().find(|link| link.place == 4).unwrap();
+    assert_eq!(wan.stats.out_packets, 32);
+}
+
+#[test]
+fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
+    let small =
+        ROW.replace("delay = \"30 ms\"", "delay = \"30 ms\"\nmtu = { kind = \"too-big\", mtu = 1300 }");
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"fd01::9\"\ndestination = \"fd03::9\"\nsize = \"1400 B\"\n\
+        interval = \"10 ms\"\npackets = 3\n";
+    let routes = small.replace(
+        "via = \"10.9.0.{3 - n}\" }",
+        "via = \"10.9.0.{3 - n}\" }, { to = \"fd03::/64\", via = \"fe80::1\", port = \"r{n}-wan\" }",
+    );
+    let routes = routes.replace("count = 2", "count = 2\nneighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]");
+    let report = run(&plan(&format!("{routes}{source}")), TO_THE_END);
+    // Each answer goes into r1, which forwards it to a.
+    assert_eq!((report.flow.sent, report.nodes[0].stats.forwarded), (3, 6), "{report:?}");
+    assert_eq!(report.nodes[0].stats.received, 6);
+}
+
+#[test]
+fn routes_change_at_their_time() {
+    let events = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\n\
+        [[at]]\ntime = \"40 ms\"\nrouter = \"r\"\nremove-route = \"10.0.2.0/24\"\nadd-route = \"10.0.2.0/24 dev b\"\n\
+        [[at]]\ntime = \"70 ms\"\nrouter = \"r\"\nremove-route = \"10.8.0.0/16\"\n";
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
+    let plan = plan(&between(&format!("{events}{source}")));
+    let report = run(&plan, TO_THE_END);
+    // What comes at 30 ms is discarded; the change at 40 ms is before what comes then.
+    assert_eq!((report.flow.sent, &report.flow.drops[..]), (9, &[("discard", 1)][..]));
+    assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
+    assert!(
+        report.errors[0].contains("router \"r\" at 70 ms") && report.errors[0].contains("no route to 10.8")
+    );
+}
+
+#[test]
+fn a_table_comes_from_a_file() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let lines = (0..40_000u32)
+        .map(|n| format!("10.{}.{}.0/24 via 10.0.2.{} proto bgp\n", 20 + n / 256, n % 256, 2 + n % 200));
+    let text = "# A table.\ndefault via 10.0.1.7 dev a\n\n".to_owned() + &lines.collect::<String>();
+    std::fs::write(folder.join("table.txt"), text).unwrap();
+    let scenario = format!("{HOSTS}{}", between("routes-file = \"table.txt\"\n"));
+    let plan = parse(&folder.join("s.toml").display().to_string(), &scenario).unwrap();
+    let router = &plan.routers[0];
+    assert_eq!(router.routes.len(), 40_001);
+    assert_eq!(router.written(&router.routes[0]), "0.0.0.0/0 via 10.0.1.7 dev a");
+    assert_eq!(router.written(&router.routes[300]), "10.21.43.0/24 via 10.0.2.101 dev b");
+    assert!(run(&plan, TO_THE_END).nodes[0].stats.table_bytes > 0);
+    std::fs::write(folder.join("table.txt"), "10.1.0.0/16 via 10.0.2.2\n10.2.0.0/16 dev c\n").unwrap();
+    let error = parse(&folder.join("s.toml").display().to_string(), &scenario).map(|_| ()).unwrap_err();
+    assert!(
+        error.findings[0].to_string().contains("table.txt:2: \"c\" is no port of router \"r\""),
+        "{error}"
+    );
+}
