@@ -312,7 +312,7 @@ fn what_links_make_and_consume_is_accounted_for() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
         filter = [\"steer sky if greater 500\"]\nduplicate = \"100 %\"\n\
         background = { kind = \"cbr\", rate = \"800 kbit/s\", size = \"1000 B\" }\n\
-        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\n";
+        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\" }\n";
     let small = source("small", "rate = \"160 kbit/s\"\nsize = \"200 B\"");
     let large = source("large", "rate = \"400 kbit/s\"\nsize = \"1000 B\"");
     let scenario = folder.write("s.toml", format!("{ports}{links}{small}{large}"));
@@ -322,6 +322,8 @@ fn what_links_make_and_consume_is_accounted_for() {
     // nobody sees any more how many there are.
     let up = row(&report, "link up");
     assert_eq!((&up["steered_packets"], &up["out_packets"]), (&5.into(), &20.into()));
+    let sky = row(&report, "link sky");
+    assert_eq!((&sky["corrupted_packets"], &sky["marked_packets"]), (&5.into(), &0.into()));
     let count = |name: &str| up[name].as_u64().unwrap();
     let (made, consumed, held) = (count("made_packets"), count("consumed_packets"), count("queued_packets"));
     assert!((9..=100).contains(&consumed) && made == 10 + consumed + held, "{up}");

@@ -98,6 +98,23 @@ fn a_link_to_steer_to_must_be_there() {
     }
 }
 
+/// Links that steer to each other, and are no packet's way otherwise, would be passed by without a word.
+#[test]
+fn a_ring_of_steers_is_refused() {
+    let ring = |more: &str| {
+        format!(
+            "{PORTS}[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer sky if tcp\"\n{more}\
+             [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer up if udp\"\n"
+        )
+    };
+    let error = parse("aside.toml", &ring("")).unwrap_err().to_string();
+    assert!(error.contains("no packet comes to it") && error.contains("\"up\""), "{error}");
+    let first = "[[link]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer up if udp\"\n";
+    parse("aside.toml", &ring(first)).unwrap_or_else(|error| panic!("{error}"));
+    let matched = "match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\n";
+    parse("aside.toml", &ring(matched)).unwrap_or_else(|error| panic!("{error}"));
+}
+
 /// What is too long is dropped, and its sender told at once, by the port it came from.
 #[test]
 fn senders_of_what_is_too_big_are_told() {

@@ -11,7 +11,8 @@ const MOST: usize = 256;
 impl Desk<'_, '_> {
     /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of its own.
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {
-        let mut steers = Vec::new();
+        let mut steers: Vec<Steer> = Vec::new();
+        let chosen = links.matched.clone();
         for place in 0..links.links.len() {
             let targets = targets(&links.profiles[links.links[place].profile as usize].blocks);
             if targets.len() > MOST {
@@ -26,7 +27,31 @@ impl Desk<'_, '_> {
                 }
             }
         }
+        self.steers_reach(links, &steers, &chosen);
         steers
+    }
+
+    /// Every link that steers must carry something: those that steer only to each other would all be passed by. `chosen` are the links with
+    /// matches of their own.
+    fn steers_reach(&mut self, links: &Links, steers: &[Steer], chosen: &[bool]) {
+        let mut reached: Vec<bool> = links.matched.iter().zip(chosen).map(|(to, own)| !to || *own).collect();
+        let mut open: Vec<u32> = (0..reached.len() as u32).filter(|at| reached[*at as usize]).collect();
+        while let Some(from) = open.pop() {
+            let of_link = &steers[steers.partition_point(|steer| steer.link < from)..];
+            for steer in of_link.iter().take_while(|steer| steer.link == from) {
+                if !std::mem::replace(&mut reached[steer.target as usize], true) {
+                    open.push(steer.target);
+                }
+            }
+        }
+        let lost = steers.iter().filter(|steer| steer.number == 0 && !reached[steer.link as usize]);
+        for steer in lost {
+            let what =
+                "no packet comes to it: others only steer to it, and come from nowhere else themselves";
+            let mend =
+                "add a link between these two ends that none steers to, or give one of them a \"match\"";
+            self.steer_error(links, steer.link as usize, what.into(), mend.into());
+        }
     }
 
     /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at `place` goes.
