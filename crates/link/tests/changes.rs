@@ -35,7 +35,7 @@ const TRAFFIC: [Traffic; 3] = [
 
 /// What the classes of the schedulers are told apart by; `limit` stands in each.
 fn classes(kind: &str, limit: &str) -> String {
-    let share = if kind == "hfsc" { "ls 1 Mbit/s" } else { "weight 1" };
+    let share = share(kind);
     format!(
         "a {share} {limit} if tcp src port 0 or 1 or 2\nb {share} {limit} if tcp src port 5\nc {share} {limit}"
     )
@@ -43,8 +43,16 @@ fn classes(kind: &str, limit: &str) -> String {
 
 /// Other classes: the flows of each of the first go to several of these.
 fn other_classes(kind: &str, limit: &str) -> String {
-    let share = if kind == "hfsc" { "ls 1 Mbit/s" } else { "weight 1" };
+    let share = share(kind);
     format!("c {share} {limit} if tcp src port 1 or 3 or 5\na {share} {limit}")
+}
+
+fn share(kind: &str) -> &'static str {
+    match kind {
+        "hfsc" => "ls 1 Mbit/s",
+        "priority" => "",
+        _ => "weight 1",
+    }
 }
 
 type Setting = (&'static Spec, Values, String);
@@ -68,8 +76,11 @@ fn roomy(spec: &Spec) -> Setting {
     let wide =
         [("min", "5000"), ("max", "10000"), ("out-min", "5000"), ("out-max", "9000"), ("burst", "10 s")];
     let text = classes(spec.kind, "");
-    let mut given = vec![("limit", "1000 packets"), ("classes", text.as_str())];
+    let mut given = vec![("limit", "1000 packets")];
     given.extend(wide);
+    if !has(spec, "limit") {
+        given.push(("classes", text.as_str()));
+    }
     given.retain(|(name, _)| has(spec, name));
     setting(spec.kind, &given)
 }
@@ -82,7 +93,8 @@ fn limited(limit: &str) -> Vec<Setting> {
             all.push(setting(spec.kind, &[("limit", limit)]));
             let leaf = classes("wf2q+", &format!("queue {} limit {limit}", spec.kind));
             all.push(setting("wf2q+", &[("classes", &leaf)]));
-        } else {
+        }
+        if has(spec, "classes") {
             all.push(setting(spec.kind, &[("classes", &classes(spec.kind, &format!("limit {limit}")))]));
         }
     }
@@ -96,7 +108,8 @@ fn lowered(spec: &Spec, traffic: Traffic) -> Vec<Setting> {
     for limit in ["10 packets", "12500 B", &time] {
         if has(spec, "limit") {
             all.push(setting(spec.kind, &[("limit", limit)]));
-        } else {
+        }
+        if has(spec, "classes") {
             let limit = format!("limit {limit}");
             all.push(setting(spec.kind, &[("classes", &classes(spec.kind, &limit))]));
             all.push(setting(spec.kind, &[("classes", &other_classes(spec.kind, &limit))]));

@@ -4,7 +4,7 @@
 //! lines that begin with `#` are left out.
 
 use super::lane::{Joined, Lanes};
-use super::leaf::{Leaf, LeafPlan, rows};
+use super::leaf::{CLASSES, Leaf, LeafPlan, rows};
 use super::settings::{Limit, limit};
 use super::{Hall, Next};
 use crate::fifo::Fifo;
@@ -101,6 +101,8 @@ pub(super) struct ClassSet<P> {
     /// Conditions and whose they are, in the order in which they are asked.
     conditions: Box<[(Expression, u32)]>,
     default: u32,
+    /// Whether a band beyond the last is the last, and not none.
+    clamps: bool,
     pub plan: P,
 }
 
@@ -225,7 +227,8 @@ impl Line<'_> {
             let kind = piece.part(0, kind.len());
             return Err(self.error(kind, &format!("write {} behind \"queue\"", known.join(", "))));
         };
-        let names: Vec<_> = spec.params.iter().map(|param| param.name).collect();
+        let names = spec.params.iter().map(|param| param.name);
+        let names: Vec<_> = names.filter(|name| *name != CLASSES).collect();
         let mut given = settings(rest, &names, &format!("\"{}\" or \"if\"", names.join("\", \"")), self)?;
         if let Some((_, limit)) = self.limit {
             if given.iter().any(|(name, _)| *name == "limit") || !names.contains(&"limit") {
@@ -261,13 +264,21 @@ impl<P> ClassSet<P> {
         let queues = lines.iter_mut().map(|line| line.queue.take().map(|(queue, _)| queue)).collect();
         let conditions = lines.into_iter().enumerate();
         let conditions = conditions.filter_map(|(class, line)| Some((line.condition?.0, class as u32)));
-        Ok(Self { limits, queues, conditions: conditions.collect(), default: default as u32, plan })
+        let conditions = conditions.collect();
+        Ok(Self { limits, queues, conditions, default: default as u32, clamps: false, plan })
+    }
+
+    /// Classes with these limits to which nothing but a filter gives packets; `default` is for those to which it gives none. A class beyond the last
+    /// is the last.
+    pub(super) fn bands(limits: Vec<Limit>, default: usize, plan: P) -> Self {
+        let default = default.min(limits.len().saturating_sub(1)) as u32;
+        let queues = limits.iter().map(|_| None).collect();
+        Self { limits: limits.into(), queues, conditions: [].into(), default, clamps: true, plan }
     }
 
     /// One class for all packets.
     fn single(plan: P) -> Self {
-        let (limits, queues) = ([USUAL].into(), [None].into());
-        Self { limits, queues, conditions: [].into(), default: 0, plan }
+        Self { clamps: false, ..Self::bands(vec![USUAL], 0, plan) }
     }
 
     /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
@@ -275,8 +286,8 @@ impl<P> ClassSet<P> {
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
         let meta = pool.meta(handle);
         let band = usize::from(meta.band);
-        if meta.band != Meta::NO_BAND && band < self.limits.len() {
-            return band;
+        if meta.band != Meta::NO_BAND && (band < self.limits.len() || self.clamps) {
+            return band.min(self.limits.len() - 1);
         }
         let segment = u32::from(meta.header_len) + u32::from(meta.gso_size);
         let bytes = if meta.is_train() { segment } else { meta.wire_len };
@@ -291,6 +302,9 @@ impl<P> ClassSet<P> {
 pub(super) trait Scheduler: Sized {
     /// What it makes of the settings; the default is for one class.
     type Plan: Default + PartialEq + Debug + Send + Sync + 'static;
+
+    /// Whether time decides which class sends; else it is the first that has packets.
+    const BY_TIME: bool = true;
 
     fn new(plan: &Self::Plan) -> Self;
 
@@ -395,15 +409,18 @@ impl<S: Scheduler> Classed<S> {
         Next::Packet(handle)
     }
 
-    /// Takes out all that waits, in the order in which it came: which class would send is a matter of time. The classes begin anew.
+    /// Takes out all that waits: class by class, or where time decides which sends, in the order in which it came. The classes begin anew.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let waiting = self.now.lanes.drain(pool);
+        self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);
+        if !S::BY_TIME {
+            return waiting;
+        }
         let mut waiting: Vec<_> =
             waiting.iter(pool).map(|handle| (pool.meta(handle).arrival, handle)).collect();
         waiting.sort_by_key(|(arrival, _)| *arrival);
         let mut all = Fifo::EMPTY;
         waiting.into_iter().for_each(|(_, handle)| all.push(pool, handle));
-        self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);
         all
     }
 }

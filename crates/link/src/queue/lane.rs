@@ -44,10 +44,6 @@ impl Lanes {
         Self { lanes: lanes.map(lane).collect(), sending: None }
     }
 
-    pub(super) fn limit(&mut self, limit: Limit) {
-        self.lanes.iter_mut().for_each(|lane| lane.limit = limit);
-    }
-
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
     pub(super) fn join(&mut self, hall: &mut Hall<'_>, lane: usize, handle: Handle) -> Joined {

@@ -25,11 +25,13 @@ impl PartialEq for LeafPlan {
 
 impl Eq for LeafPlan {}
 
-/// The rows of the disciplines that a class can have: those without classes of their own, which always have a packet to send
+/// The parameter with classes: those of a class have none.
+pub(super) const CLASSES: &str = "classes";
+
+/// The rows of the disciplines that a class can have: those that need no classes of their own, which always have a packet to send
 /// while one waits.
 pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
-    let has_classes = |spec: &&Spec| spec.params.iter().any(|param| param.name == "classes");
-    Queue::SPECS.iter().copied().filter(move |spec| !has_classes(spec))
+    Queue::SPECS.iter().copied().filter(|spec| spec.params[0].name != CLASSES)
 }
 
 /// A class's discipline at work.

@@ -155,10 +155,10 @@ crate::registry::stage! {
             Pie = pie::Pie,
             FqPie = fq_pie::FqPie,
             DualPi2 = dualpi2::DualPi2,
-            Priority = priority::Priority,
             Drr = drr::Drr,
             Wf2q = wf2q::Wf2q,
             Hfsc = hfsc::Hfsc,
+            Priority = priority::Priority,
         }
     }
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;

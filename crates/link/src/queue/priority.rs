@@ -1,29 +1,44 @@
 //! Strict priority: as long as a band has packets, those behind it wait.
 
-use super::lane::{Joined, Lanes};
+use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
 use super::settings::{Limit, limit, number};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::{Nanos, Rate};
+use std::sync::Arc;
 
 /// Most bands.
-const MOST: usize = 16;
+const MOST: u64 = 16;
+
+const CLASSES: Grammar = Grammar {
+    wanted: "bands, one a line, such as \"voice limit 20 ms if dscp ef\"",
+    read: |text, _| {
+        if text.trim().is_empty() {
+            return Ok(Arc::new(()));
+        }
+        match read(text) {
+            Ok(set) => Ok(Arc::new(set)),
+            Err(error) => Err(error.to_string()),
+        }
+    },
+    examples: &[
+        "",
+        "a if tcp and less 500\nb",
+        "a limit 3 packets if tcp and greater 900\nb queue codel target 1 ms interval 5 ms if less 600\nc limit 9 kB",
+    ],
+};
 
 /// Bands, of which the first that has packets sends.
 ///
 /// A packet's band is what a filter of the link says (`band N`), else `default`; a band beyond the last is the last. Each band
 /// is first in, first out, drops what finds it full, and has the whole `limit`; the packet being sent counts in its band.
-/// A packet that is being sent is not interrupted.
+/// A packet that is being sent is not interrupted. With `classes`, bands have limits, conditions and disciplines of their own, as the classes of
+/// WF²Q+ do; a band that there is not counts as none.
 #[derive(Debug)]
 pub struct Priority {
-    lanes: Lanes,
-    /// Which bands have packets that wait, as bits.
-    filled: u32,
-    last: usize,
-    default: usize,
-    /// Whether packets that wait may belong into other bands now.
-    stale: bool,
+    classes: Classed<Strict>,
 }
 
 impl Block for Priority {
@@ -35,34 +50,35 @@ impl Block for Priority {
         params: &[
             Param {
                 name: "bands",
-                kind: ParamKind::Integer { min: 1, max: MOST as u64 },
+                kind: ParamKind::Integer { min: 1, max: MOST },
                 default: Some("3"),
                 help: "how many bands there are, 1 to 16; a filter's \"band N\" chooses one, 0 is sent first",
             },
             limit("1000 packets"),
             Param {
                 name: "default",
-                kind: ParamKind::Integer { min: 0, max: MOST as u64 - 1 },
+                kind: ParamKind::Integer { min: 0, max: MOST - 1 },
                 default: Some("1"),
                 help: "band of packets to which no filter has given one, 0 to 15; beyond the last, the last",
+            },
+            Param {
+                name: "classes",
+                kind: ParamKind::Parsed(CLASSES),
+                default: Some(""),
+                help: "instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L] \
+                       [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band \
+                       without if takes what no other does",
             },
         ],
     };
 
-    fn build(values: &Values, _: Dice) -> Self {
-        let lanes = Lanes::new((0..MOST).map(|_| (Limit::Packets(0), None)));
-        let mut block = Self { lanes, filled: 0, last: 0, default: 0, stale: false };
-        block.change(values);
-        block
+    fn build(values: &Values, dice: Dice) -> Self {
+        Self { classes: Classed::new(Some(set(values)), dice) }
     }
 
     /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
     fn change(&mut self, values: &Values) {
-        let before = (self.last, self.default);
-        self.last = number(values, 0) as usize - 1;
-        self.lanes.limit(Limit::read(values, 1));
-        self.default = number(values, 2) as usize;
-        self.stale |= before != (self.last, self.default);
+        self.classes.change(Some(set(values)));
     }
 }
 
@@ -74,54 +90,87 @@ impl Discipline for Priority {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let band = self.band_of(hall.pool.meta(handle));
-        if self.lanes.join(hall, band, handle) != Joined::Dropped {
-            self.filled |= 1 << band;
-        }
+        self.classes.push(hall, handle);
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        let mut bands = [Fifo::EMPTY; MOST];
-        while let Some(handle) = waiting.pop(hall.pool) {
-            bands[self.band_of(hall.pool.meta(handle))].push(hall.pool, handle);
-        }
-        for (band, list) in bands.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-            self.lanes.adopt(hall, band, list);
-            self.filled |= 1 << band;
-        }
+    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
+        self.classes.adopt(hall, waiting);
     }
 
     fn resettle(&mut self, hall: &mut Hall<'_>) {
-        if std::mem::take(&mut self.stale) {
-            let waiting = self.drain(hall.pool);
-            self.adopt(hall, waiting);
-        }
+        self.classes.resettle(hall);
     }
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.lanes.settle(hall.now);
-        if self.filled == 0 {
-            return Next::Empty;
-        }
-        let band = self.filled.trailing_zeros() as usize;
-        let taken = self.lanes.take(hall, band);
-        if self.lanes.head(hall.pool, band).is_none() {
-            self.filled &= !(1 << band);
-        }
-        taken.map_or(Next::Empty, Next::Packet)
+        self.classes.pop(hall)
     }
 
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        self.filled = 0;
-        self.lanes.drain(pool)
+        self.classes.drain(pool)
     }
 }
 
-impl Priority {
+/// The bands that the parameters say.
+fn set(values: &Values) -> Arc<ClassSet<Bands>> {
+    values.parsed(3).unwrap_or_else(|| {
+        let [bands, default] = [0, 2].map(|at| number(values, at) as usize);
+        Arc::new(ClassSet::bands(vec![Limit::read(values, 1); bands], default, Bands(bands)))
+    })
+}
+
+fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
+    let lines = read_lines(text, &[], "\"voice limit 20 ms if dscp ef\"")?;
+    let bands = Bands(lines.len());
+    ClassSet::new(lines, bands)
+}
+
+/// How many bands there are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bands(usize);
+
+impl Default for Bands {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+/// The scheduler: which bands have packets that wait, as bits.
+#[derive(Debug)]
+struct Strict(Box<[u64]>);
+
+impl Scheduler for Strict {
+    type Plan = Bands;
+
+    const BY_TIME: bool = false;
+
+    fn new(Bands(bands): &Bands) -> Self {
+        Self(vec![0; bands.div_ceil(64)].into())
+    }
+
     #[inline]
-    fn band_of(&self, meta: &Meta) -> usize {
-        let band = if meta.band == Meta::NO_BAND { self.default } else { meta.band.into() };
-        band.min(self.last)
+    fn wake(&mut self, class: usize, _: u64, _: Nanos, _: Rate) {
+        self.0[class / 64] |= 1 << (class % 64);
+    }
+
+    #[inline]
+    fn rest(&mut self) {}
+
+    #[inline]
+    fn select(&mut self, _: Nanos) -> Option<usize> {
+        let word = self.0.iter().position(|word| *word != 0)?;
+        Some(word * 64 + self.0[word].trailing_zeros() as usize)
+    }
+
+    /// There is one whenever some wait.
+    fn resume(&self, now: Nanos) -> Nanos {
+        now
+    }
+
+    #[inline]
+    fn serve(&mut self, class: usize, _: u64, next: Option<u64>, _: Nanos) {
+        if next.is_none() {
+            self.0[class / 64] &= !(1 << (class % 64));
+        }
     }
 }

@@ -68,3 +68,46 @@ fn fewer_bands_lose_and_reorder_nothing() {
     let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
     assert_eq!(order, [1, 0, 1, 2, 2, 2]);
 }
+
+/// Bands with conditions, limits and disciplines of their own: the first is sent first, its limit is its own, and CoDel shortens the wait of the second
+/// alone. Flow 0 has a tenth of the rate, flow 1 a tenth more than the rest, flow 2 some that is never sent while others wait.
+#[test]
+fn bands_with_queues_of_their_own() {
+    let run = |queue: &str| {
+        let classes = format!(
+            "voice limit 2 packets if udp src port 0\nweb {queue} if udp src port 1\nrest limit 3 packets"
+        );
+        let mut bench = Bench::new("priority", &[("classes", &classes)], "");
+        offer(&mut bench, &[1, 10, 1], 10 * SECOND);
+        bench
+    };
+    let wait = |bench: &Bench, flow| {
+        let waits = bench.left.iter().filter(|left| left.flow == flow && left.leave > 5 * SECOND);
+        waits.map(|left| left.leave - left.arrival).max().unwrap_or(0)
+    };
+    let mut plain = run("limit unlimited");
+    // A packet in ten milliseconds too many: 500 to 1000 of them wait from 5 s on.
+    assert!(wait(&plain, 0) <= 2 * MS && wait(&plain, 1) > 500 * MS, "{}", wait(&plain, 1));
+    assert_eq!(plain.bytes(2, SECOND, 10 * SECOND), 0);
+    assert_eq!(plain.stats(10 * SECOND).drops, [("queue-full", 1000 - 3)]);
+    let ruled = run("queue codel limit unlimited");
+    assert!(wait(&ruled, 0) <= 2 * MS && wait(&ruled, 1) < 200 * MS, "{}", wait(&ruled, 1));
+}
+
+/// From bands to classes and back: what waits is sorted by the new, in its order, and a filter's band is the class of that number.
+#[test]
+fn bands_become_classes_and_classes_bands() {
+    let mut bench = Bench::new("priority", &[], RULES);
+    for flow in [1, 2, 1, 3, 0, 2] {
+        bench.arrive(0, flow, 1000);
+    }
+    // Waiting: 0 | 1 | 2 3 2. Flows 0, 2 and 3 have the bands 0, 2 and 9; there is no tenth class.
+    bench.change(MS / 2, "priority", &[("classes", "a if udp src port 3\nb if udp src port 1\nc")]);
+    assert_eq!(bench.stats(MS / 2).queued_packets, 6);
+    bench.advance(MS + MS / 2);
+    bench.change(MS + MS / 2, "priority", &[("bands", "2"), ("default", "0")]);
+    bench.advance(SECOND);
+    let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
+    // Classes: 0 3 | 1 | 2 2, as 3 is there by its condition. When 0 is being sent, two bands: 1 | 3 2 2.
+    assert_eq!(order, [1, 0, 1, 3, 2, 2]);
+}
