@@ -5,7 +5,7 @@ use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
-use longwire_control::{Instance, Link, RoutePage, SetError, Source};
+use longwire_control::{ForwarderAsk, Instance, Link, RoutePage, SetError, Source};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
@@ -192,6 +192,10 @@ impl Instance for RunningInstance {
 
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError> {
         self.routers.change(&self.remote.remote, router, add, route)
+    }
+
+    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+        self.routers.forwarders(&self.remote.remote, router, ask)
     }
 
     fn stop(&self) {

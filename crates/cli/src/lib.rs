@@ -7,6 +7,7 @@
 pub mod commands;
 pub mod instance;
 pub mod live;
+pub mod live_forwarders;
 pub mod live_routers;
 mod live_sources;
 pub mod live_view;

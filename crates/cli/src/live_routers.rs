@@ -64,13 +64,25 @@ impl LiveRouters {
         done.map_err(|error| gone(&error))?.map_err(wrong)
     }
 
-    fn place(&self, name: &str) -> Result<usize, SetError> {
+    /// The plan.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where the engine has the router at this place in the plan.
+    pub(crate) fn node(&self, place: usize) -> NodeRef {
+        self.refs[place]
+    }
+
+    /// The place in the plan of the router called `name`.
+    pub(crate) fn place(&self, name: &str) -> Result<usize, SetError> {
         let place = self.plan.routers.iter().position(|router| &*router.name == name);
         place.ok_or_else(|| SetError::UnknownRouter(name.into()))
     }
 }
 
-fn gone(error: &RemoteError) -> SetError {
+/// A run that does not answer.
+pub(crate) fn gone(error: &RemoteError) -> SetError {
     SetError::Unavailable(error.to_string())
 }
 

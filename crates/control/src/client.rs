@@ -1,7 +1,7 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{ChangeRoute, Info, Link, LinkPage, Problem, RoutePage, Source};
+use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Problem, RoutePage, Source};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -184,6 +184,15 @@ impl Client {
         self.exchange(Method::PATCH, &routes_path(router), Some(body)).map(drop)
     }
 
+    /// Asks about a router's programs, or changes them.
+    ///
+    /// # Errors
+    /// If there is no such router, program or map, what is asked is refused, or the instance does not answer.
+    pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
+        let body = serde_json::to_string(ask).map_err(|e| self.silent(e.to_string()))?;
+        self.ask(Method::POST, &forwarders_path(router), Some(body))
+    }
+
     /// Asks it to end.
     ///
     /// # Errors
@@ -254,6 +263,10 @@ fn link_path(name: &str) -> String {
 
 fn routes_path(router: &str) -> String {
     format!("/v1/routers/{}/routes", utf8_percent_encode(router, UNRESERVED))
+}
+
+fn forwarders_path(router: &str) -> String {
+    format!("/v1/routers/{}/forwarders", utf8_percent_encode(router, UNRESERVED))
 }
 
 fn source_path(name: &str) -> String {

@@ -1,5 +1,6 @@
 //! What the API needs of a running instance, and the shapes of what it answers.
 
+use crate::ForwarderAsk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +57,12 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// If there is no such router, or it can't be; nothing has changed then.
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
+
+    /// Asks about a router's programs, or changes them, and answers as JSON.
+    ///
+    /// # Errors
+    /// If there is no such router, program or map, or it can't be; nothing has changed then.
+    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
     /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
     fn stop(&self);

@@ -7,6 +7,7 @@
 
 mod changes;
 mod client;
+mod forwarder;
 mod instance;
 mod place;
 mod problem;
@@ -14,6 +15,7 @@ mod routes;
 mod server;
 
 pub use client::{Client, ClientError, list};
+pub use forwarder::ForwarderAsk;
 pub use instance::{ChangeRoute, Info, Instance, Link, LinkPage, RoutePage, SetError, Source};
 pub use place::{Found, PlaceError, directory};
 pub use problem::Problem;

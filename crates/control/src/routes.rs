@@ -4,7 +4,7 @@
 #![allow(unused_qualifications)]
 
 use crate::changes::Changes;
-use crate::{ChangeRoute, Info, Instance, Link, LinkPage, Problem, RoutePage, Source};
+use crate::{ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Problem, RoutePage, Source};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -22,6 +22,8 @@ use utoipa_axum::routes;
 
 /// Highest length of a request's body, in bytes.
 const MAX_BODY: usize = 64 * 1024;
+/// The same of one that may hold an object file, in hexadecimal digits.
+const MAX_OBJECT: usize = 9 << 20;
 /// Highest number of links of one page.
 const MAX_PAGE: usize = 10_000;
 /// How long a request may take, its body included.
@@ -61,6 +63,7 @@ fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(link, set_link))
         .routes(routes!(source, set_source))
         .routes(routes!(router_routes, change_route))
+        .merge(OpenApiRouter::new().routes(routes!(forwarders)).layer(DefaultBodyLimit::max(MAX_OBJECT)))
         .routes(routes!(stop))
         .routes(routes!(document))
 }
@@ -275,6 +278,35 @@ async fn change_route(
             .map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
     });
     changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)
+}
+
+/// Asks about a router's programs, or installs, removes and changes them between two batches of packets.
+#[utoipa::path(post, path = "/v1/routers/{name}/forwarders", params(("name" = String, Path, description = "The router")),
+    request_body(content = ForwarderAsk, description = "What is asked, or to be done"),
+    responses(
+        (status = OK, body = Object),
+        (status = BAD_REQUEST, description = "No such action", body = Problem, content_type = "application/problem+json"),
+        (status = NOT_FOUND, description = "No such router", body = Problem, content_type = "application/problem+json"),
+        (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
+        (status = UNPROCESSABLE_ENTITY, description = "No such program or map, or it can't be installed", body = Problem,
+            content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn forwarders(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let ask = json_of::<ForwarderAsk>(&headers, body)?;
+    let answered = blocking(move || {
+        instance
+            .forwarders(&name, &ask)
+            .map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
+    });
+    answered.await?.map(Json).map_err(|problem| *problem)
 }
 
 /// Ends the instance, as SIGTERM does. The answer comes before the end.

@@ -37,6 +37,7 @@ commands! {
     Check = check,
     Import = import,
     Ctl = ctl,
+    Forwarder = forwarder,
     Exec = exec,
     Lab = lab,
     Traffic = traffic,

@@ -1,0 +1,344 @@
+//! `longwire forwarder`
+
+mod cost;
+
+use crate::shown::{columns, count};
+use crate::{Outcome, outcome};
+use anyhow::Context;
+use longwire_control::{Client, ForwarderAsk, directory};
+use longwire_program::Shipped;
+use longwire_scenario::{WrittenForwarder, WrittenKey};
+use serde_json::Value;
+use std::path::Path;
+
+/// Install programs on a running router, look at them, change them; say what a program costs
+///
+/// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
+/// Longwire, which have names: ack-monitor, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
+/// port-filter, syn-monitor, tcp-splicer, wavelet. Bytes are written as pairs of hexadecimal digits.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder cost syn-monitor
+  longwire forwarder install r1 syn-monitor
+  longwire forwarder list r1
+  longwire forwarder get r1 1
+  longwire forwarder set r1 1 '00000000 05000000 00000000'
+  longwire forwarder remove r1 1")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Cost(cost::Args),
+    Install(Box<Install>),
+    List(List),
+    Get(Get),
+    Set(Set),
+    Remove(Remove),
+    Map(Map),
+}
+
+/// Install a program while packets flow
+///
+/// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder install r1 syn-monitor
+  longwire forwarder install r1 port-filter --data '0100 1700 00000000 00000000 00000000 00000000'
+  longwire forwarder install r1 wavelet --destination 10.0.1.9 --destination-port 5000 --protocol udp
+  longwire forwarder install r1 mine.o --function count --state '8 B'")]
+struct Install {
+    /// The router.
+    router: String,
+
+    /// A program that comes with Longwire, or an object file.
+    program: String,
+
+    /// The function in the object, if it has several programs.
+    #[arg(long)]
+    function: Option<String>,
+
+    /// What it is called. Default: the program's name.
+    #[arg(long)]
+    name: Option<String>,
+
+    /// Only packets from this address.
+    #[arg(long, value_name = "ADDRESS")]
+    source: Option<String>,
+
+    /// Only packets from this port.
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<String>,
+
+    /// Only packets to this address.
+    #[arg(long, value_name = "ADDRESS")]
+    destination: Option<String>,
+
+    /// Only packets to this port.
+    #[arg(long, value_name = "PORT")]
+    destination_port: Option<String>,
+
+    /// Only packets of this protocol: tcp, udp, icmp, icmpv6, or a number.
+    #[arg(long)]
+    protocol: Option<String>,
+
+    /// How large its state is. Default: as large as the program uses.
+    #[arg(long, value_name = "SIZE")]
+    state: Option<String>,
+
+    /// What its state holds at first. Default: zeros.
+    #[arg(long, value_name = "HEX")]
+    data: Option<String>,
+
+    /// The port of the router that its packets go out of, instead of where routes say.
+    #[arg(long)]
+    port: Option<String>,
+
+    /// The gateway that its packets go to.
+    #[arg(long, value_name = "ADDRESS")]
+    via: Option<String>,
+
+    /// The output queue of its packets, 0 to 254.
+    #[arg(long)]
+    queue: Option<String>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// List a router's programs, what they have done, and what a packet may need at most
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder list r1
+  longwire forwarder list r1 --json")]
+struct List {
+    /// The router.
+    router: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print a program's state
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder get r1 1")]
+struct Get {
+    /// The router.
+    router: String,
+
+    /// The program's number.
+    fid: u32,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// Write a program's state, all of it, between two batches of packets
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder set r1 1 '00000000 05000000 00000000'")]
+struct Set {
+    /// The router.
+    router: String,
+
+    /// The program's number.
+    fid: u32,
+
+    /// The bytes.
+    #[arg(value_name = "HEX")]
+    data: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// Remove a program while packets flow
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder remove r1 1")]
+struct Remove {
+    /// The router.
+    router: String,
+
+    /// The program's number.
+    fid: u32,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// List a program's maps, print or write their entries
+///
+/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder map r1 1
+  longwire forwarder map r1 1 top
+  longwire forwarder map r1 1 protocols 06000000
+  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000")]
+struct Map {
+    /// The router.
+    router: String,
+
+    /// The program's number.
+    fid: u32,
+
+    /// The map.
+    map: Option<String>,
+
+    /// The entry's key.
+    key: Option<String>,
+
+    /// The value to write.
+    value: Option<String>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If the program is refused, no instance is meant, or it refuses or does not answer.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.action {
+            Action::Cost(args) => args.run(),
+            Action::Install(args) => install(*args),
+            Action::List(args) => list(&args),
+            Action::Get(Get { router, fid, instance }) => {
+                let answer = ask(instance.as_deref(), &router, &ForwarderAsk::Get { fid })?;
+                outcome::print(text(&answer["data"]))?;
+                Ok(Outcome::Well)
+            }
+            Action::Set(Set { router, fid, data, instance }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data })?;
+                Ok(Outcome::Well)
+            }
+            Action::Remove(Remove { router, fid, instance }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Remove { fid })?;
+                Ok(Outcome::Well)
+            }
+            Action::Map(args) => map(args),
+        }
+    }
+}
+
+fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+    Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
+}
+
+fn install(args: Install) -> anyhow::Result<Outcome> {
+    let key = WrittenKey {
+        source: args.source,
+        source_port: args.source_port,
+        destination: args.destination,
+        destination_port: args.destination_port,
+        protocol: args.protocol,
+    };
+    let written = WrittenForwarder {
+        program: args.program,
+        function: args.function,
+        name: args.name,
+        key: (key != WrittenKey::default()).then_some(key),
+        state: args.state,
+        data: args.data,
+        port: args.port,
+        via: args.via,
+        queue: args.queue,
+        level: None,
+    };
+    let object = match Shipped::named(&written.program) {
+        Some(_) => None,
+        None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
+    };
+    let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
+    let installed =
+        ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object })?;
+    outcome::print(&installed["fid"].to_string())?;
+    Ok(Outcome::Well)
+}
+
+fn list(args: &List) -> anyhow::Result<Outcome> {
+    let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List)?;
+    if args.json {
+        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
+        return Ok(Outcome::Well);
+    }
+    let head = ["fid", "packets", "passed", "sent", "dropped", "aborted", "name and key"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for one in answer["forwarders"].as_array().into_iter().flatten() {
+        let number = |key: &str| one[key].as_u64().unwrap_or_default();
+        lines.push(vec![
+            one["fid"].to_string(),
+            count(number("packets")),
+            count(number("passed")),
+            count(number("transmitted") + number("redirected")),
+            count(number("dropped")),
+            count(number("aborted")),
+            format!("{}  {}", text(&one["name"]), text(&one["key"])),
+        ]);
+    }
+    outcome::print(&columns(&lines).join("\n"))?;
+    for (resource, limit) in answer["budget"].as_object().into_iter().flatten() {
+        let need = &answer["need"][resource];
+        outcome::print(&format!("a packet needs at most {need} of {limit} {resource}"))?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn map(args: Map) -> anyhow::Result<Outcome> {
+    let fid = args.fid;
+    let asked = match (args.map, args.key, args.value) {
+        (Some(map), Some(key), Some(value)) => ForwarderAsk::Update { fid, map, key, value },
+        (map, key, _) => ForwarderAsk::Map { fid, map, key },
+    };
+    let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
+    if let Some(value) = answer["value"].as_str() {
+        outcome::print(value)?;
+    }
+    let maps = answer["maps"].as_array().into_iter().flatten().map(|map| {
+        format!(
+            "{}: {}, {} of {} entries, keys of {} bytes, values of {}",
+            text(&map["name"]),
+            text(&map["kind"]),
+            map["entries"],
+            map["max-entries"],
+            map["key"],
+            map["value"]
+        )
+    });
+    let entries = answer["entries"].as_array().into_iter().flatten();
+    let entries = entries.map(|entry| format!("{} {}", text(&entry["key"]), text(&entry["value"])));
+    for line in maps.chain(entries) {
+        outcome::print(&line)?;
+    }
+    if answer["more"] == Value::Bool(true) {
+        outcome::note("there are more; these are the first");
+    }
+    Ok(Outcome::Well)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,242 @@
+//! The programs of a run's routers: looked at, installed, removed and changed as people write them.
+
+use crate::live_routers::{LiveRouters, gone};
+use longwire_control::{ForwarderAsk, SetError};
+use longwire_engine::{NodeRef, Remote};
+use longwire_program::{Map, Resource};
+use longwire_router::{Fid, Forwarder, Forwarders, Router};
+use longwire_scenario::{WrittenForwarder, hexadecimal};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How often an installation begins again because the router's programs were changed meanwhile.
+const TRIES: usize = 8;
+/// Most entries of a map that are shown at once.
+const MOST_ENTRIES: usize = 10_000;
+
+impl LiveRouters {
+    /// Asks about a router's programs, or changes them.
+    ///
+    /// # Errors
+    /// If there is no such router, program or map, or it can't be; nothing has changed then.
+    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+        let place = self.place(name)?;
+        let at = At { remote, node: self.node(place) };
+        match ask {
+            ForwarderAsk::List => at.table().map(|table| listed(&table)),
+            ForwarderAsk::Install { forwarder, object } => {
+                self.install(&at, place, forwarder, object.as_deref())
+            }
+            ForwarderAsk::Remove { fid } => at.change(|table| {
+                let left = table.without(Fid(*fid)).ok_or_else(|| unknown(*fid))?;
+                Ok((json!({ "fid": fid }), left))
+            }),
+            ForwarderAsk::Get { fid } => {
+                let fid = *fid;
+                let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
+                Ok(json!({ "fid": fid, "data": digits(&data) }))
+            }
+            ForwarderAsk::Set { fid, data } => at.set(*fid, data),
+            ForwarderAsk::Map { fid, map, key } => {
+                let forwarder = at.forwarder(*fid)?;
+                mapped(&forwarder, map.as_deref(), key.as_deref())
+            }
+            ForwarderAsk::Update { fid, map, key, value } => {
+                let forwarder = at.forwarder(*fid)?;
+                let (key, value) = (bytes("key", key)?, bytes("value", value)?);
+                let done = map_named(&forwarder, map)?.set(&key, 0, &value, 0);
+                done.map_err(|error| wrong("map", error.to_string()))?;
+                Ok(json!({ "fid": fid, "map": map }))
+            }
+        }
+    }
+
+    fn install(
+        &self,
+        at: &At<'_>,
+        place: usize,
+        written: &Value,
+        object: Option<&str>,
+    ) -> Result<Value, SetError> {
+        let written: WrittenForwarder =
+            serde_json::from_value(written.clone()).map_err(|error| wrong("forwarder", error.to_string()))?;
+        let refused = |fault: longwire_scenario::ForwarderFault| wrong(fault.field, fault.why);
+        let object = match object {
+            Some(digits) => bytes("object", digits)?.into(),
+            // The instance reads no files that others name.
+            None if longwire_program::Shipped::named(&written.program).is_none() => {
+                let why = format!("no program \"{}\" comes with Longwire: send its object", written.program);
+                return Err(wrong("program", why));
+            }
+            None => written.object(Path::new("")).map_err(refused)?,
+        };
+        let request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        let prices = self.plan().routers[place].admission.prices.clone();
+        at.change(|table| {
+            let prepared = request.prepare(&prices, self.plan().seed);
+            let forwarder = prepared.map_err(|error| wrong("program", error.to_string()))?;
+            let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
+            Ok((json!({ "fid": fid.0 }), more))
+        })
+    }
+}
+
+/// A router of the run.
+struct At<'r> {
+    remote: &'r Remote,
+    node: NodeRef,
+}
+
+impl At<'_> {
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError> {
+        self.remote
+            .at_node(self.node, move |router: &mut Router, _| act(router))
+            .map_err(|error| gone(&error))
+    }
+
+    fn table(&self) -> Result<Arc<Forwarders>, SetError> {
+        self.ask(|router| router.forwarders())
+    }
+
+    fn forwarder(&self, fid: u32) -> Result<Arc<Forwarder>, SetError> {
+        self.table()?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
+    }
+
+    fn set(&self, fid: u32, data: &str) -> Result<Value, SetError> {
+        let forwarder = self.forwarder(fid)?;
+        let data = bytes("data", data)?;
+        if data.len() != forwarder.state().size() as usize {
+            let why = format!("it is {} bytes, and the state has {}", data.len(), forwarder.state().size());
+            return Err(wrong("data", why));
+        }
+        let size = data.len();
+        let done = self.ask(move |router| router.set_data(Fid(fid), &data))?;
+        if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
+    }
+
+    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long the router's packets
+    /// waited for that, in nanoseconds.
+    fn change(
+        &self,
+        made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
+    ) -> Result<Value, SetError> {
+        for _ in 0..TRIES {
+            let before = self.table()?;
+            let (mut answer, table) = made(&before)?;
+            let made_from = Arc::clone(&before);
+            let swapped = self.ask(move |router| {
+                let began = Instant::now();
+                let swapped = router.replace_forwarders(&made_from, table);
+                (swapped, began.elapsed().as_nanos() as u64)
+            })?;
+            if let (Ok(_), pause) = swapped {
+                answer["pause-ns"] = pause.into();
+                return Ok(answer);
+            }
+        }
+        Err(SetError::Unavailable("others keep changing the router's programs; try again".into()))
+    }
+}
+
+/// All programs, and what a packet may need.
+fn listed(table: &Forwarders) -> Value {
+    let one = |forwarder: &Arc<Forwarder>| {
+        let (installation, stats) = (forwarder.installation(), forwarder.stats());
+        let reasons = stats.reasons.iter().enumerate().filter(|(_, packets)| **packets > 0);
+        let reasons: serde_json::Map<_, _> =
+            reasons.map(|(reason, &packets)| (reason.to_string(), packets.into())).collect();
+        json!({
+            "fid": forwarder.fid().0,
+            "name": installation.name,
+            "key": installation.key.to_string(),
+            "state": forwarder.state().size(),
+            "compiled": forwarder.is_compiled(),
+            "packets": stats.packets,
+            "passed": stats.passed,
+            "transmitted": stats.transmitted,
+            "redirected": stats.redirected,
+            "dropped": stats.dropped,
+            "aborted": stats.aborted,
+            "marked": stats.marked,
+            "reasons": reasons,
+        })
+    };
+    let amounts = |amount: &dyn Fn(Resource) -> Option<u64>| -> serde_json::Map<String, Value> {
+        let each = Resource::ALL.iter().filter_map(|&resource| Some((resource, amount(resource)?)));
+        each.map(|(resource, amount)| (resource.name().to_owned(), amount.into())).collect()
+    };
+    json!({
+        "forwarders": table.all().iter().map(one).collect::<Vec<_>>(),
+        "need": amounts(&|resource| Some(table.need().amount(resource))),
+        "budget": amounts(&|resource| table.admission().budget.limit(resource)),
+    })
+}
+
+/// The maps of a program, or the entries of one, or one entry.
+fn mapped(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Result<Value, SetError> {
+    let fid = forwarder.fid().0;
+    let Some(name) = name else {
+        let one = |map: &Map| {
+            let spec = map.spec();
+            json!({
+                "name": spec.name,
+                "kind": spec.kind.name(),
+                "key": spec.key_size,
+                "value": spec.value_size,
+                "max-entries": spec.max_entries,
+                "entries": map.len(),
+            })
+        };
+        return Ok(json!({ "fid": fid, "maps": forwarder.maps().all().iter().map(one).collect::<Vec<_>>() }));
+    };
+    let map = map_named(forwarder, name)?;
+    if let Some(key) = key {
+        let value =
+            map.get(&bytes("key", key)?, 0).ok_or_else(|| wrong("key", "the map has no such key".into()))?;
+        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": digits(&value) }));
+    }
+    let entries = map.dump();
+    let shown = entries.iter().take(MOST_ENTRIES).map(
+        |(key, values)| json!({ "key": digits(key), "value": values.first().map(|value| digits(value)) }),
+    );
+    Ok(json!({
+        "fid": fid,
+        "map": name,
+        "entries": shown.collect::<Vec<_>>(),
+        "more": entries.len() > MOST_ENTRIES,
+    }))
+}
+
+fn map_named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> {
+    forwarder.maps().named(name).ok_or_else(|| {
+        let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
+        wrong("map", format!("the program has no map \"{name}\"; it has {}", known.join(", ")))
+    })
+}
+
+fn unknown(fid: u32) -> SetError {
+    wrong("fid", format!("the router has no program with the number {fid}"))
+}
+
+fn wrong(key: &str, reason: String) -> SetError {
+    SetError::Value { key: key.into(), reason }
+}
+
+fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
+    hexadecimal(text).map_err(|fault| wrong(key, fault.why))
+}
+
+/// Bytes as pairs of hexadecimal digits.
+pub(crate) fn digits(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a text takes all");
+    }
+    text
+}

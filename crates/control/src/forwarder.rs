@@ -1,0 +1,60 @@
+//! What can be asked of a router's programs.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What is asked of a router's programs, or done with them. Bytes are pairs of hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ForwarderAsk {
+    /// Which there are, what they have done, and what a packet may need at most.
+    List,
+    /// Installs a program, and answers its number.
+    Install {
+        /// What a scenario's `[[forwarder]]` says, but for the router.
+        #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
+        forwarder: serde_json::Value,
+        /// The object's bytes, unless the program comes with Longwire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        object: Option<String>,
+    },
+    /// Removes a program.
+    Remove {
+        /// Its number.
+        fid: u32,
+    },
+    /// A program's state.
+    Get {
+        /// Its number.
+        fid: u32,
+    },
+    /// Writes a program's state.
+    Set {
+        /// Its number.
+        fid: u32,
+        /// All of its bytes.
+        data: String,
+    },
+    /// A program's maps, or the entries of one, or one entry.
+    Map {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        map: Option<String>,
+        /// The entry's key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+    },
+    /// Writes an entry of a program's map.
+    Update {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+        /// The entry's key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+}
