@@ -1,6 +1,6 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{ForwarderAsk, Instance, Link, RoutePage, SetError, Source};
+use longwire_control::{Instance, Link, RoutePage, SetError, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,11 +98,6 @@ impl Instance for Fake {
         } else {
             Err(SetError::UnknownRouter(router.into()))
         }
-    }
-
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
-        self.routes(router)?;
-        Ok(json!({ "asked": ask }))
     }
 
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError> {
