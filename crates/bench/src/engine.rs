@@ -5,7 +5,9 @@ use crate::memory::resident_bytes;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Agenda, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{
+    Agenda, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Batch, Pool, PoolError};

@@ -16,6 +16,7 @@ mod memory;
 mod ports;
 mod rate;
 mod sample;
+mod sched;
 mod tcp;
 pub mod world;
 
@@ -99,6 +100,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("alloc", "allocations on the packet path", alloc::rows),
     ("engine", "packets a second, memory to memory", engine::rows),
     ("blocks", "what each block of a link costs", blocks::rows),
+    ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),

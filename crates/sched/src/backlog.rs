@@ -94,21 +94,32 @@ impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, next: NONE, active: false };
 }
 
-/// A flow. What schedulers keep of it is here, so that one look brings it all.
+/// A flow. What schedulers keep of it is here. What every packet needs lies in the first 64 bytes, which a processor's cache brings at once: with many flows that is what a packet costs.
 #[derive(Debug)]
+#[repr(C, align(128))]
 pub(crate) struct Flow {
-    pub key: u32,
-    pub weight: u32,
     /// Before the processors.
     pub waiting: List,
+    /// With processors, in the order of their arrival.
+    working: List,
+    pub key: u32,
     pub waiting_packets: u32,
     /// Of all states.
     pub inside: u32,
-    /// With processors, in the order of their arrival.
-    working: List,
+    pub weight: u32,
+    /// The estimate in ns.
+    pub estimate: u32,
+    pub port: u16,
+    /// It was given a weight or a port, and keeps its place.
+    pinned: bool,
+    /// In rounds before the processors, and before the port.
+    pub turns: [Turn; 2],
+    /// The rounds of the last packet taken, and of the last that reached the port.
+    pub taken_round: u32,
+    pub left_round: u32,
+    memory: Memory,
     /// Before the port, where each flow has its own queue there.
     pub leaving: List,
-    pub turns: [Turn; 2],
     /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
     pub start: [u64; 2],
     pub finish: [u64; 2],
@@ -116,15 +127,6 @@ pub(crate) struct Flow {
     pub left_over: [u32; 2],
     /// What was measured beyond what was charged, in ns.
     pub owed: i64,
-    /// The rounds of the last packet taken, and of the last that reached the port.
-    pub taken_round: u32,
-    pub left_round: u32,
-    pub port: u16,
-    /// It was given a weight or a port, and keeps its place.
-    pinned: bool,
-    memory: Memory,
-    /// The estimate in ns.
-    pub estimate: u32,
 }
 
 impl Flow {
@@ -158,7 +160,8 @@ pub(crate) struct Backlog {
     pub flows: Vec<Flow>,
     pub slots: Vec<Slot>,
     pub counters: Vec<Counters>,
-    pub total: Counters,
+    /// Of flows that made room for others, and of packets of no flow.
+    pub gone: Counters,
     pub happened: Happened,
     pub prices: Prices,
     table: Table,
@@ -196,7 +199,7 @@ impl Backlog {
             flows: Vec::with_capacity(flows),
             slots,
             counters: Vec::with_capacity(flows),
-            total: Counters::default(),
+            gone: Counters::default(),
             happened: Happened::default(),
             prices: Prices::new(settings),
             table: Table::new(settings.flows),
@@ -266,7 +269,8 @@ impl Backlog {
                 self.table.remove(old.key);
                 self.table.add(key, place);
                 self.flows[place as usize] = new;
-                self.counters[place as usize] = Counters::default();
+                let old = std::mem::take(&mut self.counters[place as usize]);
+                self.gone.add(&old);
                 self.happened.recycled += 1;
                 return Some(place);
             }
@@ -309,16 +313,21 @@ impl Backlog {
         place.inside += 1;
         self.waiting += 1;
         self.inside += 1;
-        for counters in [&mut self.counters[flow as usize], &mut self.total] {
-            counters.in_packets += 1;
-            counters.in_bytes += u64::from(bytes);
-        }
+        let counters = &mut self.counters[flow as usize];
+        counters.in_packets += 1;
+        counters.in_bytes += u64::from(bytes);
         Ok(slot)
+    }
+
+    /// Of all flows there have been. It looks at every flow.
+    pub(crate) fn totals(&self) -> Counters {
+        let mut totals = self.gone;
+        self.counters.iter().for_each(|counters| totals.add(counters));
+        totals
     }
 
     pub(crate) fn refuse(&mut self, flow: u32) {
         self.counters[flow as usize].refused += 1;
-        self.total.refused += 1;
     }
 
     /// The head of a flow's queue, after those whose handles are invalid have been thrown away.
@@ -343,7 +352,6 @@ impl Backlog {
         let slot = &mut self.slots[head as usize];
         if slot.state == State::Revoked {
             self.counters[flow as usize].revoked += 1;
-            self.total.revoked += 1;
             self.release(head);
             return None;
         }
@@ -406,10 +414,9 @@ impl Backlog {
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
         let Slot { flow, bytes, .. } = *self.slot(slot);
         self.ready_packets[usize::from(port)] -= 1;
-        for counters in [&mut self.counters[flow as usize], &mut self.total] {
-            counters.out_packets += 1;
-            counters.out_bytes += u64::from(bytes);
-        }
+        let counters = &mut self.counters[flow as usize];
+        counters.out_packets += 1;
+        counters.out_bytes += u64::from(bytes);
         self.release(slot);
     }
 
@@ -418,7 +425,6 @@ impl Backlog {
         let flow = self.slot(slot).flow;
         self.slots[slot as usize].state = State::Gone;
         self.counters[flow as usize].abandoned += 1;
-        self.total.abandoned += 1;
         self.uncount(flow);
     }
 
@@ -452,7 +458,6 @@ impl Backlog {
         let estimate = place.memory.take(estimator, cycles);
         place.estimate = self.prices.processing(estimate);
         self.counters[flow as usize].cycles += cycles;
-        self.total.cycles += cycles;
     }
 
     /// Cycles, and at most the budget.

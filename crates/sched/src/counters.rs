@@ -22,6 +22,20 @@ pub struct Counters {
     pub cycles: u64,
 }
 
+impl Counters {
+    /// Adds those of another flow.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.in_packets += other.in_packets;
+        self.in_bytes += other.in_bytes;
+        self.out_packets += other.out_packets;
+        self.out_bytes += other.out_bytes;
+        self.refused += other.refused;
+        self.abandoned += other.abandoned;
+        self.revoked += other.revoked;
+        self.cycles += other.cycles;
+    }
+}
+
 /// What happened that belongs to no flow, or that should not happen often.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Happened {

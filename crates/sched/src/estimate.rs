@@ -50,13 +50,13 @@ impl Memory {
         Self { value, samples: 0 }
     }
 
-    /// Takes a measurement of at most 2⁴⁰ cycles. Returns the estimate from now on, in whole cycles.
+    /// Takes a measurement of at most 2³⁰ cycles. Returns the estimate from now on, in whole cycles.
     #[inline]
     pub(crate) fn take(&mut self, estimator: Estimator, measured: u64) -> u64 {
         match estimator {
             Estimator::Smoothed { alpha } => {
-                let (old, new) = (i128::from(self.value), i128::from(measured) << 16);
-                let alpha = i128::from(alpha.min(1 << 16));
+                let (old, new) = (self.value as i64, (measured << 16) as i64);
+                let alpha = i64::from(alpha.min(1 << 16));
                 self.value = (old + (((new - old) * alpha) >> 16)) as u64;
                 self.value >> 16
             }

@@ -123,6 +123,11 @@ impl Scheduler {
         self.discipline.warnings(self.backlog.settings())
     }
 
+    /// What the dearest packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
+    pub fn largest_cost(&self) -> Option<u64> {
+        self.discipline.largest(self.backlog.settings())
+    }
+
     /// A packet of the flow `key` comes. `handle` is the caller's, and comes back with the packet.
     ///
     /// # Errors
@@ -163,7 +168,7 @@ impl Scheduler {
         }
         let Some(flow) = self.backlog.find_or_make(key) else {
             self.backlog.happened.table_full += 1;
-            self.backlog.total.refused += 1;
+            self.backlog.gone.refused += 1;
             return Err(Refusal::TableFull);
         };
         let slot = self.backlog.admit(flow, handle, bytes)?;
@@ -233,6 +238,15 @@ impl Scheduler {
         self.backlog.slots[ticket.0 as usize].state = State::Held;
         self.release(flow);
         true
+    }
+
+    /// [`feedback`](Self::feedback) and [`processed`](Self::processed) in one, without looking the flow up.
+    #[inline]
+    pub fn finish(&mut self, ticket: Ticket, cycles: u64) -> bool {
+        let Some(flow) = self.working(ticket) else { return false };
+        let cycles = self.backlog.within_budget(cycles);
+        self.backlog.measure(flow, cycles);
+        self.processed(ticket, Some(cycles))
     }
 
     /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget counts as
@@ -329,9 +343,9 @@ impl Scheduler {
         self.backlog.inside()
     }
 
-    /// What was counted of all flows.
+    /// What was counted of all flows, those that made room for others included. It looks at every flow.
     pub fn totals(&self) -> Counters {
-        self.backlog.total
+        self.backlog.totals()
     }
 
     /// What was counted of a flow since it became known; none if it is not known.

@@ -8,6 +8,8 @@ use thiserror::Error;
 const MOST_FLOWS: u32 = 1 << 22;
 const MOST_PACKETS: u32 = 1 << 24;
 const MOST_PORTS: u16 = 256;
+/// Largest budget: with it, estimates with 16 fraction bits times a factor of 16 bits fit into 63 bits.
+const MOST_CYCLES: u64 = 1 << 30;
 
 /// What a scheduler is told. The defaults suit programs measured in nanoseconds and one port of 1 Gbit/s.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +128,7 @@ impl Settings {
         range((1..=u64::from(u32::MAX)).contains(&quantum), "quantum", quantum, "1 ns to 4.29 s")?;
         range(self.quantum_bytes > 0, "quantum_bytes", 0, "1 or more")?;
         let budget = self.budget;
-        range((1..=1 << 40).contains(&budget), "budget", budget, "1 to 2^40 cycles")?;
+        range((1..=MOST_CYCLES).contains(&budget), "budget", budget, "1 to 1073741824 cycles")?;
         range(self.first_estimate <= budget, "first_estimate", self.first_estimate, "at most the budget")
     }
 }

@@ -25,6 +25,7 @@ fn settings_out_of_range_name_field_and_mend() {
         (Settings { quantum: Nanos(1 << 32), ..good.clone() }, "quantum = 4294967296"),
         (Settings { quantum_bytes: 0, ..good.clone() }, "quantum_bytes = 0"),
         (Settings { budget: 0, ..good.clone() }, "budget = 0"),
+        (Settings { budget: 1 << 31, ..good.clone() }, "budget = 2147483648 is out of range"),
         (Settings { first_estimate: 2_000_000, ..good.clone() }, "first_estimate = 2000000"),
     ] {
         for spec in SPECS {
@@ -67,12 +68,12 @@ fn a_quantum_below_the_largest_cost_is_warned_of_and_counted() {
 
 #[test]
 fn costs_beyond_all_quanta_take_no_longer_to_choose() {
-    // A quantum of 1 ns and packets of 4 s: round by round that would be four thousand million visits a packet.
-    let settings = Settings { quantum: Nanos(1), budget: 4_000_000_000, ..Settings::default() };
+    // A quantum of 1 ns and packets of 1 s: round by round that would be a thousand million visits a packet.
+    let settings = Settings { quantum: Nanos(1), budget: 1_000_000_000, ..Settings::default() };
     for spec in SPECS {
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
         for handle in 0..64 {
-            let cycles = 4_000_000_000 - u64::from(handle % 4);
+            let cycles = 1_000_000_000 - u64::from(handle % 4);
             scheduler.enqueue_known(handle % 4, handle, 60, Nanos::ZERO, cycles).unwrap();
         }
         let served: Vec<u32> = (0..64).map(|_| through(&mut scheduler).unwrap()).collect();

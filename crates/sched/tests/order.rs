@@ -88,8 +88,7 @@ impl World {
                     assert_eq!(self.scheduler.abandon(ticket), Some(handle));
                     self.given_up += 1;
                 } else {
-                    assert!(self.scheduler.processed(ticket, Some(100)));
-                    self.scheduler.feedback(handle, 100);
+                    assert!(self.scheduler.finish(ticket, 100));
                 }
                 assert!(!self.scheduler.processed(ticket, None), "once only");
             }

@@ -1,7 +1,7 @@
 //! A report as one HTML file: rows as a table, figures as inline SVG, nothing from elsewhere.
 
 use crate::plot::Plot;
-use crate::table::{Cells, HEAD};
+use crate::table::{Cells, columns};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
@@ -55,8 +55,9 @@ pub fn page(title: &str, report: &Report, plots: &[Plot]) -> String {
 }
 
 fn table(out: &mut String, report: &Report) {
-    let head = HEAD.map(|name| format!("<th>{name}</th>")).concat();
-    let _ = writeln!(out, "<thead><tr>{head}</tr></thead>\n<tbody>");
+    let columns = columns(report);
+    let head: String = columns.iter().map(|(_, name)| format!("<th>{name}</th>")).collect();
+    let _ = writeln!(out, "<thead><tr>{head}<th></th></tr></thead>\n<tbody>");
     for row in &report.rows {
         let cells = Cells::of(row);
         let last = match row.pass {
@@ -64,13 +65,14 @@ fn table(out: &mut String, report: &Report) {
             Some(false) => "<td class=\"bad\">FAIL</td>",
             None => "<td></td>",
         };
-        let texts: String = cells.texts().iter().map(|text| format!("<td>{}</td>", escaped(text))).collect();
+        let texts = columns.iter().map(|(column, _)| &cells.texts()[*column]);
+        let texts: String = texts.map(|text| format!("<td>{}</td>", escaped(text))).collect();
         let _ = writeln!(out, "<tr>{texts}{last}</tr>");
         for note in &row.notes {
             let _ = writeln!(
                 out,
                 "<tr><td class=\"note\" colspan=\"{}\">{}</td></tr>",
-                HEAD.len(),
+                columns.len() + 1,
                 escaped(note)
             );
         }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod cbcs;
 mod chances;
 mod ends;
 mod experiment;
@@ -33,6 +34,8 @@ pub enum Paper {
     Linkem,
     /// "Realizing a network emulator system with Intel IXP1200 network processor", Osaka University.
     Osaka,
+    /// "A scheduler architecture for Intel's IXP2400 network processor", University of New South Wales, 2005, section 5.
+    Cbcs,
 }
 
 /// How a paper is reproduced.
@@ -59,6 +62,7 @@ impl Paper {
         match self {
             Self::Linkem => "linkem",
             Self::Osaka => "osaka",
+            Self::Cbcs => "cbcs",
         }
     }
 
@@ -71,7 +75,15 @@ impl Paper {
             Self::Osaka => {
                 "Realizing a Network Emulator System with Intel IXP1200 Network Processor, Osaka University"
             }
+            Self::Cbcs => {
+                "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New South Wales, UNSW-CSE-TR-0505, 2005"
+            }
         }
+    }
+
+    /// Whether all of it is reproduced in virtual time, so that there is nothing for real ports.
+    pub const fn is_virtual(self) -> bool {
+        matches!(self, Self::Cbcs)
     }
 }
 
@@ -96,5 +108,6 @@ fn fill(paper: Paper, book: &mut Book<'_>) {
     match paper {
         Paper::Linkem => linkem::all(book),
         Paper::Osaka => osaka::all(book),
+        Paper::Cbcs => cbcs::all(book),
     }
 }

@@ -3,11 +3,20 @@
 use longwire_report::{Report, Row, Scalar, in_unit};
 use std::io::{self, Write};
 
-/// What the columns are called.
-pub(crate) const HEAD: [&str; 7] = ["", "paper", "configured", "ours", "error", "ours / paper", ""];
+/// What the columns are called, without that of the verdict.
+const HEAD: [&str; COLUMNS] = ["", "paper", "configured", "ours", ALSO, "error", "ours / paper"];
+const COLUMNS: usize = 7;
+/// The column of a row's field `also`: the same with as many packets inside as the paper's delays come to. Only where there are such rows.
+const ALSO: &str = "ours, 48 / 64 inside";
+
+/// Which columns a report has.
+pub(crate) fn columns(report: &Report) -> Vec<(usize, &'static str)> {
+    let also = report.rows.iter().any(|row| row.extra.contains_key("also"));
+    HEAD.into_iter().enumerate().filter(|(_, head)| also || *head != ALSO).collect()
+}
 
 /// A row's texts, but for its verdict.
-pub(crate) struct Cells([String; 6]);
+pub(crate) struct Cells([String; COLUMNS]);
 
 impl Cells {
     pub(crate) fn of(row: &Row) -> Self {
@@ -21,13 +30,15 @@ impl Cells {
             Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
             None => String::new(),
         };
+        let also = row.extra.get("also").and_then(serde_json::Value::as_f64);
+        let also = also.map_or_else(String::new, |value| in_unit(value, &row.unit));
         let error = row.error_percent.map_or_else(String::new, signed);
         let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
         let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));
-        Self([row.name.clone(), paper, shown(&row.expected), shown(&row.measured), error, ratio])
+        Self([row.name.clone(), paper, shown(&row.expected), shown(&row.measured), also, error, ratio])
     }
 
-    pub(crate) fn texts(&self) -> &[String; 6] {
+    pub(crate) fn texts(&self) -> &[String; COLUMNS] {
         &self.0
     }
 }
@@ -64,13 +75,18 @@ pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         in_unit(machine.memory_bytes as f64, "bytes"),
         machine.kernel
     )?;
-    let rows: Vec<_> = report.rows.iter().map(|row| (Cells::of(row).0, row)).collect();
-    let mut widths = [0; 6];
-    for (column, width) in widths.iter_mut().enumerate() {
+    let columns = columns(report);
+    let texts = |row| -> Vec<String> {
+        let Cells(cells) = Cells::of(row);
+        columns.iter().map(|(column, _)| cells[*column].clone()).collect()
+    };
+    let rows: Vec<_> = report.rows.iter().map(|row| (texts(row), row)).collect();
+    let head: Vec<String> = columns.iter().map(|(_, name)| (*name).to_owned()).collect();
+    let width = |column: usize| {
         let of_rows = rows.iter().map(|(cells, _)| cells[column].chars().count());
-        *width = of_rows.chain([HEAD[column].chars().count()]).max().unwrap_or(0);
-    }
-    let head: [String; 6] = std::array::from_fn(|column| HEAD[column].to_owned());
+        of_rows.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     print_line(out, &head, "", &widths)?;
     for (cells, row) in &rows {
         let verdict = match row.pass {
@@ -86,12 +102,7 @@ pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_line(
-    out: &mut dyn Write,
-    cells: &[String; 6],
-    verdict: &str,
-    widths: &[usize; 6],
-) -> io::Result<()> {
+fn print_line(out: &mut dyn Write, cells: &[String], verdict: &str, widths: &[usize]) -> io::Result<()> {
     let mut line = format!("{:<1$}", cells[0], widths[0]);
     for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
         line += &format!("  {cell:>width$}");
@@ -121,6 +132,25 @@ mod tests {
                 "64 kbit/s  63.46 kbit/s   64 kbit/s  64.001 kbit/s  +0.002 %         1.01×  ok",
                 "tick            8192 Hz                    not run",
                 "    not asked for",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_third_column_stands_where_rows_have_one() {
+        let mut report = Report::new("validate cbcs");
+        report.push(Row::new("a", "ns").extra("paper", 4).measured(2).extra("also", 3));
+        report.push(Row::new("b", "").measured(1));
+        let mut out = Vec::new();
+        print_table(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "   paper  configured  ours  ours, 48 / 64 inside  error  ours / paper",
+                "a   4 ns              2 ns                  3 ns",
+                "b                        1",
             ]
         );
     }

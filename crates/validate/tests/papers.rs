@@ -1,4 +1,4 @@
-//! Both papers, as far as they run on the virtual clock, and one row on real ports where that is allowed.
+//! The papers, as far as they run on the virtual clock, and one row on real ports where that is allowed.
 
 use longwire_report::{Row, Scalar};
 use longwire_validate::{Driver, Findings, Paper, Settings, run};
@@ -66,6 +66,28 @@ fn osaka_in_virtual_time() {
     let ran = |name: &str| findings.rows.iter().any(|row| row.name.starts_with(name) && is_measured(row));
     assert_eq!(ran("RED of profile osaka"), known("queue", "red"));
     assert_eq!(ran("fig 5: loss drawn"), known("loss", "drawn"));
+}
+
+#[test]
+fn cbcs_is_reproduced_and_those_that_promise_dominant_fairness_keep_it() {
+    let findings = found(Paper::Cbcs, true, &[]);
+    assert_sound(&findings);
+    let of = |text: &str| -> Vec<&Row> {
+        findings.rows.iter().filter(|row| row.name.contains(text) && is_measured(row)).collect()
+    };
+    // Five tables of three statistics for nine schedulers; the paper has two of them.
+    let tables = of("table ");
+    assert_eq!(
+        (tables.len(), tables.iter().filter(|row| row.extra.contains_key("paper")).count()),
+        (135, 30)
+    );
+    assert!(tables.iter().all(|row| row.extra["also"].as_f64().is_some_and(|also| also > 0.0)));
+    let judged: Vec<_> = of("fairness").into_iter().filter(|row| row.pass == Some(true)).collect();
+    assert_eq!(judged.len(), 12, "DRFQ twice, MR³ and GMR³, at three costs");
+    let unfair = of("fairness, CPU cost ×20: cbcs,");
+    assert!(unfair[0].measured.as_ref().and_then(Scalar::as_f64).unwrap() < 0.99, "{unfair:?}");
+    assert_eq!((findings.plots.len(), of("facts").len()), (6, 3));
+    assert!(findings.plots.iter().all(|plot| !plot.to_svg().contains("NaN")));
 }
 
 #[test]

@@ -13,10 +13,10 @@
 //! - Rounds in which nobody has credit are skipped in one step, with the same result.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, below, dearest};
+use super::{Discipline, Spec, dearest};
+use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
-use crate::{Settings, Warning};
 
 /// With `NORMALISED`, both costs are divided by their capacities, and the port's is the true one: the sum of two shares.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
         Some(settings.quantum.0)
     }
 
-    fn warnings(settings: &Settings) -> Vec<Warning> {
-        below(settings, dearest(settings, Self::requirement))
+    fn largest(settings: &Settings) -> Option<u64> {
+        Some(dearest(settings, Self::requirement))
     }
 
     #[inline]

@@ -12,9 +12,10 @@
 //! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
 
 use super::ring::Ring;
-use super::{Discipline, Spec, below, dearest};
+use super::{Discipline, Spec, dearest};
+use crate::Settings;
 use crate::backlog::Backlog;
-use crate::{Settings, Warning};
+use crate::cost::Prices;
 
 const GROUPS: usize = 16;
 /// Fraction bits of slots, so that the turns of a group can be spread over them.
@@ -83,11 +84,9 @@ impl Discipline for Gmr3 {
         Some(settings.quantum.0)
     }
 
-    fn warnings(settings: &Settings) -> Vec<Warning> {
-        below(
-            settings,
-            dearest(settings, |prices, processor, bytes| prices.normalised(processor, bytes).dominant()),
-        )
+    fn largest(settings: &Settings) -> Option<u64> {
+        let dominant = |prices: &Prices, processor, bytes| prices.normalised(processor, bytes).dominant();
+        Some(dearest(settings, dominant))
     }
 
     #[inline]

@@ -43,9 +43,17 @@ pub(crate) trait Discipline: Sized {
         None
     }
 
+    /// The cost of the dearest packet, in the same unit.
+    fn largest(_: &Settings) -> Option<u64> {
+        None
+    }
+
     /// Packets that a round's credit does not cover.
-    fn warnings(_: &Settings) -> Vec<Warning> {
-        Vec::new()
+    fn warnings(settings: &Settings) -> Vec<Warning> {
+        let quantum = settings.quantum.0;
+        let short = Self::largest(settings).filter(|largest| quantum < *largest);
+        let warning = |largest| Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" };
+        short.map(warning).into_iter().collect()
     }
 
     /// A packet has joined its flow's queue; `first` if it is alone there.
@@ -109,6 +117,10 @@ macro_rules! schedulers {
 
             pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
                 match self { $(Self::$variant(_) => <$type as Discipline>::quantum(settings)),+ }
+            }
+
+            pub(crate) fn largest(&self, settings: &Settings) -> Option<u64> {
+                match self { $(Self::$variant(_) => <$type as Discipline>::largest(settings)),+ }
             }
 
             pub(crate) fn warnings(&self, settings: &Settings) -> Vec<Warning> {
@@ -179,13 +191,6 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
 fn dearest(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
     let prices = crate::cost::Prices::new(settings);
     u64::from(price(&prices, prices.processing(settings.budget), settings.longest))
-}
-
-/// The warning that a quantum of nanoseconds is below the dearest packet's cost, if it is.
-fn below(settings: &Settings, largest: u64) -> Vec<Warning> {
-    let quantum = settings.quantum.0;
-    let warning = Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" };
-    if quantum < largest { vec![warning] } else { Vec::new() }
 }
 
 #[cfg(test)]

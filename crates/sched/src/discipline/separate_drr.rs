@@ -1,7 +1,7 @@
 //! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the port.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, below, dearest};
+use super::{Discipline, Spec, dearest};
 use crate::backlog::{Backlog, Slot};
 use crate::{Settings, Warning};
 
@@ -44,8 +44,17 @@ impl Discipline for SeparateDrr {
         Some(settings.quantum.0)
     }
 
+    fn largest(settings: &Settings) -> Option<u64> {
+        Some(dearest(settings, |_, processor, _| processor))
+    }
+
     fn warnings(settings: &Settings) -> Vec<Warning> {
-        let mut warnings = below(settings, dearest(settings, |_, processor, _| processor));
+        let quantum = settings.quantum.0;
+        let largest = dearest(settings, |_, processor, _| processor);
+        let mut warnings = Vec::new();
+        if quantum < largest {
+            warnings.push(Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" });
+        }
         if settings.quantum_bytes < settings.longest {
             warnings.push(Warning::QuantumBelowCost {
                 field: "quantum_bytes",

@@ -1,0 +1,66 @@
+//! What the paper leaves open, and what other choices do: the average delays of classes under CBCS over those under separate DRR.
+
+use super::tables::{EQUAL, TABLES};
+use super::trial::{CHOSEN, Open, measure};
+use crate::book::{Book, paper};
+use longwire_report::Row;
+use longwire_sched::model::TABLE_7;
+
+/// Other choices, each one parameter away from [`CHOSEN`].
+const CHOICES: [(&str, Open); 13] = [
+    ("as chosen", CHOSEN),
+    ("rings of 1 message", Open { ring: 1, ..CHOSEN }),
+    ("rings of 16 messages", Open { ring: 16, ..CHOSEN }),
+    ("rings of 128 messages", Open { ring: 128, ..CHOSEN }),
+    ("a tenth of the quanta", Open { quantum: 1, ..CHOSEN }),
+    ("ten times the quanta", Open { quantum: 100, ..CHOSEN }),
+    ("any flow sends next, drawn", Open { drawn: true, ..CHOSEN }),
+    ("each flow has as many inside", Open { each_its_own: true, ..CHOSEN }),
+    ("estimates: what was measured last", Open { estimator: 2, ..CHOSEN }),
+    ("estimates: the mean", Open { estimator: 3, ..CHOSEN }),
+    ("estimates: exact", Open { estimator: 4, ..CHOSEN }),
+    ("threads take 100 ns", Open { step: 100, ..CHOSEN }),
+    ("threads take 1 µs", Open { step: 1000, ..CHOSEN }),
+];
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let hh = &TABLES[0];
+    for (name, open) in CHOICES {
+        let row = Row::new(format!("open: {name}: HH average, CBCS over separate DRR"), "");
+        let of_paper = (hh.cbcs[1] / hh.separate[1] * 1e4).round() / 1e4;
+        book.row(paper(row, of_paper), |row| {
+            let mut averages = Vec::new();
+            for scheduler in ["cbcs", "separate-drr"] {
+                let run = measure(settings, scheduler, EQUAL, open)?;
+                averages.push(run.delays.iter().map(|class| class.mean / 1e6).collect::<Vec<_>>());
+            }
+            let ratio = averages[0][0] / averages[1][0];
+            let text = |of: &[f64]| {
+                let each = TABLE_7.iter().zip(of).map(|(class, mean)| format!("{} {mean:.3}", class.name));
+                each.collect::<Vec<_>>().join(", ")
+            };
+            let (cbcs, separate) = (text(&averages[0]), text(&averages[1]));
+            Ok(row
+                .measured((ratio * 1e4).round() / 1e4)
+                .note(format!("averages in ms, CBCS: {cbcs}; separate DRR: {separate}")))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_sched::Estimator;
+
+    #[test]
+    fn choices_are_what_their_names_say() {
+        let names: Vec<_> = CHOICES
+            .iter()
+            .filter(|(name, _)| name.starts_with("estimates"))
+            .map(|(_, open)| Estimator::ALL[open.estimator].0)
+            .collect();
+        assert_eq!(names, ["last", "mean", "exact"]);
+        assert_eq!(Estimator::ALL[CHOSEN.estimator].0, "ses-shift", "the paper's");
+    }
+}
