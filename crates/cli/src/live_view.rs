@@ -269,9 +269,14 @@ impl<'a> Frame<'a> {
     /// What changes next.
     fn next_event(&self) -> Option<String> {
         let each = self.plan.events.iter();
-        let next = each.filter_map(|event| Some((event.next_after(self.elapsed)?, event)));
-        let (time, event) = next.min_by_key(|(time, _)| *time)?;
-        Some(format!("next, at {}: {}", shown::time(time.0 as f64), event.describe(self.plan)))
+        let each = each.filter_map(|event| Some((event.next_after(self.elapsed)?, event)));
+        let of_links =
+            each.min_by_key(|(time, _)| *time).map(|(time, event)| (time, event.describe(self.plan)));
+        let of_routers = self.plan.router_events.iter().filter(|event| event.time > self.elapsed);
+        let next_router = of_routers.min_by_key(|event| event.time);
+        let of_routers = next_router.map(|event| (event.time, event.describe(&self.plan.routers)));
+        let (time, what) = of_links.into_iter().chain(of_routers).min_by_key(|(time, _)| *time)?;
+        Some(format!("next, at {}: {what}", shown::time(time.0 as f64)))
     }
 
     fn verdict(&self) -> Option<String> {

@@ -35,6 +35,13 @@ pub fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
+/// What routers have counted, in the plan's order.
+pub fn in_order<'r>(plan: &Plan, report: &'r Report) -> Vec<&'r NodeReport> {
+    let mut nodes: Vec<_> = report.nodes.iter().collect();
+    nodes.sort_by_key(|node| plan.ports.get(usize::from(node.port)).map(|port| port.router));
+    nodes
+}
+
 /// What a router is called.
 pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
     let port = plan.ports.get(usize::from(node.port));
@@ -67,9 +74,10 @@ pub fn screen(
         "policed",
     ];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for (place, node) in report.nodes.iter().take(most).enumerate() {
+    for node in in_order(plan, report).into_iter().take(most) {
         let stats = &node.stats;
-        let old = before.and_then(|before| before.nodes.get(place)).map_or(0, |old| old.stats.forwarded);
+        let old = before.and_then(|before| before.nodes.iter().find(|old| old.port == node.port));
+        let old = old.map_or(0, |old| old.stats.forwarded);
         let rate = stats.forwarded.saturating_sub(old) as f64 / seconds;
         lines.push(vec![
             name(plan, node).to_owned(),

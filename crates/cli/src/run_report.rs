@@ -1,7 +1,7 @@
 //! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
 use crate::replay_port::Watch;
-use crate::router_rows::{is_far_side, router_row};
+use crate::router_rows::{in_order, is_far_side, router_row};
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{Received, Sent};
@@ -57,7 +57,7 @@ impl Ran<'_> {
         report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
         let ports = counted.ports.iter().filter(|port| !is_far_side(self.plan, port.place));
         report.extend(ports.map(|port| self.port_row(port)));
-        report.extend(counted.nodes.iter().map(|node| router_row(self.plan, node)));
+        report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());

@@ -3,7 +3,9 @@
 mod fake;
 
 use fake::{Fake, Scratch};
-use longwire_control::{Client, ClientError, Instance, Problem, Server, StartError, list, openapi};
+use longwire_control::{
+    ChangeRoute, Client, ClientError, Instance, Problem, Server, StartError, list, openapi,
+};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -248,6 +250,8 @@ fn every_route_is_described() {
         ("/v1/links/{name}", "patch"),
         ("/v1/sources/{name}", "get"),
         ("/v1/sources/{name}", "patch"),
+        ("/v1/routers/{name}/routes", "get"),
+        ("/v1/routers/{name}/routes", "patch"),
         ("/v1/stop", "post"),
         ("/v1/openapi.json", "get"),
     ];
@@ -261,15 +265,20 @@ fn every_route_is_described() {
     }
     assert_eq!(described.len(), routes.len(), "{described:?}");
     assert!(routes.iter().all(|route| described.contains(route)), "{described:?}");
-    for shape in ["Info", "Link", "LinkPage", "Problem", "Source"] {
+    for shape in ["ChangeRoute", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source"] {
         assert!(document["components"]["schemas"][shape].is_object(), "{shape}");
     }
 
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     for (path, method) in routes {
-        let path = path.replace("{name}", if path.contains("sources") { "video" } else { "up" });
-        let (status, _) = request(server.path(), &method.to_uppercase(), &path, "application/json", "{}");
+        let (name, body) = match path {
+            _ if path.contains("sources") => ("video", "{}"),
+            _ if path.contains("routers") => ("core", r#"{"add": "10.2.0.0/16 via 10.9.0.2"}"#),
+            _ => ("up", "{}"),
+        };
+        let path = path.replace("{name}", name);
+        let (status, _) = request(server.path(), &method.to_uppercase(), &path, "application/json", body);
         assert!(status < 300, "{method} {path}: {status}");
     }
     let (_, served) = request(server.path(), "GET", "/v1/openapi.json", "", "");
@@ -313,5 +322,30 @@ fn sources_are_shown_and_changed() {
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
     let problem = refused(client.set_source("vidoe", &[]));
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
+    drop(server);
+}
+
+#[test]
+fn routes_are_listed_and_changed() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    let first = "10.1.0.0/16 via 10.9.0.2 dev east";
+    let listed = || client.routes("core").unwrap().routes;
+    assert_eq!(listed(), [first]);
+    let second = "10.2.0.0/16 via 10.9.0.6";
+    client.change_route("core", &ChangeRoute { add: Some(second.into()), remove: None }).unwrap();
+    assert_eq!(listed(), [first, second]);
+    let remove = ChangeRoute { add: None, remove: Some("10.1.0.0/16".into()) };
+    client.change_route("core", &remove).unwrap();
+    assert_eq!(listed(), [second]);
+    let problem = refused(client.change_route("core", &remove));
+    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("route")));
+    let problem = refused(client.routes("coer"));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
+    // Neither of the two, or both, is no change.
+    for change in [ChangeRoute::default(), ChangeRoute { add: remove.remove.clone(), ..remove.clone() }] {
+        assert_eq!(refused(client.change_route("core", &change)).status, 400);
+    }
     drop(server);
 }

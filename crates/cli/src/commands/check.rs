@@ -49,14 +49,16 @@ impl Args {
         report.set("pricing", serde_json::to_value(&pricing)?);
         report.set("hosts", plan.hosts.len());
         report.set("ports", plan.ports.len());
+        report.set("routers", plan.routers.len());
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
             report.fail(format!("{}: {}", shortfall.what, shortfall.mend));
         }
         let checked = outcome::print_report(&report, self.json)?;
-        if !self.json && !plan.events.is_empty() {
-            outcome::print(&format!("\n{}", timeline(&plan).join("\n")))?;
+        let timeline = timeline(&plan);
+        if !self.json && !timeline.is_empty() {
+            outcome::print(&format!("\n{}", timeline.join("\n")))?;
         }
         Ok(checked)
     }
@@ -64,13 +66,12 @@ impl Args {
 
 /// What changes while it runs, by time.
 fn timeline(plan: &Plan) -> Vec<String> {
-    let mut events: Vec<_> = plan.events.iter().collect();
-    events.sort_by_key(|event| event.time);
-    let mut lines: Vec<_> = events
-        .iter()
-        .take(MOST_EVENTS)
-        .map(|event| format!("at {}  {}", event.time, event.describe(plan)))
-        .collect();
+    let of_links = plan.events.iter().map(|event| (event.time, event.describe(plan)));
+    let of_routers = plan.router_events.iter().map(|event| (event.time, event.describe(&plan.routers)));
+    let mut events: Vec<_> = of_links.chain(of_routers).collect();
+    events.sort_by_key(|(time, _)| *time);
+    let told = events.iter().take(MOST_EVENTS).map(|(time, what)| format!("at {time}  {what}"));
+    let mut lines: Vec<_> = told.collect();
     if events.len() > MOST_EVENTS {
         lines.push(format!("and {} more", events.len() - MOST_EVENTS));
     }
@@ -81,7 +82,7 @@ fn timeline(plan: &Plan) -> Vec<String> {
 fn rows(pricing: &Pricing) -> Vec<Row> {
     let packets = Row::new("packets a second that the links carry", "packets/s");
     let queues = Row::new("memory for packets in queues, at most", "bytes");
-    vec![
+    let mut rows = vec![
         Row::new("links", "").measured(pricing.links),
         Row::new("links that a packet passes, on average", "").measured(pricing.hops),
         match pricing.demand {
@@ -96,5 +97,10 @@ fn rows(pricing: &Pricing) -> Vec<Row> {
             Some(bytes) => queues.measured(bytes.0),
             None => queues.measured("unlimited"),
         },
-    ]
+    ];
+    if pricing.routers > 0.0 {
+        rows.insert(2, Row::new("routers that a packet passes, on average", "").measured(pricing.routers));
+        rows.insert(3, Row::new("routes of routers", "").measured(pricing.routes));
+    }
+    rows
 }

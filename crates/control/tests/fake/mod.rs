@@ -27,7 +27,8 @@ impl Fake {
         let (stopped, broken) = (AtomicBool::new(false), AtomicBool::new(false));
         let source = [("model", "cbr"), ("rate", "3 Mbit/s")].map(|(k, v)| (k.to_string(), v.to_string()));
         let source = Mutex::new(BTreeMap::from(source));
-        let (settings, routes) = (Mutex::new(settings), Mutex::default());
+        let routes = Mutex::new(vec!["10.1.0.0/16 via 10.9.0.2 dev east".into()]);
+        let settings = Mutex::new(settings);
         Arc::new(Self { name: name.into(), settings, source, routes, stopped, broken })
     }
 }
