@@ -14,12 +14,14 @@ pub mod flood;
 mod lateness;
 mod memory;
 mod ports;
+mod punt;
 mod rate;
 mod sample;
 mod sched;
 mod tcp;
 pub mod world;
 
+pub use punt::play_control_process;
 pub use sample::Sample;
 
 use longwire_report::Row;
@@ -82,6 +84,9 @@ pub enum BenchError {
     /// A link can't be as a bench wants it.
     #[error(transparent)]
     Link(#[from] longwire_block::SpecError),
+    /// Control processes can't be let in.
+    #[error(transparent)]
+    Listener(#[from] longwire_punt::ListenerError),
     /// The system did not answer.
     #[error("{doing}: {source}")]
     System {
@@ -102,6 +107,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("blocks", "what each block of a link costs", blocks::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),
+    ("punt", "packets a second to services and control processes, and back", punt::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),
     ("tcp", "bulk TCP through an unlimited link", tcp::rows),

@@ -62,6 +62,9 @@ wrong option, a mistake in a scenario, a missing privilege.";
 
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
+    if longwire_bench::play_control_process() {
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

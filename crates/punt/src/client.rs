@@ -221,6 +221,45 @@ impl Control {
         }
     }
 
+    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples do.
+    ///
+    /// # Errors
+    /// It was cut off, or something failed.
+    pub fn echo(&mut self) -> Result<std::convert::Infallible, ClientError> {
+        /// How often in vain it looks before it sleeps, and after how many answers the router may see them.
+        const LOOKS: u32 = 10_000;
+        const TOGETHER: u32 = 32;
+        let (mut idle, mut said) = (0, 0);
+        loop {
+            match self.next()? {
+                Some(Event::Packet(facts, _)) => {
+                    let verdict = Verdict::Send { port: facts.in_port, band: None };
+                    while !self.answer(facts.token, verdict, &[])? {
+                        self.flush();
+                    }
+                    (idle, said) = (0, said + 1);
+                    if said == TOGETHER {
+                        self.flush();
+                        said = 0;
+                    }
+                }
+                Some(Event::Body(..)) => {}
+                None if idle == LOOKS => {
+                    self.wait(Duration::from_millis(100))?;
+                    idle = 0;
+                }
+                None => {
+                    if said > 0 {
+                        self.flush();
+                        said = 0;
+                    }
+                    idle += 1;
+                    std::hint::spin_loop();
+                }
+            }
+        }
+    }
+
     #[inline]
     fn put(&mut self, kind: u16, words: [u64; 3], bytes: &[u8]) -> Result<bool, ClientError> {
         if bytes.len() > MAX_FRAME {
