@@ -13,6 +13,7 @@ use longwire_report::Row;
 use longwire_units::Nanos;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Tells a process of this program that it is to echo, and where.
@@ -281,8 +282,11 @@ fn patient() -> Limits {
     Limits { answer_within: minute, patience: minute, ..Limits::default() }
 }
 
+/// A path of its own for each listener: tests of this file run side by side.
 fn socket() -> PathBuf {
-    std::env::temp_dir().join(format!("longwire-bench-{}.sock", std::process::id()))
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("longwire-bench-{}-{count}.sock", std::process::id()))
 }
 
 #[cfg(test)]

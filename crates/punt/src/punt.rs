@@ -119,10 +119,17 @@ impl Punt {
     }
 
     /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`, what the default forwarder is to take into
-    /// `passed`, with `arrival` the time of that. It leaves room in `out` for as many packets again. Processes come before services.
-    pub fn collect(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox, passed: &mut Vec<Handle>) {
+    /// `passed`, with `arrival` the time of that. It leaves room in `out` for as many packets again. Processes come before services. Answers how many
+    /// packets were made.
+    pub fn collect(
+        &mut self,
+        pool: &mut Pool,
+        now: Nanos,
+        out: &mut Outbox,
+        passed: &mut Vec<Handle>,
+    ) -> u64 {
         self.let_in();
-        let mut way = Way { pool, out, passed, ports: &self.ports, now };
+        let mut way = Way { pool, out, passed, ports: &self.ports, now, made: 0 };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
         before.iter_mut().chain(after).for_each(|seat| collect_one(seat, &mut way));
@@ -131,6 +138,7 @@ impl Punt {
             Slow::Threads(seats) => seats.iter_mut().for_each(|seat| collect_one(seat, &mut way)),
             Slow::Inline(inline) => inline.collect(&mut way),
         }
+        let made = way.made;
         let is_there = self.seats_mut().any(|seat| seat.is_taken());
         let poll = if self.kept() > 0 {
             0
@@ -141,6 +149,7 @@ impl Punt {
         };
         let has_seats = self.seats_mut().next().is_some();
         self.next_look = if has_seats { now + POLLS[poll] } else { Nanos::NEVER };
+        made
     }
 
     /// When [`Punt::collect`] is to be called though no packet comes.

@@ -132,6 +132,8 @@ pub(crate) struct Way<'a> {
     /// The node's ports, ascending.
     pub ports: &'a [u16],
     pub now: Nanos,
+    /// Packets made.
+    pub made: u64,
 }
 
 impl Way<'_> {
@@ -154,6 +156,7 @@ impl Way<'_> {
         fill(self.pool.data_mut(handle));
         let meta = self.pool.meta_mut(handle);
         (meta.in_port, meta.band) = (port, band.unwrap_or(Meta::NO_BAND));
+        self.made += 1;
         self.out.count_made(1);
         self.out.put(self.pool, handle, port);
         true

@@ -1,6 +1,7 @@
 //! Nodes: bridges and routers.
 #![forbid(unsafe_code)]
 
+mod above;
 mod bridge;
 mod cache;
 mod classify;

@@ -1,5 +1,6 @@
 //! A router: IPv4 and IPv6 between ports, minimal IP for most packets and full IP for the others.
 
+use crate::above::Above;
 use crate::classify::{Classify, IpClassifier, Why};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
@@ -11,6 +12,7 @@ use crate::prefix::{HopId, Prefix, PrefixError};
 use crate::state::{Core, Counts};
 use longwire_block::{Node, NodeStats, Outbox};
 use longwire_packet::{Batch, Pool};
+use longwire_punt::Punt;
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -60,7 +62,7 @@ pub struct RouterStats {
     pub consumed: u64,
     /// Dropped.
     pub dropped: u64,
-    /// Waiting for neighbours now.
+    /// Waiting for neighbours, or up at another level, now.
     pub kept: u64,
     /// ICMP errors made.
     pub errors: u64,
@@ -110,6 +112,7 @@ pub struct Router<C = IpClassifier> {
     classifier: C,
     core: Core,
     programs: Programs,
+    above: Option<Box<Above>>,
 }
 
 impl Router {
@@ -144,7 +147,7 @@ impl<C: Classify> Router<C> {
             core.add_own_routes(&port)?;
         }
         let none = Forwarders::none(config.admission, core.ports.places(), config.seed);
-        Ok(Self { classifier, core, programs: Programs::new(none) })
+        Ok(Self { classifier, core, programs: Programs::new(none), above: None })
     }
 
     /// Adds an IPv4 route, or changes where it leads.
@@ -247,6 +250,21 @@ impl<C: Classify> Router<C> {
         self.programs.table().forwarder(fid).is_some_and(|forwarder| forwarder.state().set(data))
     }
 
+    /// Gives the router levels above: installations may name their seats. What is up with others is dropped with them, so this is to be done before
+    /// packets flow.
+    pub fn set_levels(&mut self, punt: Punt) {
+        self.above = Some(Box::new(Above::new(punt)));
+    }
+
+    /// The levels above, if there are any.
+    pub fn levels(&self) -> Option<&Punt> {
+        self.above.as_deref().map(Above::punt)
+    }
+
+    fn up(&self) -> u64 {
+        self.levels().map_or(0, Punt::kept)
+    }
+
     /// What classifies packets.
     pub fn classifier_mut(&mut self) -> &mut C {
         &mut self.classifier
@@ -263,7 +281,7 @@ impl<C: Classify> Router<C> {
             forwarded,
             consumed,
             dropped,
-            kept: self.core.neighbours.kept(),
+            kept: self.core.neighbours.kept() + self.up(),
             errors,
             unmade,
             exceptions,
@@ -324,7 +342,8 @@ impl<C: Classify> Node for Router<C> {
         if self.programs.table().is_empty() {
             return self.core.forward(&mut self.classifier, pool, batch, out);
         }
-        self.programs.forward((&mut self.core, &mut self.classifier), pool, batch, out);
+        let above = self.above.as_deref_mut();
+        self.programs.forward((&mut self.core, &mut self.classifier), above, pool, batch, out);
     }
 
     fn takes_trains(&self) -> bool {
@@ -336,11 +355,17 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn deadline(&self) -> Nanos {
-        self.core.neighbours.deadline()
+        let up = self.levels().map_or(Nanos::NEVER, Punt::deadline);
+        self.core.neighbours.deadline().min(up)
     }
 
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         self.core.tick(pool, now, out);
+        if let Some(above) = &mut self.above
+            && above.punt().deadline() <= now
+        {
+            above.collect((&mut self.core, &mut self.classifier), pool, now, out);
+        }
     }
 
     fn stats(&self) -> Option<NodeStats> {
@@ -348,6 +373,6 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn kept(&self) -> u64 {
-        self.core.neighbours.kept()
+        self.core.neighbours.kept() + self.up()
     }
 }

@@ -189,7 +189,7 @@ impl WrittenForwarder {
             _ => Err(fault("queue", "it is a number from 0 to 254")),
         });
         let (way, queue) = (self.way(router)?, queue.transpose()?);
-        let installation = Installation { name: name.into(), key, state, way, queue };
+        let installation = Installation { name: name.into(), key, state, way, queue, above: None };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into) })
     }
 

@@ -74,7 +74,7 @@ impl Bench {
 
     fn collect(&mut self, at: u64) -> Back {
         let Self { seat, pool, out, passed, .. } = self;
-        seat.collect(&mut Way { pool, out, passed, ports: PORTS, now: Nanos(at) });
+        seat.collect(&mut Way { pool, out, passed, ports: PORTS, now: Nanos(at), made: 0 });
         let mut back = Back::default();
         for handle in passed.drain(..) {
             assert_eq!(pool.meta(handle).arrival, at);

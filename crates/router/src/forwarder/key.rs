@@ -152,6 +152,15 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
     Some(joined(source, destination, ALWAYS | ports | protocol << PROTOCOL))
 }
 
+/// A number for a flow, which levels above tell flows apart by; never 0. Others may have the same.
+pub(crate) fn hash(words: &Words) -> u64 {
+    let mixed = words.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| {
+        let next = (hash ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        next ^ next >> 29
+    });
+    mixed.max(1)
+}
+
 /// `ALL`, or the fields that are not wild: `10.0.0.1:* > 10.0.0.2:80 tcp`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,6 +11,7 @@ use longwire_program::{
     Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
     Stack, State, Verdict, Verified, interpret, verify,
 };
+use longwire_punt::SeatId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -30,6 +31,9 @@ pub struct Installation {
     pub state: Option<u32>,
     /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the router's.
     pub way: Option<NextHop>,
+    /// The level above that its packets go up to, if it lets them pass: a seat of [`Router::set_levels`](crate::Router::set_levels)'s. If nobody
+    /// sits there, they go on as if this were not so.
+    pub above: Option<SeatId>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
 }

@@ -1,8 +1,9 @@
 //! Packets through the programs: between the classifier and minimal IP.
 
-use super::key::flow;
+use super::key::{flow, hash};
 use super::program::{Bench, Forwarder};
 use super::table::Forwarders;
+use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
 use crate::hops::NextHop;
 use crate::state::{Core, Fate};
@@ -25,12 +26,14 @@ struct Ruling {
     fate: Option<Fate>,
     /// Where it goes instead of where a route says.
     way: Option<NextHop>,
+    /// The level above that it goes up to.
+    above: Option<Upward>,
     /// The packet that has taken its place, which had too little room.
     instead: Option<Handle>,
 }
 
 impl Ruling {
-    const NONE: Self = Self { fate: None, way: None, instead: None };
+    const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
 }
 
 /// A packet on its way through programs.
@@ -75,10 +78,12 @@ impl Programs {
     pub fn forward<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
+        above: Option<&mut Above>,
         pool: &mut Pool,
         batch: &Batch,
         out: &mut Outbox,
     ) {
+        let mut above = above;
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
         let mut rulings = [Ruling::NONE; BATCH];
@@ -91,7 +96,11 @@ impl Programs {
         core.prefetch_nodes(&classes[..handles.len()]);
         for ((&handle, &class), &ruling) in handles.iter().zip(&classes).zip(&rulings) {
             let own = ruling.instead.unwrap_or(handle);
-            let fate = match (ruling.fate, ruling.way) {
+            let up = match (&mut above, &ruling.above) {
+                (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
+                _ => None,
+            };
+            let fate = match (ruling.fate.or(up), ruling.way) {
                 (Some(fate), _) => fate,
                 (None, None) => core.decide(pool, own, class, out),
                 (None, Some(way)) => core.decide_bound(pool, own, (class, way), out),
@@ -107,6 +116,9 @@ impl Programs {
                 out.because_of(pool.meta(handle));
                 core.settle(pool, own, fate, out);
             }
+        }
+        if let Some(above) = above {
+            above.flush(pool, handles);
         }
     }
 
@@ -124,8 +136,8 @@ impl Programs {
             return Ruling { fate: Some(Fate::Dropped(DropReason::BadFrame)), ..Ruling::NONE };
         }
         let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
-        let own = if self.table.space.is_empty() { None } else { flow(frame) };
-        let own = own.and_then(|flow| self.table.space.find(&flow));
+        let words = if self.table.space.is_empty() { None } else { flow(frame) };
+        let own = words.and_then(|flow| self.table.space.find(&flow));
         let own = own.and_then(|place| self.table.flows.get(place));
         let mut traveller = Traveller { handle, context, changed: false, queue: None, ruling: Ruling::NONE };
         for forwarder in own.into_iter().chain(&*self.table.general) {
@@ -135,6 +147,9 @@ impl Programs {
             }
         }
         let (meta, frame) = pool.parts_mut(traveller.handle);
+        if let Some(upward) = &mut traveller.ruling.above {
+            upward.flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
+        }
         if let Some(queue) = traveller.queue {
             (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
         }
@@ -176,6 +191,9 @@ impl Traveller {
         self.changed |= forwarder.writes;
         let installation = &forwarder.installation;
         self.ruling.way = installation.way.or(self.ruling.way);
+        if let Some(seat) = installation.above {
+            self.ruling.above = Some(Upward { seat, fid: forwarder.fid.0, flow: 0 });
+        }
         self.queue = effects.queue.or(installation.queue.map(u16::from)).or(self.queue);
         let in_port = self.context.ingress;
         let fate = match verdict {

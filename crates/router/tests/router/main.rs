@@ -1,5 +1,6 @@
 //! Routers from outside, as the engine sees them.
 
+mod above;
 #[path = "../../../../fuzz/corpus.rs"]
 mod corpus;
 mod exercise;

@@ -1,0 +1,92 @@
+//! Packets that go up to services and control processes, and those that come back (T. Spalink and others, "Building a robust software-based router
+//! using network processors", sections 3.6, 3.7 and 4.5).
+
+use crate::classify::{Class, Classify, ETHERNET};
+use crate::state::{Core, Fate};
+use longwire_block::{DropReason, OUTBOX, Outbox, REFUSED};
+use longwire_packet::{Handle, Pool};
+use longwire_punt::{Punt, Refused, SeatId};
+use longwire_units::Nanos;
+
+/// The levels above a router.
+#[derive(Debug)]
+pub(crate) struct Above {
+    punt: Punt,
+    /// Those that the default forwarder is to take, for a moment.
+    passed: Vec<Handle>,
+}
+
+/// Where a packet is to go up, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Upward {
+    pub seat: SeatId,
+    pub fid: u32,
+    /// A hash of its flow; 0 if it has none.
+    pub flow: u64,
+}
+
+impl Above {
+    pub fn new(punt: Punt) -> Self {
+        Self { punt, passed: Vec::with_capacity(OUTBOX) }
+    }
+
+    pub const fn punt(&self) -> &Punt {
+        &self.punt
+    }
+
+    /// Takes a packet up. None if nobody is there, so that it is to be forwarded as if it were not for them.
+    pub fn offer(&mut self, pool: &Pool, handle: Handle, upward: &Upward, class: Class) -> Option<Fate> {
+        // A reason is told by its place, from 1 on: 0 is a regular packet.
+        let why = match class {
+            Class::Exceptional(why) => why as u16 + 1,
+            _ => 0,
+        };
+        let known = longwire_punt::Class {
+            fid: upward.fid,
+            class: why,
+            flow: upward.flow,
+            network: if upward.flow == 0 { 0 } else { ETHERNET as u16 },
+            transport: 0,
+        };
+        match self.punt.offer(pool, handle, upward.seat, &known) {
+            Ok(()) => Some(Fate::Kept),
+            Err(Refused::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
+            Err(Refused::Gone) => None,
+        }
+    }
+
+    /// Lets them see what was offered: after each batch.
+    pub fn flush(&mut self, pool: &Pool, batch: &[Handle]) {
+        if let Some(&last) = batch.last() {
+            self.punt.flush(Nanos(pool.meta(last).arrival));
+        }
+    }
+
+    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and goes by minimal or full IP.
+    pub fn collect<C: Classify>(
+        &mut self,
+        (core, classifier): (&mut Core, &mut C),
+        pool: &mut Pool,
+        now: Nanos,
+        out: &mut Outbox,
+    ) {
+        let before = out.packets().len();
+        core.counts.made += self.punt.collect(pool, now, out, &mut self.passed);
+        for &(handle, code) in &out.packets()[before..] {
+            let reason = code.checked_sub(REFUSED).and_then(|reason| DropReason::from_index(reason.into()));
+            let fate = reason.map_or(Fate::Out(code), Fate::Dropped);
+            core.counts.note(fate, pool.meta(handle).segments);
+        }
+        for handle in self.passed.drain(..) {
+            let (meta, frame) = pool.parts_mut(handle);
+            let class = match core.ports.at(meta.in_port) {
+                Some(port) => classifier.classify(port, meta, frame),
+                None => Class::Dropped(DropReason::PortDown),
+            };
+            out.because_of(meta);
+            let fate = core.decide(pool, handle, class, out);
+            out.because_of(pool.meta(handle));
+            core.settle(pool, handle, fate, out);
+        }
+    }
+}

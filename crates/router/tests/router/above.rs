@@ -1,0 +1,181 @@
+//! Levels above a router: packets that go up, and what becomes of them.
+
+use crate::programs::{prepared, program};
+use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
+use etherparse::PacketBuilder;
+use longwire_block::DropReason;
+use longwire_punt::client::{Control, Event, Hello};
+use longwire_punt::{
+    Admission, Capacity, Facts, Inline, InlineService, Limits, Listener, Made, Punt, Punted, SeatId, Service,
+    Verdict,
+};
+use longwire_router::{Fid, FlowKey, Installation, Key, Why};
+use longwire_units::Nanos;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A UDP frame from the host behind port 1 to the one behind port 2, and to this port.
+fn udp(ttl: u8, port: u16, payload: &[u8]) -> Vec<u8> {
+    let builder =
+        PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], ttl);
+    let mut frame = Vec::new();
+    builder.udp(7, port).write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// Sends what goes to UDP port 53 up, and lets a program see it first.
+fn install(rig: &mut Rig, code: &str, seat: SeatId) -> Fid {
+    let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
+    let installation =
+        Installation { name: "up".into(), key: Key::Flow(key), above: Some(seat), ..Installation::default() };
+    rig.router.install(prepared(program("up", code), installation)).unwrap()
+}
+
+const PASS: &str = "r0 = 2\n exit";
+const PAYLOAD: usize = 42;
+
+/// Does what the first byte of the payload says, and tells what it was told.
+struct Obedient(mpsc::Sender<Facts>);
+
+impl Service for Obedient {
+    fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict {
+        self.0.send(*packet.facts()).unwrap();
+        match packet.bytes()[PAYLOAD] {
+            0 => Verdict::Drop,
+            1 => Verdict::Pass,
+            2 => {
+                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte makes up for it.
+                (packet.bytes_mut()[32], packet.bytes_mut()[28]) = (3, 0);
+                Verdict::Pass
+            }
+            3 => {
+                made.send(2, &[8; 60]);
+                Verdict::Send { port: 3, band: Some(4) }
+            }
+            _ => Verdict::Send { port: 9, band: None },
+        }
+    }
+}
+
+/// A router with that service, which takes a microsecond a packet.
+fn with_service() -> (Rig, mpsc::Receiver<Facts>) {
+    let (told, tells) = mpsc::channel();
+    let service = InlineService {
+        service: Box::new(Obedient(told)),
+        time: Nanos::from_micros(1),
+        weight: 1,
+        packets: 4,
+    };
+    let mut rig = Rig::new();
+    rig.router.set_levels(Punt::simulated(vec![1, 2, 3], Inline::new(vec![service])));
+    (rig, tells)
+}
+
+#[test]
+fn a_service_decides_and_the_default_forwarder_does_the_rest() {
+    let (mut rig, tells) = with_service();
+    let fid = install(&mut rig, PASS, Punt::inline_seat(0));
+    let mut go = |order: u8, ttl: u8| {
+        let sent = rig.send(SECOND, 1, &udp(ttl, 53, &[order, 5, 5, 5]));
+        assert_eq!(sent, [Seen::Kept]);
+        assert_eq!(rig.router.stats().kept, 1);
+        assert_eq!(rig.wait(SECOND + 999), []);
+        rig.wait(SECOND + 1000)
+    };
+    assert_eq!(go(0, 64), [Seen::Dropped(DropReason::Service)]);
+    let [Seen::Out(2, passed)] = &go(1, 64)[..] else { panic!("forwarded") };
+    assert_eq!((passed[22], &passed[..6]), (63, &host_mac(2)[..]), "by minimal IP");
+    let expired = go(1, 1);
+    assert!(matches!(expired[..], [Seen::Out(1, _), Seen::Dropped(DropReason::HopLimit)]), "{expired:?}");
+    let three = go(3, 64);
+    assert!(
+        matches!(&three[..], [Seen::Out(3, frame), Seen::Out(2, made)] if frame[22] == 64 && made == &[8; 60])
+    );
+    assert!(matches!(go(9, 64)[..], [Seen::Out(2, _)]), "no such port: forwarded");
+    // Nobody had to classify it again: who it is for, which flow it is.
+    let facts: Vec<_> = tells.try_iter().collect();
+    let classes: Vec<_> = facts.iter().map(|facts| facts.class.class).collect();
+    assert_eq!(classes, [0, 0, Why::Expired as u16 + 1, 0, 0], "and why, if it is no regular packet");
+    assert!(facts.iter().all(|facts| (facts.class.fid, facts.in_port) == (fid.0, 1)));
+    assert!(facts.iter().all(|each| each.class.flow == facts[0].class.flow && each.class.network == 14));
+    assert_ne!(facts[0].class.flow, 0);
+    assert!(matches!(rig.send(SECOND, 1, &udp(64, 80, &[0; 4]))[..], [Seen::Out(2, _)]), "not for it");
+}
+
+#[test]
+fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
+    let (mut rig, tells) = with_service();
+    install(&mut rig, "r0 = 1\n exit", Punt::inline_seat(0));
+    assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::Program)]);
+    assert!(tells.try_recv().is_err());
+    let (mut rig, _tells) = with_service();
+    install(&mut rig, PASS, Punt::inline_seat(0));
+    let frames: Vec<_> = (0..6).map(|_| (SECOND, 1, udp(64, 53, &[1; 4]))).collect();
+    let mut expected = vec![Seen::Kept; 5];
+    expected.push(Seen::Dropped(DropReason::LevelFull));
+    assert_eq!(rig.batch(&frames), expected);
+    assert_eq!(rig.wait(2 * SECOND).len(), 5);
+}
+
+#[test]
+fn what_a_service_changes_is_looked_at_again() {
+    let (mut rig, _tells) = with_service();
+    install(&mut rig, PASS, Punt::inline_seat(0));
+    // The source's third byte goes from 1 to 0, the destination's from 2 to 3: the sum is as it was.
+    rig.send(SECOND, 1, &udp(64, 53, &[2; 4]));
+    let seen = rig.wait(2 * SECOND);
+    assert!(matches!(&seen[..], [Seen::Out(3, frame)] if frame[..6] == host_mac(3)), "{seen:?}");
+}
+
+#[test]
+fn a_process_decides_while_it_is_there() {
+    let mut punt = Punt::new(vec![1, 2, 3]);
+    let seat = punt.add_control("test", Limits::default());
+    let path = std::env::temp_dir().join(format!("longwire-router-{}.sock", std::process::id()));
+    let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
+    let _listener = Listener::open(&path, &mut punt, admission).unwrap();
+    let mut rig = Rig::new();
+    rig.router.set_levels(punt);
+    let fid = install(&mut rig, PASS, seat);
+    assert!(matches!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4]))[..], [Seen::Out(2, _)]), "nobody is there");
+
+    let mut time = SECOND;
+    let mut until = |rig: &mut Rig, is_taken: bool| {
+        let begin = Instant::now();
+        while rig.router.levels().unwrap().is_taken(seat) != is_taken {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            time += 10_000_000;
+            assert_eq!(rig.wait(time), []);
+            std::thread::yield_now();
+        }
+        time
+    };
+    let hello = Hello { name: "test".into(), packets: 100, cycles: 100, share: 1 };
+    let mut control = Control::connect(&path, &hello).unwrap();
+    let now = until(&mut rig, true);
+    assert_eq!(rig.send(now, 1, &udp(64, 53, &[1; 4])), [Seen::Kept]);
+    let Some(Event::Packet(facts, head)) = control.next().unwrap() else { panic!("it went up") };
+    assert_eq!(
+        (facts.class.fid, facts.in_port, facts.time, head),
+        (fid.0, 1, now, &udp(64, 53, &[1; 4])[..])
+    );
+    let token = facts.token;
+    assert!(control.answer(token, Verdict::Pass, &[]).unwrap());
+    control.flush();
+    assert!(matches!(rig.wait(now + 100_000)[..], [Seen::Out(2, _)]));
+
+    rig.send(now + 200_000, 1, &udp(64, 53, &[1; 4]));
+    drop(control);
+    let begin = Instant::now();
+    let mut seen = Vec::new();
+    while seen.is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        // Not as late as to be taken back for that.
+        seen = rig.wait(now + 300_000 + u64::try_from(begin.elapsed().as_micros()).unwrap() / 10);
+        std::thread::yield_now();
+    }
+    assert!(matches!(seen[..], [Seen::Out(2, _)]), "it comes back when the process is gone");
+    assert!(matches!(rig.send(now + 50_000_000, 1, &udp(64, 53, &[1; 4]))[..], [Seen::Out(2, _)]));
+    let counts = rig.router.levels().unwrap().counts(seat);
+    assert_eq!((counts.up, counts.verdicts, counts.returned, counts.absent), (2, 1, 1, 2), "{counts:?}");
+}
