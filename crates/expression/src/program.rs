@@ -66,41 +66,14 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// Whether the masked value stands in the relation to a constant.
-    Compare {
-        load: Load,
-        mask: u32,
-        relation: Relation,
-        value: u32,
-    },
-    /// The same for bytes of the frame that have to be equal, which most tests ask.
-    ByteIs {
-        at: u32,
-        mask: u32,
-        value: u32,
-    },
-    HalfIs {
-        at: u32,
-        mask: u32,
-        value: u32,
-    },
-    WordIs {
-        at: u32,
-        mask: u32,
-        value: u32,
-    },
+    Compare { load: Load, mask: u32, relation: Relation, value: u32 },
+    /// The same for bytes of the frame that have to be equal, which most tests ask. They are the first of a word, mask and
+    /// value too, so that one comparison does for all widths.
+    Is { at: u32, width: Width, mask: u32, value: u32 },
     /// The same for two bytes behind an IPv4 header: a port.
-    PortIs {
-        header: u32,
-        at: u32,
-        value: u32,
-    },
+    PortIs { header: u32, at: u32, value: u32 },
     /// Whether two arithmetic expressions do: steps `start..middle` and `middle..end`.
-    Arithmetic {
-        start: u32,
-        middle: u32,
-        end: u32,
-        relation: Relation,
-    },
+    Arithmetic { start: u32, middle: u32, end: u32, relation: Relation },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,26 +95,25 @@ impl Program {
     pub fn matches(&self, frame: &[u8], wire_len: u32) -> bool {
         let mut next = if self.tests.is_empty() { MATCH } else { 0 };
         while let Some(test) = self.tests.get(usize::from(next)) {
-            next = if self.answer(test.question, frame, wire_len) { test.yes } else { test.no };
+            let yes = match test.question {
+                Question::Is { at, width, mask, value } => match word(frame, at) {
+                    Some(found) => found & mask == value,
+                    None => is_at_end(frame, at, width, (mask, value)),
+                },
+                question => self.answer(question, frame, wire_len),
+            };
+            next = if yes { test.yes } else { test.no };
         }
         next == MATCH
     }
 
-    #[inline]
+    #[inline(never)]
     fn answer(&self, question: Question, frame: &[u8], wire_len: u32) -> bool {
         match question {
             Question::Compare { load, mask, relation, value } => {
                 load.read(frame, wire_len, 0).is_some_and(|found| relation.holds(found & mask, value))
             }
-            Question::ByteIs { at, mask, value } => {
-                byte(frame, at).is_some_and(|found| found & mask == value)
-            }
-            Question::HalfIs { at, mask, value } => {
-                half(frame, at).is_some_and(|found| found & mask == value)
-            }
-            Question::WordIs { at, mask, value } => {
-                word(frame, at).is_some_and(|found| found & mask == value)
-            }
+            Question::Is { at, width, mask, value } => is_at_end(frame, at, width, (mask, value)),
             Question::PortIs { header, at, value } => {
                 behind(frame, header, at).is_some_and(|at| half(frame, at) == Some(value))
             }
@@ -200,9 +172,11 @@ impl Question {
     pub fn direct(self) -> Self {
         match self {
             Self::Compare { load, mask, relation: Relation::Equal, value } => match load {
-                Load::Frame { at, width: Width::Byte } => Self::ByteIs { at, mask, value },
-                Load::Frame { at, width: Width::Half } => Self::HalfIs { at, mask, value },
-                Load::Frame { at, width: Width::Word } => Self::WordIs { at, mask, value },
+                // A value that does not fit is in no such bytes: it must not lose what stands out.
+                Load::Frame { at, width } if value <= u32::MAX >> width.spare() => {
+                    let (mask, value) = (mask << width.spare(), value << width.spare());
+                    Self::Is { at, width, mask, value }
+                }
                 Load::Behind { header, at, width: Width::Half } if mask == u32::MAX => {
                     Self::PortIs { header, at, value }
                 }
@@ -211,6 +185,24 @@ impl Question {
             _ => self,
         }
     }
+}
+
+impl Width {
+    /// Bits of a word that are left over.
+    fn spare(self) -> u32 {
+        match self {
+            Self::Byte => 24,
+            Self::Half => 16,
+            Self::Word => 0,
+        }
+    }
+}
+
+/// [`Question::Is`] where less than a word is left of the frame.
+#[cold]
+fn is_at_end(frame: &[u8], at: u32, width: Width, (mask, value): (u32, u32)) -> bool {
+    let found = Load::Frame { at, width }.read(frame, 0, 0);
+    found.is_some_and(|found| (found << width.spare()) & mask == value)
 }
 
 /// The offset that lies `at` bytes further than it would behind an IPv4 header of no length.
@@ -288,6 +280,32 @@ mod tests {
         ];
         for (operator, left, right, wanted) in table {
             assert_eq!(operator.apply(left, right), wanted, "{operator:?} {left} {right}");
+        }
+    }
+
+    /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not fit.
+    #[test]
+    fn the_direct_form_answers_the_same() {
+        let frame = [0x45, 1, 2, 3, 0, 0xff];
+        let programs = |question| {
+            [question, Question::direct(question)].map(|question| Program {
+                tests: Box::new([Test { question, yes: MATCH, no: MISS }]),
+                steps: Box::default(),
+            })
+        };
+        for width in [Width::Byte, Width::Half, Width::Word] {
+            for at in (0..8).chain([u32::MAX - 1, u32::MAX]) {
+                for mask in [u32::MAX, 0xff, 0x0f, 0] {
+                    for value in
+                        [0, 1, 3, 5, 0x45, 0xff, 0x102, 0x145, 0xff01, 0x10001, 0x0102_0300, u32::MAX]
+                    {
+                        let load = Load::Frame { at, width };
+                        let question = Question::Compare { load, mask, relation: Relation::Equal, value };
+                        let [plain, direct] = programs(question).map(|program| program.matches(&frame, 6));
+                        assert_eq!(plain, direct, "{question:?}");
+                    }
+                }
+            }
         }
     }
 

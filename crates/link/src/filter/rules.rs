@@ -73,29 +73,37 @@ impl Judge for Rules {
         // Of a train, what lies behind the first segment is not this one's.
         let frame = &offer.frame()[..offer.frame().len().min(offer.bytes as usize)];
         for rule in &set.rules {
-            if rule.condition.as_ref().is_some_and(|condition| !condition.matches(frame, offer.bytes)) {
-                continue;
-            }
-            match rule.action {
-                Action::Drop => return Verdict::Drop(DropReason::Filtered),
-                Action::Pass => return Verdict::Pass,
-                Action::Band(band) => offer.effects().band = Some(band),
-                Action::Mark => offer.effects().mark = true,
-                Action::Dscp(dscp) => offer.effects().dscp = Some(dscp),
-                Action::Steer(target) => {
-                    offer.effects().steer = Some(target);
-                    return Verdict::Pass;
-                }
-                Action::Police(number) => {
-                    let bucket = self.buckets.get_mut(usize::from(number));
-                    if bucket.is_some_and(|bucket| !bucket.passes(offer.now, offer.bytes)) {
-                        return Verdict::Drop(DropReason::Policed);
-                    }
-                }
+            if rule.condition.as_ref().is_none_or(|condition| condition.matches(frame, offer.bytes))
+                && let Some(verdict) = apply(rule.action, &mut self.buckets, offer)
+            {
+                return verdict;
             }
         }
         Verdict::Pass
     }
+}
+
+/// Does what a rule says; the verdict, if it ends the search. By itself, so that looking for it is a short loop.
+#[inline(never)]
+fn apply(action: Action, buckets: &mut [Bucket], offer: &mut Offer<'_>) -> Option<Verdict> {
+    match action {
+        Action::Drop => return Some(Verdict::Drop(DropReason::Filtered)),
+        Action::Pass => return Some(Verdict::Pass),
+        Action::Band(band) => offer.effects().band = Some(band),
+        Action::Mark => offer.effects().mark = true,
+        Action::Dscp(dscp) => offer.effects().dscp = Some(dscp),
+        Action::Steer(target) => {
+            offer.effects().steer = Some(target);
+            return Some(Verdict::Pass);
+        }
+        Action::Police(number) => {
+            let bucket = buckets.get_mut(usize::from(number));
+            if bucket.is_some_and(|bucket| !bucket.passes(offer.now, offer.bytes)) {
+                return Some(Verdict::Drop(DropReason::Policed));
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
