@@ -71,7 +71,7 @@ impl Either {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         match self {
             Self::Filter(filter) => filter.judge(offer),
@@ -128,32 +128,35 @@ impl Chain {
     }
 
     /// Drop at the first that says so, else pass; a mark is one of the effects.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        match self {
-            Self::None => Verdict::Pass,
-            Self::One(judge) => match judge.judge(offer) {
-                Verdict::Mark => mark(offer),
-                verdict => verdict,
-            },
-            Self::Many(judges) => judge_all(judges, offer),
+        let judges = self.as_mut_slice();
+        for judge in judges {
+            match judge.judge(offer) {
+                Verdict::Pass => {}
+                Verdict::Mark => _ = mark(offer),
+                dropped @ Verdict::Drop(_) => return dropped,
+            }
+            if offer.done().is_some_and(|effects| effects.steer.is_some()) {
+                break;
+            }
         }
+        Verdict::Pass
     }
-}
 
-#[inline(never)]
-fn judge_all(judges: &mut [Either], offer: &mut Offer<'_>) -> Verdict {
-    for judge in judges {
-        match judge.judge(offer) {
-            Verdict::Pass => {}
-            Verdict::Mark => _ = mark(offer),
-            dropped @ Verdict::Drop(_) => return dropped,
-        }
-        if offer.done().is_some_and(|effects| effects.steer.is_some()) {
-            break;
+    /// The same for the packet path, where a single impairment is what there mostly is.
+    #[inline(always)]
+    pub(crate) fn judge_one(&mut self, offer: &mut Offer<'_>) -> Verdict {
+        let verdict = match self {
+            Self::One(Either::Impair(impair)) => impair.judge(offer),
+            Self::One(Either::Filter(filter)) => filter.judge(offer),
+            _ => return self.judge(offer),
+        };
+        match verdict {
+            Verdict::Mark => mark(offer),
+            verdict => verdict,
         }
     }
-    Verdict::Pass
 }
 
 #[inline(never)]

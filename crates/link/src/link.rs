@@ -111,7 +111,7 @@ impl Link {
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
-        if self.features & has::EVENTFUL == 0 {
+        if self.features & has::EVENTFUL == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
         if self.features & has::EVENTFUL != 0 {
@@ -137,7 +137,7 @@ impl Link {
         self.books.counters.in_bytes += u64::from(frame);
         if !self.chain.is_empty() {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.chain.judge(&mut offer);
+            let verdict = self.chain.judge_one(&mut offer);
             if let Some(effects) = offer.done() {
                 let effects = *effects;
                 return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
@@ -197,13 +197,15 @@ impl Link {
     #[inline]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
         let (sent_packets, sent_bytes) = self.sent_of_train(pool, now);
-        let verdict = self.queue.admit(&Admission {
+        let rate = self.transmit.rate();
+        let books = &self.books;
+        let verdict = self.queue.ask(|| Admission {
             now,
             bytes,
-            packets_waiting: u64::from(self.books.queued_packets) - sent_packets,
-            bytes_waiting: self.books.queued_bytes - sent_bytes,
-            rate: self.transmit.rate(),
-            idle_since: self.books.idle_since,
+            packets_waiting: u64::from(books.queued_packets) - sent_packets,
+            bytes_waiting: books.queued_bytes - sent_bytes,
+            rate,
+            idle_since: books.idle_since,
             packet: Some((pool, handle)),
             band,
         });
@@ -233,12 +235,18 @@ impl Link {
         }
     }
 
-    /// Carries out every end of transmission up to `now`.
-    #[inline]
+    /// Carries out every end of transmission up to `now`. The packet path asks first whether there is one.
+    #[inline(never)]
     pub(crate) fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
-        while !self.sending.is_none() && self.finish <= now {
+        while self.has_sent(now) {
             self.send_off(pool, self.finish);
         }
+    }
+
+    /// Whether a transmission ends by `now`.
+    #[inline]
+    pub(crate) fn has_sent(&self, now: Nanos) -> bool {
+        !self.sending.is_none() && self.finish <= now
     }
 
     /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried out

@@ -3,7 +3,7 @@
 use crate::delay::Order;
 use crate::link::{Link, Surroundings, has};
 use crate::queue::{Hall, Next, Queue};
-use longwire_block::{Offer, Verdict};
+use longwire_block::{Effects, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
@@ -12,7 +12,7 @@ impl Link {
     #[inline]
     pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
         self.wait_or_begin(at.pool, handle, now, bytes);
-        if self.sending.is_none() || self.finish > now {
+        if !self.has_sent(now) {
             return;
         }
         self.catch_up_sending(at.pool, now);
@@ -58,44 +58,61 @@ impl Link {
         let handle = self.sending;
         self.latest = self.latest.max(finish);
         self.books.unqueue(pool.meta(handle));
-        if self.features & has::BEYOND == 0 {
+        if self.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
-        } else {
-            self.send_off_otherwise(pool, handle, finish);
         }
         self.follow(pool, finish);
+    }
+
+    /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and did nothing to it.
+    /// If not, it has been seen to.
+    #[inline(always)]
+    fn passes_wire(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) -> bool {
+        let meta = pool.meta(handle);
+        if self.features & has::BEYOND != has::WIRE || meta.is_train() || self.line.is_irregular() {
+            self.send_off_otherwise(pool, handle, finish);
+            return false;
+        }
+        let mut offer = Offer::pooled(finish, meta.wire_len, pool, handle);
+        let verdict = self.books.counters.rare().wire.judge_one(&mut offer);
+        let done = offer.done();
+        if matches!(verdict, Verdict::Drop(_)) || done.is_some() {
+            let effects = done.copied().unwrap_or_default();
+            self.send_off_judged(pool, handle, finish, (verdict, effects));
+            return false;
+        }
+        true
+    }
+
+    /// Sends a packet on its way to which judges on the wire have done something, or drops it.
+    #[inline(never)]
+    fn send_off_judged(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        finish: Nanos,
+        (verdict, effects): (Verdict, Effects),
+    ) {
+        match verdict {
+            Verdict::Drop(reason) => self.drop(pool, handle, reason),
+            _ => self.go(pool, handle, finish, &effects),
+        }
     }
 
     /// Sends a packet on its way on a link that has what few have.
     #[inline(never)]
     fn send_off_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
-        let meta = pool.meta(handle);
-        let (frame, single) = (meta.wire_len, !meta.is_train());
-        let beyond = self.features & has::BEYOND;
-        if single && beyond == has::DISORDER {
-            let leave = finish + self.delay.travel(finish);
-            let heaps = &mut self.books.counters.rare().heaps;
-            return self.line.join_heaps(heaps, pool, handle, (leave, self.order));
+        if self.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
+            return self.cross(pool, handle, finish);
         }
-        if single && beyond == has::WIRE && !self.line.is_irregular() {
-            let mut offer = Offer::pooled(finish, frame, pool, handle);
-            let verdict = self.books.counters.rare().wire.judge(&mut offer);
-            let done = offer.done().copied();
-            return match (verdict, done) {
-                (Verdict::Drop(reason), _) => self.drop(pool, handle, reason),
-                (_, Some(effects)) => self.go(pool, handle, finish, &effects),
-                (_, None) => {
-                    let leave = finish + self.delay.travel(finish);
-                    self.line.join(pool, handle, leave);
-                }
-            };
-        }
-        self.cross(pool, handle, finish);
+        let leave = finish + self.delay.travel(finish);
+        let heaps = &mut self.books.counters.rare().heaps;
+        self.line.join_heaps(heaps, pool, handle, (leave, self.order));
     }
 
     /// Begins the next packet at the end of one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
         if self.features & has::DISCIPLINE != 0 {
             return self.pop(pool, finish);

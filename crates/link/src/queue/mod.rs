@@ -171,3 +171,15 @@ crate::registry::stage! {
     fn plain(&mut self) -> bool;
     fn whole_trains(&mut self) -> bool;
 }
+
+impl Queue {
+    /// The same as [`Queue::admit`], for the packet path: what a discipline is told is put together in memory only for those
+    /// that lie elsewhere.
+    #[inline(always)]
+    pub(crate) fn ask<'a>(&mut self, admission: impl Fn() -> Admission<'a>) -> Verdict {
+        match self {
+            Self::TailDrop(queue) => queue.admit(&admission()),
+            other => other.admit(&admission()),
+        }
+    }
+}
