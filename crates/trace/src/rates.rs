@@ -68,7 +68,23 @@ impl Steps {
     /// When `work` that begins at `start` is done: the least time by which the rates have done it, the nanosecond
     /// rounded down. `cursor` is left there. Rates are followed through any number of steps and outages; whole rounds of
     /// a loop are skipped.
+    #[inline]
     pub fn finish(&self, cursor: &mut Cursor, start: Nanos, work: u64) -> Finish {
+        if let Some(rate) = cursor.value_at(&self.series, start)
+            && rate != Rate::UNLIMITED
+            && rate != Rate::STALLED
+            && work <= rate.0.saturating_mul((cursor.next_change() - start).0)
+        {
+            // What happens nearly always: it is done within the step.
+            let whole = work / rate.0;
+            return Finish { at: start + Nanos(whole), rest: work - whole * rate.0 };
+        }
+        self.finish_across(cursor, start, work)
+    }
+
+    /// The same across steps.
+    #[inline(never)]
+    fn finish_across(&self, cursor: &mut Cursor, start: Nanos, work: u64) -> Finish {
         let (mut at, mut work) = (start, work);
         loop {
             let Some(rate) = cursor.value_at(&self.series, at) else { return Finish { at, rest: 0 } };
