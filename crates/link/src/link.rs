@@ -196,8 +196,8 @@ impl Link {
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
     #[inline]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
-        let (sent_packets, sent_bytes) = self.sent_of_train(pool, now);
         let rate = self.transmit.rate();
+        let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
         let books = &self.books;
         let verdict = self.queue.ask(|| Admission {
             now,
@@ -395,8 +395,8 @@ impl Link {
     /// queue at its own f, though the train is one packet. Where sending takes no time, all that counts as waiting is
     /// segments of the train that is arriving, each sent before the next asks.
     #[inline]
-    fn sent_of_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
-        if self.transmit.rate() == Rate::UNLIMITED {
+    fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
+        if rate == Rate::UNLIMITED {
             return (self.books.queued_packets.into(), self.books.queued_bytes);
         }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {

@@ -35,7 +35,7 @@ impl Link {
     }
 
     /// The same by a discipline that has more to it.
-    #[inline(never)]
+    #[inline]
     fn push(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let (queue, mut hall) = self.hall(pool, now);
         queue.push(&mut hall, handle);
@@ -131,7 +131,7 @@ impl Link {
     }
 
     /// The same by a discipline that has more to it.
-    #[inline(never)]
+    #[inline]
     fn pop(&mut self, pool: &mut Pool, finish: Nanos) {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
