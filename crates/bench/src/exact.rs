@@ -100,6 +100,7 @@ fn flow(id: u16, rate: u64, packets: u64) -> Option<Flow> {
         start: Nanos::ZERO,
         until: Nanos::NEVER,
         count: packets / u64::from(FLOWS.len() as u16),
+        up: true,
     })
 }
 

@@ -6,6 +6,7 @@
 
 pub mod dice;
 mod drop;
+pub mod flow;
 mod node;
 mod node_stats;
 mod outbox;

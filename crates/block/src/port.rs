@@ -102,8 +102,9 @@ pub trait Port: Send {
         None
     }
 
-    /// Sets one of the traffic sources that it is to another model from `now` on, which is no earlier than any frame that
-    /// it gave. Frames due before `now` should have been taken. Whether there is such a source.
+    /// Sets one of the traffic sources that it is to another model from `now` on, or to other values of
+    /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it gave; frames due before should have been
+    /// taken. Whether there is such a source.
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         let _ = (now, source, spec, values);
         false

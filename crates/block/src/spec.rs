@@ -265,6 +265,11 @@ impl Values {
         spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Values that no text has to be read for, in the order of their [`Spec`].
+    pub fn made(values: Vec<Value>) -> Self {
+        Self(values)
+    }
+
     /// These values with the one at `index` replaced: what lies between two values of a ramp.
     ///
     /// # Panics

@@ -1,11 +1,12 @@
 //! A run in real time as its control socket shows it.
 
 use crate::live::LiveLinks;
+use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
-use longwire_control::{ForwarderAsk, Instance, Link, RoutePage, SetError, Source};
+use longwire_control::{ForwarderAsk, Instance, Link, Medium, RoutePage, SetError, Source};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
@@ -34,6 +35,7 @@ pub struct RunningInstance {
     links: LiveLinks,
     sources: LiveSources,
     routers: LiveRouters,
+    media: LiveMedia,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
     started: Nanos,
@@ -57,14 +59,14 @@ impl RunningInstance {
     pub fn new(
         name: String,
         plan: Arc<Plan>,
-        (links, sources, routers): (LiveLinks, LiveSources, LiveRouters),
+        (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
         remote: Remote,
         watches: Vec<Option<Watch>>,
         stop: Sender<StopCause>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, sources, routers, remote, watches, started, stop }
+        Self { name, plan, links, sources, media, routers, remote, watches, started, stop }
     }
 
     /// The plan that runs.
@@ -105,7 +107,9 @@ impl RunningInstance {
     pub fn ran(&self, counted: Report, elapsed: Nanos) -> Ran<'_> {
         self.links.note(&counted);
         let settings = Box::new(|place| self.links.settings_json(place));
-        Ran { plan: &self.plan, counted, watches: self.watches.clone(), mode: "real", elapsed, settings }
+        let aims = Box::new(|place| self.sources.aims(place));
+        let watches = self.watches.clone();
+        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims }
     }
 
     /// The same, at most a moment old.
@@ -196,6 +200,20 @@ impl Instance for RunningInstance {
 
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routers.forwarders(&self.remote.remote, router, ask)
+    }
+
+    fn medium_names(&self) -> Arc<[String]> {
+        self.media.names()
+    }
+
+    fn medium(&self, name: &str) -> Option<Medium> {
+        let settings = self.media.settings(&self.remote.remote, self.media.place(name)?);
+        Some(Medium { name: name.into(), settings })
+    }
+
+    fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError> {
+        let place = self.media.set(&self.remote.remote, medium, changes)?;
+        Ok(Medium { name: medium.into(), settings: self.media.settings(&self.remote.remote, place) })
     }
 
     fn stop(&self) {

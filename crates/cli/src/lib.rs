@@ -8,6 +8,7 @@ pub mod commands;
 pub mod instance;
 pub mod live;
 pub mod live_forwarders;
+mod live_media;
 pub mod live_routers;
 mod live_sources;
 pub mod live_view;

@@ -4,7 +4,7 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::SetError;
 use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target};
-use longwire_scenario::{Plan, block_meant, param_meant, unplanned_target, with_defaults};
+use longwire_scenario::{Plan, block_meant, kind_meant, param_meant, unplanned_target, with_defaults};
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -12,8 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The parameter that says which block a key is to have.
 const KIND: &str = "kind";
-/// The setting that makes a ramp of the others.
-pub(crate) const OVER: &str = "over";
+/// The settings that make a ramp of the others, and say how far apart its steps are.
+const RAMP: &str = "ramp";
+const STEP: &str = "ramp.step";
+/// Most steps of a ramp, as of a scenario's.
+const MOST_STEPS: u64 = 1_000_000;
 
 /// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
 struct Setting<'s> {
@@ -84,8 +87,8 @@ impl LiveLinks {
         self.settings(place as u32).into_iter().map(|(key, text)| (key, text.into())).collect()
     }
 
-    /// Changes a link's settings, all of them or none; what is not named is kept. The pair `over` makes a ramp of the
-    /// others, which takes so long.
+    /// Changes a link's settings, all of them or none; what is not named is kept. The pairs `ramp` and `ramp.step` make a
+    /// ramp of the others, which takes so long.
     ///
     /// # Errors
     /// If there is no such link, a setting can't be that, or the engine refuses; nothing has changed then.
@@ -95,12 +98,8 @@ impl LiveLinks {
             .refs
             .get(place as usize)
             .ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
-        let (over, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|(key, _)| key == OVER);
-        let ramp = over.first().map(|(_, text)| ramp(text)).transpose()?;
-        let gone = |error: RemoteError| match error {
-            RemoteError::Gone => SetError::Unavailable(error.to_string()),
-            RemoteError::Refused(reason) => SetError::Value { key: OVER.into(), reason },
-        };
+        let (ramp, pairs) = ramp_of(pairs)?;
+        let gone = |error| refusal(error, ramp);
         // Held until the engine has answered, so that changes take effect in the order in which they are noted.
         let mut changed = self.lock();
         let link = Target::Link(link);
@@ -125,7 +124,10 @@ impl LiveLinks {
     fn edits(&self, blocks: &Blocks, pairs: &[&(String, String)]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
-            let (key, name) = self.find(written).ok_or_else(|| self.unknown(written))?;
+            let (key, mut name) = self.find(written).ok_or_else(|| self.unknown(written))?;
+            if name.is_none() && kind_meant(&self.registry, key, text).is_some() {
+                name = Some(KIND);
+            }
             let setting = Setting { written, name, text };
             match keys.iter_mut().find(|(other, _)| *other == key) {
                 Some((_, settings)) => settings.push(setting),
@@ -256,13 +258,40 @@ fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     Err(SetError::Value { key: "filter".into(), reason })
 }
 
-/// A ramp that takes as long as the text says.
-pub(crate) fn ramp(text: &str) -> Result<Ramp, SetError> {
-    let wrong = |reason: String| SetError::Value { key: OVER.into(), reason };
-    match text.parse::<Nanos>() {
-        Ok(Nanos::ZERO) => Err(wrong("a ramp has to be longer than 0; write 5s, say".into())),
-        Ok(over) => Ok(Ramp::new(over)),
-        Err(error) => Err(wrong(error.to_string())),
+/// A pair of setting and text.
+pub(crate) type Pair = (String, String);
+
+/// The ramp that pairs of setting and text ask for, and the other pairs.
+pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetError> {
+    let time = |name: &str| {
+        let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(None) };
+        let wrong = |reason: String| SetError::Value { key: name.into(), reason };
+        match text.parse::<Nanos>() {
+            Ok(Nanos::ZERO) => Err(wrong("it has to be longer than 0; write 5s, say".into())),
+            Ok(time) => Ok(Some(time)),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    };
+    let wrong = |reason: String| Err(SetError::Value { key: STEP.into(), reason });
+    let ramp = match (time(RAMP)?, time(STEP)?) {
+        (None, None) => None,
+        (None, Some(_)) => return wrong("a step has no meaning without a ramp; add one of 5s, say".into()),
+        (Some(over), None) => Some(Ramp::new(over)),
+        (Some(over), Some(step)) => Some(Ramp { over, step }),
+    };
+    if let Some(ramp) = ramp.filter(|ramp| ramp.steps() > MOST_STEPS) {
+        return wrong(format!("{} steps are more than {MOST_STEPS}; make them longer", ramp.steps()));
+    }
+    let others = pairs.iter().filter(|(key, _)| key != RAMP && key != STEP).collect();
+    Ok((ramp, others))
+}
+
+/// What a run says that does not change something.
+pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
+    match (error, ramp) {
+        (RemoteError::Gone, _) => SetError::Unavailable(RemoteError::Gone.to_string()),
+        (RemoteError::Refused(reason), Some(_)) => SetError::Value { key: RAMP.into(), reason },
+        (RemoteError::Refused(reason), None) => SetError::Refused(reason),
     }
 }
 
@@ -365,7 +394,30 @@ mod tests {
     }
 
     #[test]
+    fn ramps_are_read_and_taken_out() {
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            ramp_of(&pairs).map(|(ramp, others)| (ramp, others.len())).map_err(|error| error.to_string())
+        };
+        let ramp = |over, step| Some(Ramp { over: Nanos::from_millis(over), step: Nanos::from_millis(step) });
+        assert_eq!(of(&[("rate", "1mbit")]), Ok((None, 1)));
+        assert_eq!(of(&[("rate", "1mbit"), ("ramp", "10 s")]), Ok((ramp(10_000, 100), 1)));
+        assert_eq!(
+            of(&[("ramp", "10 s"), ("ramp.step", "2s"), ("delay", "1ms")]),
+            Ok((ramp(10_000, 2000), 1))
+        );
+        assert!(of(&[("ramp", "0s")]).unwrap_err().starts_with("ramp: it has to be longer than 0"));
+        assert!(of(&[("ramp.step", "1s")]).unwrap_err().starts_with("ramp.step: a step has no meaning"));
+        assert!(of(&[("ramp", "2000 s"), ("ramp.step", "1ms")]).unwrap_err().contains("2000000 steps"));
+    }
+
+    #[test]
     fn the_kind_of_a_block_can_change() {
+        assert!(changed(&[("queue", "codel")]).unwrap()[0].starts_with("queue (codel): 1000 packets, 5 ms"));
+        assert!(changed(&[("queue", "codel"), ("target", "7ms")]).unwrap()[0].contains("7 ms"));
+        assert_eq!(changed(&[("filter", "")]).unwrap(), ["filter: "]);
+        assert!(changed(&[("loss", "burst")]).unwrap_err().contains("loss (burst) needs \"loss\""));
+        assert!(changed(&[("queue", "codle")]).unwrap_err().contains("\"codle\" is not a limit"));
         let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
         assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
         let jitter = changed(&[("delay.jitter", "5ms"), ("delay", "30ms")]).unwrap();

@@ -1,10 +1,11 @@
 //! The traffic sources of a run by name, with their settings as of now, and changes to them as people write them.
 
-use crate::live::{OVER, ramp};
+use crate::live::{Pair, ramp_of, refusal};
+use longwire_block::flow::Course;
+use longwire_block::{ParamKind, Value};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Remote, RemoteError, SourceRef, Target};
-use longwire_scenario::{Plan, source_edit};
-use longwire_units::Bytes;
+use longwire_engine::{Blocks, Remote, SourceRef, Target};
+use longwire_scenario::{Attachment, Plan, SourceSite, source_edits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,24 +16,54 @@ const MODEL: &str = "model";
 /// The sources of a run.
 #[derive(Debug)]
 pub struct LiveSources {
+    plan: Arc<Plan>,
     /// By place in the plan.
     names: Arc<[String]>,
     refs: Vec<SourceRef>,
     planned: Vec<Arc<Blocks>>,
-    shortest: Vec<Bytes>,
-    changed: Mutex<HashMap<u32, Arc<Blocks>>>,
+    changed: Mutex<Changed>,
+}
+
+#[derive(Debug, Default)]
+struct Changed {
+    /// What sources are made of that were changed.
+    blocks: HashMap<u32, Arc<Blocks>>,
+    /// The ports that people let a source send to.
+    aims: Vec<(u32, u16)>,
+}
+
+/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere.
+pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
+    let port = &plan.ports[usize::from(source.in_port)];
+    let what = match port.attachment {
+        Attachment::Host(_) => "host",
+        Attachment::Interface { .. } | Attachment::Tap { .. } => "interface",
+        _ => return None,
+    };
+    Some(format!(
+        "source \"{}\" is not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire \
+         traffic, say); run with --virtual, or let it come in by a port with driver = \"source\"",
+        source.name, port.name
+    ))
 }
 
 impl LiveSources {
     /// The sources of `plan`, which the engine finds at `refs`.
-    pub fn new(plan: &Plan, refs: Vec<SourceRef>) -> Self {
+    pub fn new(plan: &Arc<Plan>, refs: Vec<SourceRef>) -> Self {
         Self {
+            plan: Arc::clone(plan),
             names: plan.sources.iter().map(|source| source.name.to_string()).collect(),
             refs,
-            planned: plan.sources.iter().map(|source| Arc::new(source.blocks())).collect(),
-            shortest: plan.sources.iter().map(longwire_scenario::Source::shortest).collect(),
+            planned: plan.sources.iter().map(|source| Arc::new(source.blocks(&plan.ports))).collect(),
             changed: Mutex::default(),
         }
+    }
+
+    /// The ports that people have let a source send to.
+    pub fn aims(&self, place: usize) -> Vec<u16> {
+        let changed = self.lock();
+        let own = changed.aims.iter().filter(|(other, _)| *other as usize == place);
+        own.map(|(_, port)| *port).collect()
     }
 
     /// The names of the sources, by place in the plan.
@@ -51,45 +82,63 @@ impl LiveSources {
         if let Some(Ok(Some(now))) =
             self.refs.get(place as usize).map(|at| remote.made_of(Target::Source(*at)))
         {
-            changed.insert(place, now);
+            changed.blocks.insert(place, now);
         }
-        let blocks = changed.get(&place).unwrap_or(&self.planned[place as usize]);
-        let each = blocks.iter().flat_map(|(spec, values)| {
-            let params = spec.params.iter().zip(values.as_slice());
-            let params = params.map(|(param, value)| (param.name.to_string(), value.print(param.kind)));
-            params.chain([(MODEL.into(), spec.kind.into())])
-        });
-        each.collect()
+        let blocks = changed.blocks.get(&place).unwrap_or(&self.planned[place as usize]);
+        let mut settings = BTreeMap::new();
+        for (spec, values) in blocks.iter() {
+            if spec.key == "background" {
+                settings.insert(MODEL.into(), spec.kind.into());
+            }
+            for (param, value) in spec.params.iter().zip(values.as_slice()) {
+                let interval = matches!((param.kind, value), (ParamKind::Rate, Value::Time(_)));
+                let name = if interval { "interval" } else { param.name };
+                settings.insert(name.into(), value.print(param.kind));
+            }
+        }
+        settings
     }
 
-    /// Changes a source's settings, all of them or none; what is not named is kept. The pair `over` makes a ramp of the
-    /// others, which takes so long.
+    /// Changes a source's settings, all of them or none; what is not named is kept. The pairs `ramp` and `ramp.step` make a
+    /// ramp of the others, which takes so long.
     ///
     /// # Errors
-    /// If there is no such source, a setting can't be that, or the engine refuses; nothing has changed then.
-    pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<u32, SetError> {
+    /// If there is no such source, it is not run, a setting can't be that, or the engine refuses; nothing has changed then.
+    pub fn set(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<u32, SetError> {
         let place = self.place(name).ok_or_else(|| SetError::UnknownSource(name.into()))?;
-        let (over, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|(key, _)| key == OVER);
-        let ramp = over.first().map(|(_, text)| ramp(text)).transpose()?;
-        let gone = |error: RemoteError| match error {
-            RemoteError::Gone => SetError::Unavailable(error.to_string()),
-            RemoteError::Refused(reason) => SetError::Value { key: OVER.into(), reason },
-        };
+        let source = &self.plan.sources[place as usize];
+        if let Some(why) = why_silent(&self.plan, source) {
+            return Err(SetError::Refused(why));
+        }
+        let (ramp, pairs) = ramp_of(pairs)?;
+        let gone = |error| refusal(error, ramp);
         // Held until the engine has answered, so that changes take effect in the order in which they are noted.
         let mut changed = self.lock();
         let target = Target::Source(self.refs[place as usize]);
         let planned = Arc::clone(&self.planned[place as usize]);
         let now = remote.made_of(target).map_err(gone)?.unwrap_or_else(|| Arc::clone(&planned));
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
-        let edit = source_edit(&now, &texts, self.shortest[place as usize], Path::new(""));
-        let edit =
-            edit.map_err(|fault| SetError::Value { key: fault.key.clone(), reason: fault.to_string() })?;
-        changed.insert(place, remote.change(target, planned, vec![edit], ramp).map_err(gone)?);
+        let site = SourceSite::of(source, self.plan.places());
+        let edits = source_edits(&now, &texts, &site, Path::new(""));
+        let edits = edits.map_err(|fault| SetError::Value {
+            key: fault.key.clone(),
+            reason: if fault.mend.is_empty() {
+                fault.what
+            } else {
+                format!("{}; {}", fault.what, fault.mend)
+            },
+        })?;
+        let now = remote.change(target, planned, edits, ramp).map_err(gone)?;
+        if let Some(course) = now.iter().find_map(|(_, values)| Course::read(values)) {
+            changed.aims.push((place, course.aim.port));
+            changed.aims.dedup();
+        }
+        changed.blocks.insert(place, now);
         Ok(place)
     }
 
     /// What is noted is whole even if who held the lock broke.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
+    fn lock(&self) -> MutexGuard<'_, Changed> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

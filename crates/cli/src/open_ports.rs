@@ -245,5 +245,6 @@ fn flow(plan: &Plan, id: u16, source: &Source) -> Flow {
         start,
         until: source.duration.map_or(Nanos::NEVER, |time| start + time),
         count: source.count.unwrap_or(u64::MAX),
+        up: source.up,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::instance::{RunningInstance, StopCause};
 use crate::live::LiveLinks;
+use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::open_ports::open_real;
@@ -72,12 +73,13 @@ impl RealRun {
         let links = LiveLinks::new(&plan, built.links);
         let sources = LiveSources::new(&plan, built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers);
+        let media = LiveMedia::new(&plan, built.media);
         let run = built.setup.start();
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
             plan,
-            (links, sources, routers),
+            (links, sources, media, routers),
             run.remote(),
             open.watches,
             stop.clone(),

@@ -1,5 +1,6 @@
 //! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
+use crate::live_sources::why_silent;
 use crate::replay_port::Watch;
 use crate::router_rows::{in_order, is_far_side, router_row};
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
@@ -27,6 +28,8 @@ pub struct Ran<'a> {
     pub elapsed: Nanos,
     /// By a link's place in the plan: how it was set at the end.
     pub settings: Box<dyn Fn(usize) -> Map<String, Value> + 'a>,
+    /// By a source's place in the plan: ports that people have let it send to.
+    pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
 }
 
 /// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
@@ -34,6 +37,8 @@ struct Delivered<'a> {
     source: &'a Source,
     sent: Sent,
     received: Option<Received>,
+    /// Why it was not run, if it was not.
+    silent: Option<String>,
 }
 
 impl Ran<'_> {
@@ -72,9 +77,20 @@ impl Ran<'_> {
     fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
         self.plan.sources.iter().enumerate().filter_map(|(id, source)| {
             let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
-            let sent = watch(source.in_port)?.tally().sent(id as u16);
-            let received = watch(source.out_port).map(|watch| watch.tally().received(id as u16));
-            Some(Delivered { source, sent, received })
+            let Some(own) = watch(source.in_port) else {
+                let silent = Some(why_silent(self.plan, source)?);
+                return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
+            };
+            let sent = own.tally().sent(id as u16);
+            let mut ends = self.plan.aims(id);
+            ends.extend((self.aims)(id));
+            ends.sort_unstable();
+            ends.dedup();
+            let mut received: Option<Received> = None;
+            for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
+                received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+            }
+            Some(Delivered { source, sent, received, silent: None })
         })
     }
 
@@ -199,12 +215,15 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 }
 
 fn source_row(delivered: &Delivered<'_>) -> Row {
-    let Delivered { source, sent, received } = delivered;
+    let Delivered { source, sent, received, silent } = delivered;
     let rounded = |rate: Option<f64>| rate.map(f64::round);
     let row = Row::new(format!("source {}", source.name), "packets")
         .expected(sent.packets)
         .extra("kind", "source")
         .extra("offered_bit_per_s", rounded(sent.offered()));
+    if let Some(why) = silent {
+        return row.note(why.as_str());
+    }
     let Some(received) = received else {
         return row.note("sent; what arrives is for the program at its end to count");
     };
@@ -214,7 +233,7 @@ fn source_row(delivered: &Delivered<'_>) -> Row {
         .extra("copies", received.copies)
         .extra("corrupt", received.corrupt)
         .extra("reordered", received.reordered)
-        .extra("received_bit_per_s", rounded(received.delivered(sent)))
+        .extra("delivered_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
         .extra("delay_ns_mean", received.delay_mean())
         .extra("delay_ns_max", time(received.delay_max))

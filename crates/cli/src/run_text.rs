@@ -131,7 +131,7 @@ fn source_line(row: &Row) -> Vec<Cell> {
         ("copies", known("copies")),
         ("corrupt", known("corrupt")),
         ("offered", rate("offered_bit_per_s")),
-        ("of it received", rate("received_bit_per_s")),
+        ("delivered", rate("delivered_bit_per_s")),
         ("least delay", time("delay_ns_min")),
         ("mean", time("delay_ns_mean")),
         ("most", time("delay_ns_max")),

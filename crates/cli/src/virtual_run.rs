@@ -4,8 +4,9 @@ use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
 use crate::replay_port::Watch;
 use anyhow::bail;
-use longwire_engine::Report;
-use longwire_scenario::{Plan, TO_THE_END, build};
+use longwire_block::flow::Course;
+use longwire_engine::{Report, set_block};
+use longwire_scenario::{Plan, Source, TO_THE_END, build};
 use longwire_units::Nanos;
 
 /// What a virtual run has done.
@@ -23,7 +24,8 @@ pub struct Simulated {
 /// # Errors
 /// A source without an end, a file that can't be used, or a full packet pool.
 pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::Result<Simulated> {
-    if let Some(source) = plan.sources.iter().find(|s| s.count.is_none() && s.duration.is_none())
+    if let Some((_, source)) =
+        plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
         && time.is_none()
     {
         bail!(
@@ -46,4 +48,19 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     Ok(Simulated { counted, watches: open.watches, elapsed })
+}
+
+/// Whether a source has no limit, after all changes of it.
+fn never_ends(plan: &Plan, place: usize, source: &Source) -> bool {
+    let mut events: Vec<_> = plan.events.iter().collect();
+    events.retain(|event| event.sources.contains(&(place as u32)));
+    events.sort_by_key(|event| event.time);
+    let mut blocks = source.blocks(&plan.ports);
+    for edit in events.iter().flat_map(|event| event.edits.iter()) {
+        if let Some((spec, values)) = edit.apply(&blocks) {
+            set_block(&mut blocks, spec, values);
+        }
+    }
+    let course = blocks.iter().find_map(|(_, values)| Course::read(values));
+    course.is_some_and(|course| course.packets == u64::MAX && course.duration == Nanos::NEVER)
 }

@@ -1,7 +1,7 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Problem, RoutePage, Source};
+use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Medium, Problem, RoutePage, Source};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -193,6 +193,22 @@ impl Client {
         self.ask(Method::POST, &forwarders_path(router), Some(body))
     }
 
+    /// One shared medium.
+    ///
+    /// # Errors
+    /// If there is no such medium, or the instance does not answer.
+    pub fn medium(&self, name: &str) -> Result<Medium, ClientError> {
+        self.ask(Method::GET, &medium_path(name), None)
+    }
+
+    /// Changes a shared medium: all of `changes`, pairs of key and text, or none. Returns the medium after the change.
+    ///
+    /// # Errors
+    /// If there is no such medium, a change is refused, or the instance does not answer.
+    pub fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, ClientError> {
+        self.ask(Method::PATCH, &medium_path(medium), Some(body_of(changes)))
+    }
+
     /// Asks it to end.
     ///
     /// # Errors
@@ -267,6 +283,10 @@ fn routes_path(router: &str) -> String {
 
 fn forwarders_path(router: &str) -> String {
     format!("/v1/routers/{}/forwarders", utf8_percent_encode(router, UNRESERVED))
+}
+
+fn medium_path(name: &str) -> String {
+    format!("/v1/media/{}", utf8_percent_encode(name, UNRESERVED))
 }
 
 fn source_path(name: &str) -> String {

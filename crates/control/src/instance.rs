@@ -67,6 +67,18 @@ pub trait Instance: Send + Sync {
         Err(SetError::UnknownRouter(router.into()))
     }
 
+    /// The names of its shared media, in the order of the plan.
+    fn medium_names(&self) -> Arc<[String]>;
+
+    /// One medium, or none if there is no medium called `name`.
+    fn medium(&self, name: &str) -> Option<Medium>;
+
+    /// Changes a medium, as [`Instance::set_link`] does a link.
+    ///
+    /// # Errors
+    /// If there is no such medium, or a change can't be made; nothing has changed then.
+    fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError>;
+
     /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
     fn stop(&self);
 }
@@ -120,6 +132,17 @@ pub struct ChangeRoute {
     pub remove: Option<String>,
 }
 
+/// A shared medium: how it is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Medium {
+    /// Its name in the scenario.
+    #[schema(example = "cell")]
+    pub name: String,
+    /// Its settings, each as text that setting it would take.
+    #[schema(example = json!({"rate": "11 Mbit/s", "slot": "20 us"}))]
+    pub settings: BTreeMap<String, String>,
+}
+
 /// Some of an instance's links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LinkPage {
@@ -146,7 +169,7 @@ pub struct Info {
     pub links: usize,
 }
 
-/// Why a link or source could not be changed.
+/// Why a link, source or medium could not be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetError {
     /// There is no such link.
@@ -158,6 +181,9 @@ pub enum SetError {
     /// There is no such router.
     #[error("there is no router \"{0}\"")]
     UnknownRouter(String),
+    /// There is no such medium.
+    #[error("there is no medium \"{0}\"")]
+    UnknownMedium(String),
     /// A link has no such setting.
     #[error("a link has no \"{key}\"; it has {}", known.join(", "))]
     UnknownKey {
@@ -174,6 +200,9 @@ pub enum SetError {
         /// What is wrong, and what would do.
         reason: String,
     },
+    /// It can't be changed in this run: why, and the mend.
+    #[error("{0}")]
+    Refused(String),
     /// The instance can't change anything now.
     #[error("nothing can be changed: {0}")]
     Unavailable(String),

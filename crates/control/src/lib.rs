@@ -16,7 +16,7 @@ mod server;
 
 pub use client::{Client, ClientError, list};
 pub use forwarder::ForwarderAsk;
-pub use instance::{ChangeRoute, Info, Instance, Link, LinkPage, RoutePage, SetError, Source};
+pub use instance::{ChangeRoute, Info, Instance, Link, LinkPage, Medium, RoutePage, SetError, Source};
 pub use place::{Found, PlaceError, directory};
 pub use problem::Problem;
 pub use routes::openapi;

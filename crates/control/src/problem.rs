@@ -58,13 +58,15 @@ impl Problem {
         self
     }
 
-    /// The problem that an instance's refusal to change a link, or a source, makes; `names` are those that there are.
+    /// The problem that an instance's refusal to change a link, a source or a medium makes; `names` are those that there are.
     pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
-            SetError::UnknownLink(name) | SetError::UnknownSource(name) | SetError::UnknownRouter(name) => {
-                problem(StatusCode::NOT_FOUND).suggest(name, names)
-            }
+            SetError::UnknownLink(name)
+            | SetError::UnknownSource(name)
+            | SetError::UnknownMedium(name)
+            | SetError::UnknownRouter(name) => problem(StatusCode::NOT_FOUND).suggest(name, names),
+            SetError::Refused(_) => problem(StatusCode::CONFLICT),
             SetError::UnknownKey { key, known } => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key).suggest(key, known)
             }

@@ -4,7 +4,7 @@
 #![allow(unused_qualifications)]
 
 use crate::changes::Changes;
-use crate::{ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Problem, RoutePage, Source};
+use crate::{ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Medium, Problem, RoutePage, Source};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -62,6 +62,7 @@ fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(links))
         .routes(routes!(link, set_link))
         .routes(routes!(source, set_source))
+        .routes(routes!(medium, set_medium))
         .routes(routes!(router_routes, change_route))
         .merge(OpenApiRouter::new().routes(routes!(forwarders)).layer(DefaultBodyLimit::max(MAX_OBJECT)))
         .routes(routes!(stop))
@@ -208,6 +209,7 @@ async fn source(
             content_type = "application/problem+json"),
         (status = NOT_FOUND, description = "No such source", body = Problem, content_type = "application/problem+json"),
         (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = CONFLICT, description = "It is not run in real time", body = Problem, content_type = "application/problem+json"),
         (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
         (status = UNPROCESSABLE_ENTITY, description = "No such setting, or a value it can't have", body = Problem,
             content_type = "application/problem+json"),
@@ -225,6 +227,59 @@ async fn set_source(
         instance
             .set_source(&name, &changes)
             .map_err(|error| Box::new(Problem::from_set(&error, &instance.source_names())))
+    });
+    changed.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// One shared medium.
+#[utoipa::path(get, path = "/v1/media/{name}", params(("name" = String, Path, description = "The medium")), responses(
+    (status = OK, body = Medium),
+    (status = NOT_FOUND, body = Problem, content_type = "application/problem+json"),
+))]
+async fn medium(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Medium>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let found = blocking(move || {
+        instance.medium(&name).ok_or_else(|| {
+            let problem = Problem::new(StatusCode::NOT_FOUND, format!("there is no medium \"{name}\""));
+            Box::new(problem.suggest(&name, instance.medium_names().iter()))
+        })
+    });
+    found.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// Changes a shared medium: everything named, or nothing; everything not named is kept.
+#[utoipa::path(patch, path = "/v1/media/{name}", params(("name" = String, Path, description = "The medium")),
+    request_body(
+        content = std::collections::BTreeMap<String, String>,
+        description = "Settings as text",
+        example = json!({"rate": "5 Mbit/s"}),
+    ),
+    responses(
+        (status = OK, description = "The medium after the change", body = Medium),
+        (status = BAD_REQUEST, description = "Not JSON, not an object, or a value that is not text", body = Problem,
+            content_type = "application/problem+json"),
+        (status = NOT_FOUND, description = "No such medium", body = Problem, content_type = "application/problem+json"),
+        (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
+        (status = UNPROCESSABLE_ENTITY, description = "No such setting, or a value it can't have", body = Problem,
+            content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn set_medium(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Medium>, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let Changes(changes) = changes_of(&headers, body)?;
+    let changed = blocking(move || {
+        instance
+            .set_medium(&name, &changes)
+            .map_err(|error| Box::new(Problem::from_set(&error, &instance.medium_names())))
     });
     changed.await?.map(Json).map_err(|problem| *problem)
 }

@@ -252,6 +252,8 @@ fn every_route_is_described() {
         ("/v1/sources/{name}", "patch"),
         ("/v1/routers/{name}/routes", "get"),
         ("/v1/routers/{name}/routes", "patch"),
+        ("/v1/media/{name}", "get"),
+        ("/v1/media/{name}", "patch"),
         ("/v1/stop", "post"),
         ("/v1/openapi.json", "get"),
     ];
@@ -274,6 +276,7 @@ fn every_route_is_described() {
     for (path, method) in routes {
         let (name, body) = match path {
             _ if path.contains("sources") => ("video", "{}"),
+            _ if path.contains("media") => ("cell", "{}"),
             _ if path.contains("routers") => ("core", r#"{"add": "10.2.0.0/16 via 10.9.0.2"}"#),
             _ => ("up", "{}"),
         };
@@ -348,4 +351,17 @@ fn routes_are_listed_and_changed() {
         assert_eq!(refused(client.change_route("core", &change)).status, 400);
     }
     drop(server);
+}
+
+#[test]
+fn media_are_shown_and_changed() {
+    let scratch = Scratch::new();
+    let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    assert_eq!(client.medium("cell").unwrap().settings["rate"], "11 Mbit/s");
+    let set = client.set_medium("cell", &[("rate".into(), "2 Mbit/s".into())]).unwrap();
+    assert_eq!(set.settings["rate"], "2 Mbit/s");
+    let problem = refused(client.medium("cel"));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("cell")));
+    assert_eq!(refused(client.set_medium("cel", &[])).status, 404);
 }

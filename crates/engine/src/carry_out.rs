@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Where events come in the order of what happens at one time: after links, before ports.
 pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
 
-/// What a place means: one of the worker's links, or one of the sources at its ports.
+/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Links,
@@ -108,6 +108,7 @@ impl Worker {
     fn tell_refusal(&mut self, of: Of, place: u32, time: Nanos, done: Result<(), String>) {
         if let Err(why) = done {
             let what = match of {
+                Of::Links if self.is_medium(place) => "a medium".into(),
                 Of::Links => format!("link {}", self.links.place(place)),
                 Of::Sources => format!("source {}", self.seats[place as usize].name),
             };
@@ -183,10 +184,24 @@ impl Worker {
             set_block(&mut changes, spec, values);
         }
         match of {
+            Of::Links if self.is_medium(place) => self.set_medium(place, &changes, now)?,
             Of::Links => self.set_link(place, &changes, now)?,
             Of::Sources => self.set_source(place, &changes, now)?,
         }
         self.schedule_of(of).note(place, blocks);
+        Ok(())
+    }
+
+    /// Whether a place among the links is that of a medium: these come behind them.
+    fn is_medium(&self, place: u32) -> bool {
+        place as usize >= self.links.len()
+    }
+
+    fn set_medium(&mut self, medium: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
+        for (spec, values) in changes {
+            self.links.change_medium(&mut self.pool, medium, now, (spec, values))?;
+        }
+        self.arm_stirred();
         Ok(())
     }
 

@@ -66,7 +66,7 @@ pub struct Event {
     pub repeat: Option<Repeat>,
     /// Whether it takes its time.
     pub ramp: Option<Ramp>,
-    /// The links or the sources, by their place among the worker's.
+    /// The links or the sources, by their place among the worker's. Media have places among the links, behind all of them.
     pub places: Arc<[u32]>,
     /// What changes.
     pub edits: Arc<[Edit]>,

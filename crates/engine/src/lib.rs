@@ -33,7 +33,7 @@ pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use inner_port::InnerPort;
 pub use node_changes::{NodeAct, NodeEvent};
 pub use observer::Observer;
-pub use remote::{NodeRef, Remote, RemoteError, SourceRef, Target};
+pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use setup::{Run, Seat, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 pub use turns::Joints;

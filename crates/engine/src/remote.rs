@@ -53,6 +53,15 @@ pub struct SourceRef {
     pub place: u32,
 }
 
+/// Where a shared medium is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediumRef {
+    /// The worker that owns its links.
+    pub worker: u32,
+    /// Its place among the worker's links, behind all of which media come.
+    pub place: u32,
+}
+
 /// What can be changed while a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
@@ -60,6 +69,8 @@ pub enum Target {
     Link(LinkRef),
     /// A traffic source.
     Source(SourceRef),
+    /// A shared medium.
+    Medium(MediumRef),
 }
 
 impl Target {
@@ -68,6 +79,7 @@ impl Target {
         match self {
             Self::Link(link) => (link.worker(), (Of::Links, link.local())),
             Self::Source(source) => (source.worker, (Of::Sources, source.place)),
+            Self::Medium(medium) => (medium.worker, (Of::Links, medium.place)),
         }
     }
 }

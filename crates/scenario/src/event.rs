@@ -1,13 +1,14 @@
 //! Changes while a run goes on, and what a setting means for a link as it is.
 
 use crate::plan::Plan;
+use crate::source_edit::{INTERVAL, is_interval};
 use longwire_block::{Spec, Values};
 use longwire_engine::{Blocks, Edit, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// A change of links, or of traffic sources, at a time of the run.
+/// A change of links, of traffic sources, or of media, at a time of the run.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// When, from the start of the run.
@@ -18,13 +19,15 @@ pub struct Event {
     pub ramp: Option<Ramp>,
     /// Places of the links, ascending.
     pub links: Arc<[u32]>,
-    /// Places of the sources, ascending; none if links change.
+    /// Places of the sources, ascending; none if others change.
     pub sources: Arc<[u32]>,
+    /// Places of the media, ascending; none if others change.
+    pub media: Arc<[u32]>,
     /// What changes.
     pub edits: Arc<[Edit]>,
 }
 
-/// Most links or sources that a description names.
+/// Most links, sources or media that a description names.
 const MOST_NAMED: usize = 4;
 
 impl Event {
@@ -43,13 +46,14 @@ impl Event {
     pub fn describe(&self, plan: &Plan) -> String {
         let links = self.links.iter().map(|&link| &*plan.links[link as usize].name);
         let sources = self.sources.iter().map(|&source| &*plan.sources[source as usize].name);
-        let count = self.links.len() + self.sources.len();
-        let mut names: Vec<&str> = links.chain(sources).take(MOST_NAMED).collect();
+        let media = self.media.iter().map(|&medium| &*plan.media[medium as usize].name);
+        let count = self.links.len() + self.sources.len() + self.media.len();
+        let mut names: Vec<&str> = links.chain(sources).chain(media).take(MOST_NAMED).collect();
         let more = format!("{} more", count.saturating_sub(MOST_NAMED));
         if count > MOST_NAMED {
             names.push(&more);
         }
-        let settings = if self.sources.is_empty() { described(&self.edits) } else { models(&self.edits) };
+        let settings = if self.links.is_empty() { plain(&self.edits) } else { described(&self.edits) };
         let mut text = format!("{}: {settings}", names.join(", "));
         // Writing to a text can't fail.
         if let Some(ramp) = self.ramp {
@@ -69,6 +73,8 @@ impl Event {
 fn described(edits: &[Edit]) -> String {
     let setting = |edit: &Edit, at: usize, text: String| {
         let (spec, name) = (edit.spec, edit.spec.params[at].name);
+        // Of rules there may be none.
+        let text = if text.is_empty() { "none".into() } else { text };
         if at == 0 { format!("{} {text}", spec.key) } else { format!("{}.{name} {text}", spec.key) }
     };
     let each = edits.iter().flat_map(|edit| {
@@ -78,14 +84,16 @@ fn described(edits: &[Edit]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The settings of sources that edits name.
-fn models(edits: &[Edit]) -> String {
+/// The settings of sources or media that edits name.
+fn plain(edits: &[Edit]) -> String {
     let each = edits.iter().flat_map(|edit| {
         let params = edit.given.iter().map(|(at, value)| {
             let param = &edit.spec.params[*at];
-            format!("{} {}", param.name, value.print(param.kind))
+            let name = if is_interval(param.kind, value) { INTERVAL } else { param.name };
+            format!("{name} {}", value.print(param.kind))
         });
-        std::iter::once(format!("model {}", edit.spec.kind)).chain(params)
+        let of_model = edit.spec.key == "background";
+        of_model.then(|| format!("model {}", edit.spec.kind)).into_iter().chain(params)
     });
     each.collect::<Vec<_>>().join(", ")
 }
@@ -104,6 +112,14 @@ pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
         }
     }
     all
+}
+
+/// The block of `key` that a mere value names instead of being one: `queue = "codel"`.
+pub fn kind_meant(registry: &[&'static Spec], key: &str, value: &str) -> Option<&'static Spec> {
+    let mut of_key = registry.iter().copied().filter(|spec| spec.key == key);
+    let first = of_key.clone().next()?;
+    let named = of_key.find(|spec| spec.kind == value.trim())?;
+    first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
 }
 
 /// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the link's, if it

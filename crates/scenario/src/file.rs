@@ -4,7 +4,7 @@
 use crate::address::{Mac, Network};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
-use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
+use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, SourceState, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::JsonSchema;
@@ -309,7 +309,7 @@ pub(crate) struct Source {
     pub(crate) size: Option<Written<Bytes>>,
     /// How the frames come. Default "cbr", or "poisson" with poisson = true.
     pub(crate) model: Option<Written<SourceModel>>,
-    /// How fast the frames come (cbr, poisson), or come while it is on (on-off, pareto-on-off).
+    /// How fast the frames come (cbr, poisson), or come while it is on (on-off, pareto-on-off); 0 for none until it changes.
     pub(crate) rate: Option<Written<Rate>>,
     /// How far apart the frames come, instead of the rate (cbr, poisson).
     pub(crate) interval: Option<Written<Nanos>>,
@@ -336,6 +336,8 @@ pub(crate) struct Source {
     /// How long it sends. Default: until the run ends.
     #[serde(rename = "for")]
     pub(crate) duration: Option<Written<Nanos>>,
+    /// Whether it sends from its start on, "up", or only when a change lets it, "down". Default "up".
+    pub(crate) state: Option<Written<SourceState>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
@@ -350,8 +352,11 @@ pub(crate) struct At {
     pub(crate) time: Written<Nanos>,
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
-    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes.
+    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes,
+    /// to, destination, packets, for and state.
     pub(crate) source: Option<Listed<Name>>,
+    /// The medium, or a list of media, instead of a link; the keys that change are its parameters.
+    pub(crate) medium: Option<Listed<Name>>,
     /// The router, instead of a link, whose routes change.
     pub(crate) router: Option<Written<Name>>,
     /// Routes that the router has from then on: "10.1.0.0/16 via 10.0.0.2", or a list of such.

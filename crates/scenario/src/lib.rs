@@ -16,6 +16,7 @@ mod forwarder_plan;
 mod frequency;
 pub mod import;
 pub mod library;
+mod places;
 mod plan;
 mod plan_routes;
 mod price;
@@ -23,6 +24,7 @@ mod read;
 mod resolve;
 mod router_plan;
 mod schema;
+mod source;
 mod source_edit;
 mod steering;
 mod template;
@@ -31,21 +33,24 @@ mod written;
 
 pub use address::{Mac, Network};
 pub use build::{BuildError, Built, TO_THE_END, build, change_route, port_workers, tolerance};
-pub use event::{Event, block_meant, param_meant, with_defaults};
+pub use event::{Event, block_meant, kind_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use forwarder_plan::{
-    ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey, hexadecimal,
+    ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
+    hexadecimal,
 };
+pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
+pub use resolve::medium_edit;
 pub use router_plan::{
     RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute,
 };
 pub use schema::schema_with;
-pub use source_edit::{SourceFault, source_edit};
+pub use source_edit::{SourceFault, SourceSite, source_edits};
 pub use steering::unplanned_target;
 pub use words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
 

@@ -7,15 +7,16 @@ use crate::address::{Mac, Network};
 use crate::event::Event;
 use crate::finding::Finding;
 use crate::forwarder_plan::PlannedForwarder;
+use crate::places::Places;
 pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
-use crate::source_edit::shortest_frame;
+pub use crate::source::Source;
 use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
+use longwire_block::flow::Aim;
 use longwire_block::{Dice, Spec, Value, Values};
 use longwire_engine::Blocks;
 use longwire_link::medium_rate;
 use longwire_link::transmit::Transmit;
-use longwire_random::process::{Interval, Model};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -320,6 +321,13 @@ pub struct Medium {
     pub links: Vec<u32>,
 }
 
+impl Medium {
+    /// What it is made of, as its changes take it.
+    pub fn blocks(&self) -> Blocks {
+        vec![(self.spec, self.values.clone())]
+    }
+}
+
 /// An end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
@@ -351,71 +359,6 @@ pub struct PairRule {
     pub route: Route,
 }
 
-/// A traffic source: UDP datagrams that come in by a port.
-#[derive(Debug, Clone)]
-pub struct Source {
-    /// Its name.
-    pub name: Box<str>,
-    /// Place of the port by which its packets come in.
-    pub in_port: u16,
-    /// Place of the port that they are bound for.
-    pub out_port: u16,
-    /// Source address.
-    pub source: IpAddr,
-    /// Destination address, of the same family.
-    pub destination: IpAddr,
-    /// Hardware address that its frames are sent to: of the port they are bound for, or of the first router on the way.
-    pub mac: Mac,
-    /// How its packets come: one of [`longwire_random::process::SPECS`].
-    pub spec: &'static Spec,
-    /// What that is set to.
-    pub values: Values,
-    /// The time between two packets of `cbr`, or the mean of `poisson`, if it was given instead of the rate; the rate among
-    /// the values is then rounded down.
-    pub interval: Option<Nanos>,
-    /// When it begins.
-    pub start: Nanos,
-    /// How many there are; none for no limit.
-    pub count: Option<u64>,
-    /// When they end, counted from the start; none for the end of the run.
-    pub duration: Option<Nanos>,
-}
-
-impl Source {
-    /// How its packets come.
-    pub fn model(&self) -> Model {
-        let every = self.interval.and_then(Interval::of);
-        match (Model::read(self.spec, &self.values), every) {
-            (Model::Cbr { size, .. }, Some(every)) => Model::Cbr { every, size },
-            (Model::Poisson { size, .. }, Some(every)) => Model::Poisson { every, size },
-            (model, _) => model,
-        }
-    }
-
-    /// What it is made of, as its changes take it: its model alone.
-    pub fn blocks(&self) -> Blocks {
-        vec![(self.spec, self.values.clone())]
-    }
-
-    /// Bytes of the shortest frame that it can be set to.
-    pub fn shortest(&self) -> Bytes {
-        shortest_frame(self.source)
-    }
-
-    /// Bytes of its largest frame, from the Ethernet header on and without FCS.
-    pub fn size(&self) -> u32 {
-        self.model().largest()
-    }
-
-    /// Its first parameter, if that is a rate: all the time, or while it is on.
-    pub fn rate(&self) -> Option<Rate> {
-        match self.values.at(0) {
-            Value::Rate(rate) => Some(rate),
-            _ => None,
-        }
-    }
-}
-
 impl Plan {
     /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they cross
     /// unimpaired, `None` if there is no way.
@@ -443,6 +386,25 @@ impl Plan {
     pub fn rate(&self, place: usize) -> Rate {
         let medium = self.media.iter().find(|medium| medium.links.binary_search(&(place as u32)).is_ok());
         medium.map_or_else(|| self.profile(place).rate(), |medium| medium_rate(&medium.values))
+    }
+
+    /// Its ports, hosts and routers.
+    pub fn places(&self) -> Places<'_> {
+        Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
+    }
+
+    /// The ports that the source at `place` is ever bound for: at its start, and by the scenario's changes.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn aims(&self, place: usize) -> Vec<u16> {
+        let own = self.events.iter().filter(|event| event.sources.contains(&(place as u32)));
+        let given = own.flat_map(|event| event.edits.iter().flat_map(|edit| &edit.given));
+        let aims = given.filter_map(|(_, value)| match value {
+            Value::Parsed(parsed) => parsed.value.downcast_ref::<Aim>().map(|aim| aim.port),
+            _ => None,
+        });
+        std::iter::once(self.sources[place].out_port).chain(aims).collect()
     }
 
     /// The least time that a packet ever needs for the link at `place`, from its arrival to its leaving.

@@ -1,5 +1,6 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
+use crate::event::kind_meant;
 use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay};
 use crate::finding::{Findings, suggestion};
 use crate::source_edit::source_keys;
@@ -33,6 +34,8 @@ pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
 
 /// The key of the registry that has the models of sources.
 const BACKGROUND: &str = "background";
+/// The key of the rows of media.
+const MEDIUM: &str = "medium";
 
 /// Longest scenario file in bytes.
 pub(crate) const LONGEST_FILE: usize = 64 << 20;
@@ -265,12 +268,7 @@ impl Reader<'_, '_, '_> {
 
     /// A medium: first the parameters of all kinds, then the rest.
     fn medium(&mut self, mut item: Item<'_>) -> Option<Medium> {
-        let mut names: Vec<&'static str> = Vec::new();
-        for param in MEDIA.iter().flat_map(|spec| spec.params) {
-            if !names.contains(&param.name) {
-                names.push(param.name);
-            }
-        }
+        let names = medium_keys();
         let mut params = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
             let label = label("medium", table);
@@ -294,7 +292,10 @@ impl Reader<'_, '_, '_> {
             let label = label("at", table);
             if table.contains_key("source") {
                 keys = source_keys();
-                blocks.extend(self.source_settings(&label, &keys, table, &span)?);
+                blocks.extend(self.settings(&label, (BACKGROUND, &keys), table, &span)?);
+            } else if table.contains_key("medium") {
+                keys = medium_keys();
+                blocks.extend(self.settings(&label, (MEDIUM, &keys), table, &span)?);
             } else {
                 blocks = self.blocks(&label, table);
             }
@@ -303,16 +304,15 @@ impl Reader<'_, '_, '_> {
         Some(At { blocks, span, ..at })
     }
 
-    /// Takes the keys of a traffic source out of a table. None after an error.
-    fn source_settings(
+    /// Takes the keys of a traffic source, or of a medium, out of a table. None after an error.
+    fn settings(
         &mut self,
         label: &str,
-        keys: &[&str],
+        (whose, keys): (&str, &[&str]),
         table: &mut DeTable<'_>,
         span: &Range<usize>,
     ) -> Option<Vec<BlockText>> {
-        let mut block =
-            BlockText { key: BACKGROUND.into(), kind: None, params: Vec::new(), span: span.clone() };
+        let mut block = BlockText { key: whose.into(), kind: None, params: Vec::new(), span: span.clone() };
         for key in keys {
             let Some(item) = table.remove(*key) else { continue };
             let at = item.span();
@@ -359,7 +359,10 @@ impl Reader<'_, '_, '_> {
             }
             scalar => {
                 let text = self.text(&field, span.clone(), &scalar)?;
-                block.params.push((None, text, span));
+                match kind_meant(self.registry, key, &text) {
+                    Some(spec) => block.kind = Some((spec.kind.into(), span)),
+                    None => block.params.push((None, text, span)),
+                }
             }
         }
         Some(block)
@@ -383,6 +386,17 @@ impl Reader<'_, '_, '_> {
         self.findings.error(span, field, format!("{article} {kind} can't stand here"), mend);
         None
     }
+}
+
+/// The parameters of all kinds of media, each once.
+fn medium_keys() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for param in MEDIA.iter().flat_map(|spec| spec.params) {
+        if !names.contains(&param.name) {
+            names.push(param.name);
+        }
+    }
+    names
 }
 
 /// How errors call an entry: its section, and its name or ends if it has any.

@@ -2,8 +2,9 @@
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
-use crate::source_edit::MODEL;
+use crate::source_edit::{INTERVAL, MODEL};
 use crate::written::templated;
+use longwire_block::flow::FLOW;
 use longwire_block::{Param, ParamKind, Spec};
 use longwire_link::MEDIA;
 use longwire_random::process;
@@ -43,7 +44,11 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     let at = &mut root["properties"]["at"]["items"]["properties"];
     at[MODEL] = templated(json!({ "enum": process::SPECS.iter().map(|spec| spec.kind).collect::<Vec<_>>() }));
     at[MODEL]["description"] = json!("How a traffic source's frames come from then on. Default: as before.");
-    process::SPECS.iter().flat_map(|spec| spec.params).for_each(|row| add_param(at, row));
+    at[INTERVAL] = Nanos::json_schema(&mut SchemaGenerator::default()).into();
+    at[INTERVAL]["description"] =
+        json!("How far apart a traffic source's frames come, instead of the rate (cbr, poisson).");
+    let rows = process::SPECS.iter().chain([&FLOW]).chain(MEDIA.iter().copied());
+    rows.flat_map(|spec| spec.params).for_each(|row| add_param(at, row));
     root["title"] = json!("Longwire scenario");
     root
 }
@@ -72,6 +77,15 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
             list.push(param(&spec.params[0]));
         }
         list.push(table(spec, first));
+    }
+    for (key, known) in &mut keys {
+        // A word that is a kind names the block with its defaults.
+        let bare =
+            registry.iter().filter(|spec| spec.key == key && spec.params.iter().all(|p| p.default.is_some()));
+        let kinds: Vec<&str> = bare.map(|spec| spec.kind).collect();
+        if !kinds.is_empty() {
+            known["anyOf"].as_array_mut().expect("made above").push(json!({ "enum": kinds }));
+        }
     }
     let rate = registry.iter().find(|spec| spec.key == "rate");
     for name in BESIDE_RATE {
@@ -169,7 +183,7 @@ mod tests {
             ("medium", &["[[medium]]"]),
             ("path", &["[[path]]"]),
             ("source", &["[[source]]"]),
-            ("at", &["[[at]]\nlink = \"a\"", "[[at]]\nsource = \"a\""]),
+            ("at", &["[[at]]\nlink = \"a\"", "[[at]]\nsource = \"a\"", "[[at]]\nmedium = \"a\""]),
         ] {
             let read: BTreeSet<_> = entries.iter().flat_map(|entry| known_to_reading(entry)).collect();
             let properties = schema["properties"][section]["items"]["properties"].as_object().unwrap();

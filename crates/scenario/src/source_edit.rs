@@ -1,16 +1,25 @@
 //! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket alike.
 
+use crate::places::Places;
+use crate::plan::Source;
 use crate::resolve::bare;
-use longwire_block::{Spec, SpecError, Value, Values};
+use longwire_block::flow::{Aim, FLOW};
+use longwire_block::spec::Parsed;
+use longwire_block::{ParamKind, Spec, SpecError, Value, Values};
 use longwire_engine::{Blocks, Edit};
 use longwire_random::process;
-use longwire_units::{Bytes, Rate};
+use longwire_units::{Bytes, Nanos, Rate};
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The key that names a source's model.
 pub(crate) const MODEL: &str = "model";
+/// The key that may stand instead of a rate.
+pub(crate) const INTERVAL: &str = "interval";
+/// The parameter that it replaces.
+const RATE: &str = "rate";
 /// The shortest frames of IPv4 and IPv6: headers and what tells the packets of a source apart.
 const SHORTEST: [Bytes; 2] = [Bytes(60), Bytes(80)];
 /// The longest frame: the longest IPv4 packet.
@@ -46,8 +55,8 @@ impl SourceFault {
 
     /// A rate that a source can't send at, if it is one.
     pub(crate) fn of_rate(rate: Rate) -> Option<Self> {
-        let can_not = rate == Rate::UNLIMITED || rate == Rate::STALLED;
-        can_not.then(|| Self::new("rate", format!("a source can't send at {rate}"), "write \"10 Mbit/s\""))
+        let can_not = rate == Rate::UNLIMITED;
+        can_not.then(|| Self::new(RATE, format!("a source can't send at {rate}"), "write \"10 Mbit/s\""))
     }
 }
 
@@ -56,10 +65,10 @@ pub(crate) fn shortest_frame(address: IpAddr) -> Bytes {
     SHORTEST[usize::from(address.is_ipv6())]
 }
 
-/// The keys of a traffic source that say how its packets come.
+/// The keys of a traffic source that can change: how its packets come, where they go, and how many there are.
 pub(crate) fn source_keys() -> Vec<&'static str> {
-    let mut keys = vec![MODEL];
-    for param in process::SPECS.iter().flat_map(|spec| spec.params) {
+    let mut keys = vec![MODEL, INTERVAL];
+    for param in process::SPECS.iter().chain([&FLOW]).flat_map(|spec| spec.params) {
         if !keys.contains(&param.name) {
             keys.push(param.name);
         }
@@ -67,12 +76,108 @@ pub(crate) fn source_keys() -> Vec<&'static str> {
     keys
 }
 
-/// What `pairs` of key and text mean for a source that is made of `now` and whose frames have `shortest` bytes at least. The
-/// key `model` is another model, which keeps what both have; files are looked for in `folder`.
+/// Where a source is: what a change of it is checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceSite<'p> {
+    places: Places<'p>,
+    /// Place of the port by which its frames come in.
+    from: u16,
+    /// Its own address.
+    address: IpAddr,
+}
+
+impl<'p> SourceSite<'p> {
+    /// Where `source` is among the plan's ports, hosts and routers.
+    pub const fn of(source: &Source, places: Places<'p>) -> Self {
+        Self { places, from: source.in_port, address: source.source }
+    }
+
+    /// Frames bound for the host or port of this name, and the address they then have if none is given.
+    fn aim(&self, name: &str, given: Option<IpAddr>) -> Result<(Value, IpAddr), SourceFault> {
+        let ports = self.places.ports;
+        let Some(place) = ports.iter().position(|port| &*port.name == name) else {
+            let names: Vec<_> = ports.iter().map(|port| &*port.name).take(20).collect();
+            let what = format!("there is no host or port \"{}\"", name.escape_debug());
+            return Err(SourceFault::new("to", what, format!("there are {}", names.join(", "))));
+        };
+        let (own, port) = (&ports[usize::from(self.from)], &ports[place]);
+        let apart = own.segment != port.segment && self.places.routers.is_empty();
+        let first =
+            port.addresses.iter().map(|net| net.address).find(|to| to.is_ipv4() == self.address.is_ipv4());
+        let none = || SourceFault::new("to", "it has no address of the source's family", "add destination");
+        if place == usize::from(self.from) || apart {
+            let what = format!("nothing leads from \"{}\" to \"{name}\"", own.name);
+            return Err(SourceFault::new("to", what, "name one that bridges and links join to it"));
+        }
+        let address = given.or(first).ok_or_else(none)?;
+        let mac = self.places.first_hop((self.from, place as u16), address).ok_or_else(|| {
+            SourceFault::new("to", "no router there, or several, could be the first on its way", "")
+        })?;
+        Ok((Aim { port: place as u16, mac: mac.0 }.value(name), address))
+    }
+}
+
+/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is another model, which
+/// keeps what both have; files are looked for in `folder`.
 ///
 /// # Errors
 /// The setting that can't be.
-pub fn source_edit(
+pub fn source_edits(
+    now: &Blocks,
+    pairs: &[(&str, &str)],
+    site: &SourceSite<'_>,
+    folder: &Path,
+) -> Result<Vec<Edit>, SourceFault> {
+    let (course, model): (Vec<_>, Vec<_>) =
+        pairs.iter().partition(|(key, _)| FLOW.params.iter().any(|param| param.name == *key));
+    let mut edits = Vec::new();
+    if !model.is_empty() {
+        edits.push(model_edit(now, &model, shortest_frame(site.address), folder)?);
+    }
+    if !course.is_empty() {
+        edits.push(course_edit(&course, site)?);
+    }
+    Ok(edits)
+}
+
+/// What keys of no model mean.
+fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, SourceFault> {
+    let mut given: Vec<(usize, Value)> = Vec::new();
+    for (at, param) in FLOW.params.iter().enumerate() {
+        let Some((key, text)) = pairs.iter().find(|(key, _)| *key == param.name) else { continue };
+        if *key == "to" {
+            let given_address = pairs.iter().find(|(key, _)| *key == "destination");
+            let (aim, address) =
+                site.aim(text, given_address.and_then(|(_, text)| text.trim().parse().ok()))?;
+            given.push((at, aim));
+            if given_address.is_none() {
+                let address = Parsed { text: address.to_string().into(), value: Arc::new(address) };
+                given.push((at + 1, Value::Parsed(address)));
+            }
+            continue;
+        }
+        let value = param.read(text).map_err(|error| SourceFault::new(key, bare(&error), ""))?;
+        let wrong = match (*key, &value) {
+            ("destination", Value::Parsed(parsed)) => {
+                let address = parsed.value.downcast_ref::<IpAddr>();
+                let same = address.is_some_and(|address| address.is_ipv4() == site.address.is_ipv4());
+                (!same).then_some("it is of another family than the source's own")
+            }
+            ("packets", Value::Packets(1..)) | ("for", Value::Waiting(_) | Value::Packets(u64::MAX)) => None,
+            ("packets", _) => Some("write a whole number, 1 or more, or \"unlimited\""),
+            ("for", _) => Some("write a time such as \"10 s\", or \"unlimited\""),
+            _ => None,
+        };
+        if let Some(what) = wrong {
+            return Err(SourceFault::new(key, what, ""));
+        }
+        given.push((at, value));
+    }
+    Ok(Edit { spec: &FLOW, given, fresh: None })
+}
+
+/// What the model and its keys mean.
+fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],
     shortest: Bytes,
@@ -83,30 +188,71 @@ pub fn source_edit(
         Some((_, model)) => model_of(model)?,
         None => own,
     };
-    let (mut given, mut texts) = (Vec::new(), Vec::new());
+    let mut given = Vec::new();
     for &(key, text) in pairs.iter().filter(|(key, _)| *key != MODEL) {
+        if key == INTERVAL {
+            given.push(interval(spec, text, pairs)?);
+            continue;
+        }
         let at = place_of(spec, key).ok_or_else(|| SourceFault::no_such_key(spec.kind, key))?;
         let wrong = |error: SpecError| SourceFault::new(key, bare(&error), "");
         let value = spec.params[at].read_in(text, folder).map_err(wrong)?;
         check(key, &value, shortest)?;
         given.push((at, value));
-        texts.push((spec.params[at].name, text.to_owned()));
     }
     if !spec.is(own) {
         for (at, param) in spec.params.iter().enumerate() {
             let kept = place_of(own, param.name).map(|of_own| values.at(of_own));
+            // A time between frames only some models have.
+            let kept = kept.filter(|kept| !is_interval(param.kind, kept) || has_interval(spec));
             if let Some(kept) = kept.filter(|_| given.iter().all(|(other, _)| *other != at)) {
-                texts.push((param.name, kept.print(param.kind)));
                 given.push((at, kept));
             }
         }
     }
+    // What no text says is put in its place.
+    let texts: Vec<(&str, String)> = given
+        .iter()
+        .map(|(at, value)| {
+            let param = &spec.params[*at];
+            (param.name, if is_interval(param.kind, value) { "0".into() } else { value.print(param.kind) })
+        })
+        .collect();
     let texts: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let fresh = Values::read_in(spec, &texts, folder);
-    let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
+    let whole = fresh.as_ref().ok().map(|fresh| {
+        given.iter().fold(fresh.clone(), |fresh, (at, value)| fresh.replaced(*at, value.clone()))
+    });
+    let edit = Edit { spec, given, fresh: whole };
     match fresh {
         Err(error) if edit.of_same_kind(now).is_none() => Err(missing(&error)),
         _ => Ok(edit),
+    }
+}
+
+/// Whether a value is a time where a rate should be.
+pub(crate) fn is_interval(kind: ParamKind, value: &Value) -> bool {
+    matches!((kind, value), (ParamKind::Rate, Value::Time(_)))
+}
+
+fn has_interval(spec: &Spec) -> bool {
+    ["cbr", "poisson"].contains(&spec.kind)
+}
+
+/// The time between frames, in the place of the rate.
+fn interval(spec: &Spec, text: &str, pairs: &[(&str, &str)]) -> Result<(usize, Value), SourceFault> {
+    let at = place_of(spec, RATE).filter(|_| has_interval(spec));
+    let at = at.ok_or_else(|| {
+        SourceFault::new(INTERVAL, format!("the model {} has no interval", spec.kind), "remove it")
+    })?;
+    if pairs.iter().any(|(key, _)| *key == RATE) {
+        let what = "a source has either a rate or an interval";
+        return Err(SourceFault::new(INTERVAL, what, "remove one of the two"));
+    }
+    match text.parse::<Nanos>() {
+        Ok(time) if (1..1 << 63).contains(&time.0) => Ok((at, Value::Time(time))),
+        Ok(_) => Err(SourceFault::new(INTERVAL, "frames can't come at once", "write \"1 ms\", say")),
+        Err(error) => Err(SourceFault::new(INTERVAL, error.to_string(), "")),
     }
 }
 

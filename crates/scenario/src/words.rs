@@ -89,6 +89,16 @@ words! {
 }
 
 words! {
+    /// Whether a traffic source sends.
+    SourceState "a state" {
+        /// It does.
+        Up = "up",
+        /// It does not: its own time stands still.
+        Down = "down",
+    }
+}
+
+words! {
     /// How a host's end of the wire is held.
     HostDriver "a host's driver" {
         /// A TAP device in the host's namespace.

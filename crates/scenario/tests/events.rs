@@ -1,6 +1,8 @@
 //! Section `[[at]]`: what the plan makes of it, and that its changes come at their nanosecond and lose nothing.
 #![forbid(unsafe_code)]
 
+mod support;
+
 use longwire_block::{Port, Spec, Stamp, Values};
 use longwire_engine::{Ramp, Report};
 use longwire_packet::Meta;
@@ -219,4 +221,38 @@ fn packets_are_steered_only_where_a_way_was_planned() {
     // With the way planned: 1 ms over the link itself, and nothing over the other one from the change on.
     let text = format!("rate = \"8 Mbit/s\"\nfilter = \"steer other if less 100\"\n{other}{at}");
     assert_eq!(leaves(&text, &[0, 2000]).0, [(1000, 0), (2000, 1)]);
+}
+
+/// A filter's rules go away, and a word that is a kind is another queue, in links and in events alike.
+#[test]
+fn no_rules_and_bare_kinds() {
+    let text = |changes: &str| {
+        format!(
+            "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n\
+             [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
+             [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nqueue = \"codel\"\nfilter = \"drop if udp\"\n\
+             [[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 4\n{changes}"
+        )
+    };
+    let read = |changes: &str| parse("kinds.toml", &text(changes)).map_err(|e| e.to_string());
+    let plan = read("[[at]]\ntime = \"15 ms\"\nlink = \"l\"\nfilter = []\nqueue = \"fq-codel\"\n").unwrap();
+    let kinds: Vec<_> = plan.profiles[0].blocks.iter().map(|(spec, _)| spec.kind).collect();
+    assert!(kinds.contains(&"codel"), "{kinds:?}");
+    assert!(plan.events[0].describe(&plan).contains("filter none"), "{}", plan.events[0].describe(&plan));
+    let report = build(&plan, support::source_ports(&plan), |_| None).unwrap().setup.simulate(TO_THE_END);
+    let link = &report.links[0];
+    assert_eq!((link.stats.out_packets, link.stats.dropped()), (2, 2));
+    let changed = link.changed.as_ref().unwrap();
+    assert!(changed.iter().any(|(spec, _)| spec.kind == "fq-codel"));
+    // What a kind needs has to be given; what is neither a value nor a kind is an error as before.
+    assert!(
+        read("[[at]]\ntime = \"1 s\"\nlink = \"l\"\nloss = \"gilbert-elliott\"\n")
+            .unwrap_err()
+            .contains("needs \"p\"")
+    );
+    assert!(
+        read("[[at]]\ntime = \"1 s\"\nlink = \"l\"\nqueue = \"codle\"\n")
+            .unwrap_err()
+            .contains("\"codle\" is not a limit")
+    );
 }

@@ -106,6 +106,40 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }
 
+/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and come at 4 Mbit/s; the fourth
+/// and the fifth at the rates that a ramp to 8 Mbit/s passes.
+#[test]
+fn the_rate_of_a_medium_changes_at_its_time() {
+    let text = |workers: u32| {
+        let mut text = format!("[engine]\nworkers = {workers}\n");
+        text += "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"8 Mbit/s\"\nframing = \"ip\"\n";
+        for (place, name) in ["a", "b", "c", "d"].iter().enumerate() {
+            text += &format!(
+                "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.0.{}/32\"\n",
+                place + 1
+            );
+        }
+        for (from, to) in [("a", "b"), ("c", "d")] {
+            text += &format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nmedium = \"m\"\n");
+            text += &format!(
+                "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nsize = \"1014 B\"\ninterval = \"100 us\"\npackets = 3\n"
+            );
+        }
+        text + "[[at]]\ntime = \"2250 us\"\nmedium = \"m\"\nrate = \"4 Mbit/s\"\n\
+                [[at]]\ntime = \"4 ms\"\nmedium = \"m\"\nrate = \"8 Mbit/s\"\nramp = \"1 ms\"\nstep = \"500 us\"\n"
+    };
+    let traces = [1, 2, 3].map(|workers| {
+        let plan = parse("media.toml", &text(workers)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(plan.events[0].describe(&plan), "m: rate 4 Mbit/s");
+        run(&plan, TO_THE_END).0
+    });
+    let times: Vec<_> = traces[0].iter().map(|(leave, ..)| *leave / 1000).collect();
+    // 0.75 ms · 8/4 = 1.5 ms until 3.75. Until 4 ms 1000 bits of the next are sent, until 4.5 ms 2000, until 5 ms 3000 (6 Mbit/s);
+    // 2000 more at 8 Mbit/s take 0.25 ms, and the last two a millisecond each.
+    assert_eq!(times, [1000, 2000, 3750, 5250, 6250, 7250]);
+    assert!(traces[0] == traces[1] && traces[0] == traces[2]);
+}
+
 const PORTS: &str =
     "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
@@ -129,7 +163,27 @@ fn mistakes_are_told() {
         ),
         (
             format!("{link}{medium}[[at]]\ntime = \"1 s\"\nlink = \"l\"\nrate = \"1 Mbit/s\"\n"),
-            "the medium of \"l.forward\" decides its rate",
+            "write medium = \"m\" instead of the link",
+        ),
+        (
+            format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"n\"\nrate = \"1 Mbit/s\"\n"),
+            "there is no medium \"n\"",
+        ),
+        (format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\nrate = \"0\"\n"), "can't be shared"),
+        (
+            format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\nframing = \"ip\"\n"),
+            "a dcf has no \"framing\"; it has rate, slot",
+        ),
+        (
+            format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\n"),
+            "add what changes, as in a medium",
+        ),
+        (
+            format!(
+                "{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\nrate = \"2 Mbit/s\"\nramp = \"2 s\"\n\
+                 [[at]]\ntime = \"2 s\"\nmedium = \"m\"\nrate = \"3 Mbit/s\"\n"
+            ),
+            "is still changing rate",
         ),
     ] {
         let error = parse("mistakes.toml", &format!("{PORTS}{text}")).unwrap_err().to_string();

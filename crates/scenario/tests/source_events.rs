@@ -149,7 +149,94 @@ fn repetitions_come_as_often_as_they_say() {
 }
 
 #[test]
+fn a_source_pauses_and_goes_on() {
+    // At 2.25 ms a quarter of a gap has passed; the rest of it, 0.75 ms, comes when the rate comes back.
+    let at = |time: &str, what: &str| format!("[[at]]\ntime = \"{time}\"\nsource = \"s\"\n{what}\n");
+    let wanted = [0, 1000, 2000, 10_750, 11_750];
+    for (pause, resume) in [("rate = \"0\"", "rate = \"8 Mbit/s\""), ("state = \"down\"", "state = \"up\"")] {
+        let text = format!("{SOURCE}packets = 5\n{}{}", at("2250 us", pause), at("10 ms", resume));
+        assert_eq!(times(&comes(&text)[0]), wanted, "{pause}");
+    }
+    // One that is down at the start begins when it is let, and a ramp from nothing begins at nothing.
+    let text = format!("{SOURCE}packets = 3\nstate = \"down\"\n{}", at("7500 us", "state = \"up\""));
+    assert_eq!(times(&comes(&text)[0]), [7500, 8500, 9500]);
+    let from_zero = SOURCE.replace("8 Mbit/s", "0");
+    let ramp = at("0 ms", "rate = \"16 Mbit/s\"\nramp = \"4 ms\"\nstep = \"2 ms\"");
+    // The first comes with the first bit; 8 Mbit/s from 2 ms on, 16 from 4 ms on.
+    assert_eq!(times(&comes(&format!("{from_zero}packets = 5\n{ramp}"))[0]), [2000, 3000, 4000, 4500, 5000]);
+}
+
+#[test]
+fn an_interval_replaces_a_rate_and_stays_when_the_size_changes() {
+    let at = |time: &str, what: &str| format!("[[at]]\ntime = \"{time}\"\nsource = \"s\"\n{what}\n");
+    // Half of a gap is left at 2.5 ms: 1.5 ms of 3; a smaller frame comes at the same times.
+    let text = format!(
+        "{SOURCE}packets = 7\n{}{}{}",
+        at("2500 us", "interval = \"3 ms\""),
+        at("5 ms", "size = \"500 B\""),
+        at("11 ms", "rate = \"8 Mbit/s\"")
+    );
+    let wanted =
+        [(0, 1000), (1000, 1000), (2000, 1000), (4000, 1000), (7000, 500), (10_000, 500), (11_333, 500)];
+    assert_eq!(comes(&text)[0], wanted);
+    // A ramp from 1 ms to 3 ms: from 2 ms on they are 2 ms apart, from 4 ms on 3 ms.
+    let source = SOURCE.replace("rate = \"8 Mbit/s\"", "interval = \"1 ms\"");
+    let ramp = at("0 ms", "interval = \"3 ms\"\nramp = \"4 ms\"\nstep = \"2 ms\"");
+    assert_eq!(
+        times(&comes(&format!("{source}packets = 6\n{ramp}"))[0]),
+        [0, 1000, 2000, 4000, 7000, 10_000]
+    );
+}
+
+#[test]
+fn the_number_of_packets_and_the_time_to_send_can_change() {
+    let at = |time: &str, what: &str| format!("[[at]]\ntime = \"{time}\"\nsource = \"s\"\n{what}\n");
+    // It has ended with three: three more follow at once. Then it may send no more than it has.
+    let text = format!("{SOURCE}packets = 3\n{}", at("20 ms", "packets = 6"));
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 20_000, 21_000, 22_000]);
+    let text = format!("{SOURCE}packets = 30\n{}", at("2500 us", "packets = 2"));
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000]);
+    let text = format!("{SOURCE}for = \"2500 us\"\n{}", at("9 ms", "for = \"11 ms\""));
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 9000, 10_000]);
+    let text = format!("{SOURCE}{}", at("1500 us", "packets = \"unlimited\"\nfor = \"3 ms\""));
+    assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000]);
+}
+
+#[test]
+fn a_source_turns_to_another_port() {
+    let text = format!(
+        "{SOURCE}packets = 5\n[[at]]\ntime = \"1500 us\"\nsource = \"s\"\nto = \"e\"\n\
+         [[at]]\ntime = \"3 ms\"\nsource = \"s\"\nto = \"b\"\ndestination = \"10.0.0.99\"\n\
+         [[port]]\nname = \"e\"\ndriver = \"source\"\nbridge = \"left\"\naddresses = [\"10.0.0.7/32\"]\n\
+         [[link]]\nname = \"ae\"\nfrom = \"a\"\nto = \"e\"\ndelay = \"2 ms\"\n"
+    );
+    let (one, _) = run(&text, 1);
+    // The fourth is due at the very moment of the change: it comes after it.
+    let ports = plan(&text, 1).unwrap().ports;
+    let wanted = [("e", 4000), ("b", 5000), ("b", 6000), ("b", 8000), ("b", 9000)];
+    let named = |(port, leave, _): &(u16, u64, usize)| (&*ports[usize::from(*port)].name, *leave / 1000);
+    let mut seen: Vec<_> = one.iter().map(named).collect();
+    seen.sort_by_key(|(_, leave)| *leave);
+    assert_eq!(seen, wanted);
+    for workers in [2, 3] {
+        assert_eq!(one, run(&text, workers).0, "{workers} workers");
+    }
+}
+
+#[test]
 fn the_plan_says_what_changes() {
+    let at =
+        |what: &str| plan(&format!("{SOURCE}[[at]]\ntime = \"4 s\"\nsource = \"s\"\n{what}\n"), 1).unwrap();
+    for (what, said) in [
+        (
+            "to = \"b\"\npackets = 9\nstate = \"down\"",
+            "s: to b, destination 10.0.0.2, packets 9 packets, state down",
+        ),
+        ("interval = \"2 ms\"", "s: model cbr, interval 2 ms"),
+    ] {
+        let plan = at(what);
+        assert_eq!(plan.events[0].describe(&plan), said);
+    }
     let text = format!("{SOURCE}[[at]]\ntime = \"4 s\"\nsource = \"s\"\nmodel = \"poisson\"\n");
     let plan = plan(&text, 1).unwrap();
     assert_eq!(plan.events[0].describe(&plan), "s: model poisson, rate 8 Mbit/s, size 1 kB");
@@ -163,7 +250,22 @@ fn mistakes_are_named_with_their_mend() {
         (at.to_string(), "add what changes, as in a source"),
         (format!("{at}delay = \"1 ms\"\n"), "there is no key \"delay\""),
         (format!("{at}on = \"1 s\"\n"), "at \"1 s\", on: the model cbr has no on"),
-        (format!("{at}rate = \"0\"\n"), "a source can't send at 0"),
+        (format!("{at}interval = \"0 ms\"\n"), "frames can't come at once"),
+        (format!("{at}interval = \"1 ms\"\nrate = \"1 Mbit/s\"\n"), "either a rate or an interval"),
+        (format!("{at}model = \"mmpp\"\ninterval = \"1 ms\"\n"), "the model mmpp has no interval"),
+        (format!("{at}to = \"z\"\n"), "at \"1 s\", to: there is no host or port \"z\""),
+        (format!("{at}to = \"a\"\n"), "nothing leads from \"a\" to \"a\""),
+        (format!("{at}to = \"c\"\n"), "nothing leads from \"a\" to \"c\""),
+        (format!("{at}destination = \"fd00::1\"\n"), "another family"),
+        (format!("{at}packets = 0\n"), "write a whole number, 1 or more"),
+        (format!("{at}packets = \"10 ms\"\n"), "write a whole number, 1 or more"),
+        (format!("{at}for = 10\n"), "write a time such as \"10 s\""),
+        (format!("{at}state = \"off\"\n"), "one of up, down"),
+        (
+            format!("{at}packets = 5\nramp = \"1 s\"\n"),
+            "packets has no ramp from \"unlimited\" to \"5 packets\"",
+        ),
+        (format!("{at}medium = \"m\"\nrate = \"1 Mbit/s\"\n"), "it names sources and mediums"),
         (format!("{at}rate = \"unlimited\"\n"), "a source can't send at unlimited"),
         (format!("{at}rate = \"fast\"\n"), "at \"1 s\", rate"),
         (format!("{at}size = \"20 B\"\n"), "at \"1 s\", size"),

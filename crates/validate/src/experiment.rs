@@ -127,6 +127,7 @@ pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Resul
         start: Nanos::ZERO,
         until: Nanos::NEVER,
         count,
+        up: true,
     };
     Ok(Box::new(SourcePort::new(world::HOSTS[0], &[flow], 1, 1)?))
 }

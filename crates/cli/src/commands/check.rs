@@ -1,5 +1,6 @@
 //! `longwire check`
 
+use crate::live_sources::why_silent;
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Calibration, Plan, Pricing, price};
@@ -38,6 +39,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let plan = longwire_scenario::load(&self.scenario)?;
         outcome::print_notes(&plan);
+        let silent = plan.sources.iter().filter_map(|source| why_silent(&plan, source)).collect::<Vec<_>>();
         let mut report = Report::new("check").with("scenario", plan.file.as_str());
         let machine = &report.machine;
         let calibration = Calibration {
@@ -50,12 +52,18 @@ impl Args {
         report.set("hosts", plan.hosts.len());
         report.set("ports", plan.ports.len());
         report.set("routers", plan.routers.len());
+        report.set("sources", plan.sources.len());
+        report.set("sources_in_virtual_time_only", silent.len());
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
             report.fail(format!("{}: {}", shortfall.what, shortfall.mend));
         }
         let checked = outcome::print_report(&report, self.json)?;
+        if !self.json && !silent.is_empty() {
+            let more = if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
+            outcome::note(&format!("note: {}{more}", silent[0]));
+        }
         let timeline = timeline(&plan);
         if !self.json && !timeline.is_empty() {
             outcome::print(&format!("\n{}", timeline.join("\n")))?;

@@ -5,11 +5,12 @@ mod route;
 use crate::shown::columns;
 use crate::{Outcome, cells, outcome, run_text};
 use anyhow::ensure;
-use longwire_control::{Client, ClientError, Link, Source, directory};
+use longwire_control::{Client, ClientError, Link, Medium, Source, directory};
 use longwire_report::{Report, Row};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Look at a running instance, change its links, traffic sources and routes, end it
+/// Look at a running instance, change its links, traffic sources, shared media and routes, end it
 ///
 /// Instances of this user are found by their control sockets. Where only one runs it need not be named.
 #[derive(Debug, clap::Args)]
@@ -63,7 +64,7 @@ struct Stats {
     json: bool,
 }
 
-/// Show how a link is set and what it has counted, or how a traffic source is set
+/// Show how a link is set and what it has counted, or how a traffic source or a shared medium is set
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -71,7 +72,8 @@ Examples:
   longwire ctl get up.forward --json
   longwire ctl get video")]
 struct Get {
-    /// The link; a duplex one shows both of its directions. Or a traffic source, where no link has this name.
+    /// The link; a duplex one shows both of its directions. Or a traffic source or a shared medium, where no link has this
+    /// name.
     link: String,
 
     /// The instance, by name, process number or both (name-number).
@@ -83,7 +85,7 @@ struct Get {
     json: bool,
 }
 
-/// Change a link or a traffic source while it runs
+/// Change a link, a traffic source or a shared medium while it runs
 ///
 /// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
 /// duplex link's name stands for both of its directions, one after the other.
@@ -93,14 +95,21 @@ Examples:
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl set up loss=1% queue='50 ms'
   longwire ctl set up rate=0 --instance two-hosts
+  longwire ctl set up queue=codel
   longwire ctl set up queue.kind=red queue=200 max-p=5%
-  longwire ctl set up delay=200ms --over 5s
+  longwire ctl set up filter=
+  longwire ctl set up delay=200ms --ramp 5s
+  longwire ctl set up rate=5mbit --ramp 10s --step 1s
   longwire ctl set video rate=8mbit
   longwire ctl set video model=poisson
+  longwire ctl set video state=down
+  longwire ctl set video to=b packets=unlimited
+  longwire ctl set cell rate=2mbit
 
-longwire blocks lists the settings; those of a source are model and what the kinds of background take. Values are written as in a scenario.")]
+longwire blocks lists the settings; those of a source are model, what the kinds of background take, interval, to, destination, packets, for and
+state; those of a medium are what its kind takes. Values are written as in a scenario.")]
 struct Set {
-    /// The link. Or a traffic source, where no link has this name.
+    /// The link. Or a traffic source or a shared medium, where no link has this name.
     link: String,
 
     /// What to change: a setting and its value.
@@ -108,8 +117,12 @@ struct Set {
     settings: Vec<Setting>,
 
     /// Let the values move there step by step, over so long a time.
-    #[arg(long, value_name = "TIME")]
-    over: Option<String>,
+    #[arg(long, value_name = "TIME", alias = "over")]
+    ramp: Option<String>,
+
+    /// How far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less.
+    #[arg(long, value_name = "TIME", requires = "ramp")]
+    step: Option<String>,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -140,7 +153,8 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            // Rules of a filter may be none.
+            Some((key, value)) if !key.trim().is_empty() => {
                 Ok(Self(key.trim().into(), value.trim().into()))
             }
             _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
@@ -221,11 +235,9 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
 fn get(args: &Get) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
     match each_direction(&args.link, |name| client.link(name)) {
-        Err(error) if not_found(&error) => match client.source(&args.link) {
-            Ok(source) => show_source("ctl get", &source, args.json),
-            Err(second) if not_found(&second) => Err(error.into()),
-            Err(second) => Err(second.into()),
-        },
+        Err(error) if not_found(&error) => {
+            other("ctl get", &args.link, args.json, (error, client.source(&args.link), || client.medium(&args.link)))
+        }
         links => show("ctl get", &links?, args.json),
     }
 }
@@ -233,14 +245,46 @@ fn get(args: &Get) -> anyhow::Result<Outcome> {
 fn set(args: &Set) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
     let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
-    let changes: Vec<_> = settings.chain(args.over.clone().map(|time| ("over".into(), time))).collect();
+    let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
+    let step = args.step.clone().map(|time| ("ramp.step".into(), time));
+    let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
     match each_direction(&args.link, |name| client.set(name, &changes)) {
-        Err(error) if not_found(&error) => match client.set_source(&args.link, &changes) {
-            Ok(source) => show_source("ctl set", &source, args.json),
-            Err(second) if not_found(&second) => Err(error.into()),
-            Err(second) => Err(second.into()),
-        },
+        Err(error) if not_found(&error) => {
+            let source = client.set_source(&args.link, &changes);
+            other("ctl set", &args.link, args.json, (error, source, || client.set_medium(&args.link, &changes)))
+        }
         links => show("ctl set", &links?, args.json),
+    }
+}
+
+/// Shows the source of this name, or else the medium, where there is no link.
+fn other(
+    command: &str,
+    name: &str,
+    json: bool,
+    (no_link, source, medium): (
+        ClientError,
+        Result<Source, ClientError>,
+        impl FnOnce() -> Result<Medium, ClientError>,
+    ),
+) -> anyhow::Result<Outcome> {
+    let no_source = match source {
+        Ok(source) => return show_settings(command, ("source", &source.name, &source.settings), json),
+        Err(error) if not_found(&error) => error,
+        Err(error) => return Err(error.into()),
+    };
+    match medium() {
+        Ok(medium) => show_settings(command, ("medium", &medium.name, &medium.settings), json),
+        Err(no_medium) if not_found(&no_medium) => {
+            let errors = [no_link, no_source, no_medium];
+            let near = errors.iter().find_map(|error| match error {
+                ClientError::Refused(problem) => problem.suggestion.as_ref(),
+                _ => None,
+            });
+            let mend = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            anyhow::bail!("there is no link, traffic source or medium \"{name}\"{mend}")
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -280,14 +324,18 @@ fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
     if json { outcome::print_report(&report, true) } else { Ok(Outcome::Well) }
 }
 
-fn show_source(command: &str, source: &Source, json: bool) -> anyhow::Result<Outcome> {
+fn show_settings(
+    command: &str,
+    (kind, name, settings): (&str, &str, &BTreeMap<String, String>),
+    json: bool,
+) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
-    let row = Row::new(format!("source {}", source.name), "").extra("kind", "source");
-    report.push(row.extra("settings", serde_json::to_value(&source.settings)?));
+    let row = Row::new(format!("{kind} {name}"), "").extra("kind", kind);
+    report.push(row.extra("settings", serde_json::to_value(settings)?));
     if json {
         return outcome::print_report(&report, true);
     }
-    let settings: Vec<_> = source.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-    outcome::print(&format!("{}: {}", source.name, settings.join(", ")))?;
+    let settings: Vec<_> = settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
+    outcome::print(&format!("{name}: {}", settings.join(", ")))?;
     Ok(Outcome::Well)
 }

@@ -1,6 +1,7 @@
 //! `longwire run`
 
 use crate::live::LiveLinks;
+use crate::live_sources::why_silent;
 use crate::live_view::{LiveView, Style};
 use crate::port_files::{PortFile, PortFiles};
 use crate::progress::Progress;
@@ -107,11 +108,14 @@ impl Args {
         links.note(&run.counted);
         let settings = Box::new(move |place| links.settings_json(place));
         let (counted, watches, elapsed) = (run.counted, run.watches, run.elapsed);
-        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings })
+        let aims = Box::new(|_| Vec::new());
+        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings, aims })
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
+        let silent = plan.sources.iter().filter_map(|source| why_silent(&plan, source));
+        silent.for_each(|why| outcome::note(&format!("note: {why}")));
         // From here on, so that a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));

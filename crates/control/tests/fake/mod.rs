@@ -1,6 +1,6 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{Instance, Link, RoutePage, SetError, Source};
+use longwire_control::{Instance, Link, Medium, RoutePage, SetError, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -116,6 +116,21 @@ impl Instance for Fake {
             }
         }
         Ok(())
+    }
+
+    fn medium_names(&self) -> Arc<[String]> {
+        ["cell".to_string()].into()
+    }
+
+    fn medium(&self, name: &str) -> Option<Medium> {
+        let settings = BTreeMap::from([("rate".to_string(), "11 Mbit/s".to_string())]);
+        (name == "cell").then(|| Medium { name: name.into(), settings })
+    }
+
+    fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError> {
+        let mut found = self.medium(medium).ok_or_else(|| SetError::UnknownMedium(medium.into()))?;
+        found.settings.extend(changes.iter().cloned());
+        Ok(found)
     }
 
     fn stop(&self) {

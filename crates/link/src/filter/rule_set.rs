@@ -46,9 +46,6 @@ pub(super) enum Action {
 /// A rule that can't be read. Rules and columns are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RuleError {
-    /// There is no rule at all.
-    #[error("there is no rule; write one a line, such as \"drop if udp\"")]
-    Empty,
     /// There are too many rules.
     #[error("there are more than {MAX_RULES} rules; join conditions with \"or\"")]
     TooMany,
@@ -115,9 +112,6 @@ impl FromStr for RuleSet {
             }
             reader.rule = index + 1;
             rules.push(reader.rule(line)?);
-        }
-        if rules.is_empty() {
-            return Err(RuleError::Empty);
         }
         let Reader { allowances, targets, .. } = reader;
         Ok(Self { rules: rules.into(), allowances: allowances.into(), targets: targets.into() })
@@ -317,8 +311,6 @@ mod tests {
     #[test]
     fn errors_name_rule_and_column() {
         let table = [
-            ("", "there is no rule"),
-            ("# only this\n\n", "there is no rule"),
             (
                 "drop if udp\nreject if tcp",
                 "rule 2, column 1: found \"reject\": no such action; write drop, pass",

@@ -83,6 +83,8 @@ struct Signal {
     /// Never, while its station still sends.
     end: Nanos,
     heard: bool,
+    /// How long it takes to the others.
+    propagation: Nanos,
 }
 
 /// What happens next; of what happens at one time, the first in this order.
@@ -130,7 +132,7 @@ impl CsmaCd {
     pub(crate) fn new(values: &Values, dice: Vec<Dice>) -> Self {
         let (rate, slot) = (values.rate(0).0, values.integer(2));
         let time = |bits| sending_time(bits, rate);
-        let gap = Gap { listened: time(GAP_LISTENED), whole: time(GAP) };
+        let gap = Gap::at(rate);
         Self {
             rate,
             slot,
@@ -149,9 +151,9 @@ impl CsmaCd {
         let ends = ends.filter_map(|(at, station)| Some((station.sending?.end, Event::End(at))));
         let heard = self.signals.iter().enumerate().map(|(at, signal)| {
             if signal.heard {
-                (signal.end + self.propagation, Event::Silence(at))
+                (signal.end + signal.propagation, Event::Silence(at))
             } else {
-                (signal.start + self.propagation, Event::Sound(at))
+                (signal.start + signal.propagation, Event::Sound(at))
             }
         });
         let starts = self.stations.iter().map(|station| (station.start(), Event::Start));
@@ -171,7 +173,14 @@ impl CsmaCd {
             if station.heard > 0 {
                 station.collide(now, self.preamble, self.jam);
             }
-            self.signals.push(Signal { station: at, start: now, end: Nanos::NEVER, heard: false });
+            let propagation = self.propagation;
+            self.signals.push(Signal {
+                station: at,
+                start: now,
+                end: Nanos::NEVER,
+                heard: false,
+                propagation,
+            });
         }
     }
 
@@ -311,8 +320,23 @@ impl Access for CsmaCd {
         Step::Unseen
     }
 
+    /// What is on the wire stays as it is, and gaps and back-offs that have begun keep their length.
+    fn change(&mut self, values: &Values, _: Nanos) {
+        let Self { rate, slot, propagation, preamble, jam, back_off, .. } = Self::new(values, Vec::new());
+        (self.rate, self.slot, self.propagation) = (rate, slot, propagation);
+        (self.preamble, self.jam, self.back_off) = (preamble, jam, back_off);
+        let gap = Gap::at(rate);
+        self.stations.iter_mut().for_each(|station| station.gap = gap);
+    }
+
     fn collisions(&self, station: u32) -> u64 {
         self.stations[station as usize].collisions
+    }
+}
+
+impl Gap {
+    fn at(rate: u64) -> Self {
+        Self { listened: sending_time(GAP_LISTENED, rate), whole: sending_time(GAP, rate) }
     }
 }
 
@@ -346,6 +370,26 @@ mod tests {
         let mut lan = wire(3, &[]);
         let ends: Vec<_> = lan.saturate(1, 1518, 4_000_000).iter().map(|(end, ..)| *end).collect();
         assert_eq!(ends, [1_220_800, 1_220_800 + 1_230_400, 1_220_800 + 2 * 1_230_400]);
+    }
+
+    /// 1518 bytes and the preamble are 12 208 bits. The frame under way at 10 Mbit/s ends as it would; then the gap of 9.6 µs, or
+    /// of 960 ns at 100 Mbit/s if the change came before it.
+    #[test]
+    fn another_rate_holds_from_the_next_frame_on() {
+        let fast = Values::read(&CsmaCd::SPEC, &[("rate", "100 Mbit/s"), ("propagation", "1 us")]).unwrap();
+        let mut lan = wire(2, &[("propagation", "5 us")]);
+        lan.request(0, 0, (1518, 0));
+        assert_eq!(lan.run(600_000), []);
+        lan.access.change(&fast, Nanos(600_000));
+        assert_eq!(lan.run(1_220_800), [(1_220_800, 0, true)]);
+        lan.request(0, 1_220_800, (1518, 1_220_800));
+        assert_eq!(lan.run(9_000_000), [(1_220_800 + 960 + 122_080, 0, true)]);
+        // The end of its next frame reaches the other one after 1 µs.
+        lan.request(0, 9_000_000, (1518, 9_000_000));
+        assert_eq!(lan.run(9_010_000), []);
+        lan.request(1, 9_010_000, (64, 9_010_000));
+        let end = 9_000_000 + 122_080;
+        assert_eq!(lan.run(10_000_000), [(end, 0, true), (end + 1_000 + 960 + 5_760, 1, true)]);
     }
 
     #[test]

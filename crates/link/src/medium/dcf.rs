@@ -108,8 +108,8 @@ struct Air {
 #[derive(Debug)]
 struct Station {
     dice: Dice,
-    /// How long the frame at hand takes, its preamble included.
-    frame: Option<Nanos>,
+    /// Bytes of the IP packet at hand.
+    frame: Option<u64>,
     /// Slots to let go by, counted from slot number `from`.
     counter: u64,
     from: u64,
@@ -216,7 +216,7 @@ impl Dcf {
                 Some(frame) if left == 0 => {
                     station.collided = true;
                     first = if senders == 0 { number } else { first };
-                    (senders, longest) = (senders + 1, longest.max(frame));
+                    (senders, longest) = (senders + 1, longest.max(self.air.frame(frame)));
                 }
                 Some(_) => {}
                 None => station.counting &= left > 0,
@@ -257,7 +257,7 @@ impl Dcf {
             station.collided = false;
             station.failures += 1;
             station.window = (2 * station.window).min(window_max);
-            let given_up = station.failures == attempts;
+            let given_up = attempts > 0 && station.failures >= attempts;
             if given_up {
                 (station.frame, station.failures, station.window) = (None, 0, window_min);
             }
@@ -324,9 +324,8 @@ impl Access for Dcf {
     fn request(&mut self, number: u32, now: Nanos, frame: Frame) {
         let busy = now < self.origin || !matches!(self.phase, Phase::Counting);
         let slot = now.since(self.origin).0.div_ceil(self.air.slot.0);
-        let frame = self.air.frame(frame.bytes);
         let station = &mut self.stations[number as usize];
-        station.frame = Some(frame);
+        station.frame = Some(frame.bytes);
         if busy && !station.counting {
             station.draw();
         } else if !busy && station.from + station.counter < slot {
@@ -354,6 +353,27 @@ impl Access for Dcf {
             self.begin(slot);
         }
         Step::Unseen
+    }
+
+    /// What is on the air stays as it is, and the space after it if that has begun. Of the slots to let go by those stay
+    /// that are left, the one that has begun included.
+    fn change(&mut self, values: &Values, now: Nanos) {
+        let old = std::mem::replace(&mut self.air, Air::read(values));
+        if matches!(self.phase, Phase::Counting) && now > self.origin && old.slot != self.air.slot {
+            let passed = now.since(self.origin).0 / old.slot.0;
+            for station in &mut self.stations {
+                let left = (station.from + station.counter).saturating_sub(passed);
+                station.from = station.from.saturating_sub(passed);
+                station.counter = left - station.from;
+            }
+            let begun = Nanos(now.since(self.origin).0 % old.slot.0).min(self.air.slot);
+            self.origin = now - begun;
+        }
+        let Air { window_min, window_max, .. } = self.air;
+        for station in &mut self.stations {
+            station.window =
+                if station.failures == 0 { window_min } else { station.window.clamp(window_min, window_max) };
+        }
     }
 
     fn collisions(&self, station: u32) -> u64 {
@@ -420,6 +440,37 @@ mod tests {
         let counter = cell.access.stations[1].counter;
         let seen = cell.run(99_000_000);
         assert_eq!(seen, [(FRAME, 0, true), (FRAME + 397_000 + counter * 50_000 + FRAME, 1, true)]);
+    }
+
+    /// At 1 Mbit/s a frame takes 400 + 8184 + 1 µs, at 2 Mbit/s 128 + 136 + 4092 + 1.
+    #[test]
+    fn another_rate_holds_from_the_next_frame_on() {
+        const FAST: u64 = (128 + 136 + 4092 + 1) * 1000;
+        let values = |given: &[(&str, &str)]| Values::read(&Dcf::SPEC, given).unwrap();
+        let mut cell = cell(2, &[]);
+        cell.request(0, 0, (BYTES, 0));
+        assert_eq!(cell.run(1_000_000), []);
+        cell.request(1, 1_000_000, (BYTES, 1_000_000));
+        cell.access.change(&values(&[("rate", "2 Mbit/s")]), Nanos(1_000_000));
+        let counter = cell.access.stations[1].counter;
+        let origin = FRAME + 397_000;
+        let seen = cell.run(99_000_000);
+        assert_eq!(seen, [(FRAME, 0, true), (origin + counter * 50_000 + FAST, 1, true)]);
+    }
+
+    /// Half-way through the third of its slots of 50 µs they become 10 µs long: that one is over at once, and the others take 10 µs.
+    #[test]
+    fn slots_that_are_left_have_the_new_length() {
+        let mut cell = cell(2, &[]);
+        cell.request(0, 0, (BYTES, 0));
+        cell.run(1_000_000);
+        cell.request(1, 1_000_000, (BYTES, 1_000_000));
+        cell.access.stations[1].counter = 9;
+        let origin = FRAME + 397_000;
+        assert_eq!(cell.run(origin + 125_000), [(FRAME, 0, true)]);
+        let short = Values::read(&Dcf::SPEC, &[("slot", "10 us")]).unwrap();
+        cell.access.change(&short, Nanos(origin + 125_000));
+        assert_eq!(cell.run(99_000_000), [(origin + 125_000 + 6 * 10_000 + FRAME, 1, true)]);
     }
 
     #[test]

@@ -87,6 +87,12 @@ impl Access for HalfDuplex {
         }
         Step::Sent(station)
     }
+
+    /// A new rate holds for every bit not yet sent.
+    fn change(&mut self, values: &Values, now: Nanos) {
+        self.transmit.settle(now);
+        self.transmit.change(values);
+    }
 }
 
 impl Constant {
@@ -122,6 +128,25 @@ mod tests {
         bench.request(1, 320_000, (100, 320_000));
         bench.request(2, 330_000, (100, 310_000));
         assert_eq!(bench.run(700_000), [(400_000, 0, true), (500_000, 2, true), (600_000, 1, true)]);
+    }
+
+    /// 100 bytes at 8 Mbit/s, half sent at 50 µs; the other half takes 25 µs at 16 Mbit/s, as does half of the next one, whose
+    /// other half takes 100 µs at 4 Mbit/s.
+    #[test]
+    fn another_rate_holds_for_bits_not_yet_sent() {
+        let values = |rate| Values::read(&HalfDuplex::SPEC, &[("rate", rate)]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(&values("8 Mbit/s"), 2));
+        bench.request(0, 0, (100, 0));
+        bench.request(1, 0, (100, 0));
+        assert_eq!(bench.run(50_000), []);
+        bench.access.change(&values("16 Mbit/s"), Nanos(50_000));
+        assert_eq!(bench.run(100_000), [(75_000, 0, true)]);
+        bench.access.change(&values("4 Mbit/s"), Nanos(100_000));
+        assert_eq!(bench.run(300_000), [(200_000, 1, true)]);
+        // While nobody sends, too.
+        bench.access.change(&values("8 Mbit/s"), Nanos(400_000));
+        bench.request(0, 500_000, (100, 500_000));
+        assert_eq!(bench.run(900_000), [(600_000, 0, true)]);
     }
 
     /// 10 Gbit/s: 64 bytes take 51.2 ns. Ends of a busy period are those of one link: 51, 102, 153, 204, 256.

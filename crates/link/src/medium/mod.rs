@@ -61,6 +61,9 @@ pub(crate) trait Access {
     /// Takes the next step.
     fn step(&mut self) -> Step;
 
+    /// Takes other values of its row, which [`check_medium`] has looked at. All steps up to `now` have been taken.
+    fn change(&mut self, values: &Values, now: Nanos);
+
     /// How often the station has sent in vain.
     fn collisions(&self, _station: u32) -> u64 {
         0
@@ -131,6 +134,15 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
     Ok(())
 }
 
+/// The bytes of a packet that count on a medium.
+fn framing(spec: &Spec, values: &Values) -> Framing {
+    match spec.kind {
+        "half-duplex" => half_duplex::framing(values),
+        "csma-cd" => Framing::ETHERNET,
+        _ => Framing::ip(0),
+    }
+}
+
 impl Links {
     /// Adds a shared medium whose stations are these links, which were added before, with their names. The dice of each
     /// are named by `name` and its own.
@@ -140,10 +152,11 @@ impl Links {
     pub fn add_medium(&mut self, name: &str, (spec, values): (&Spec, &Values), stations: &[(u32, &str)]) {
         let dice = stations.iter().map(|(_, link)| Dice::named(self.seed, &format!("media/{name}/{link}")));
         let dice: Vec<Dice> = dice.collect();
-        let (access, framing): (Box<dyn Access + Send>, _) = match spec.kind {
-            "half-duplex" => (Box::new(HalfDuplex::new(values, dice.len())), half_duplex::framing(values)),
-            "csma-cd" => (Box::new(CsmaCd::new(values, dice)), Framing::ETHERNET),
-            "dcf" => (Box::new(Dcf::new(values, dice)), Framing::ip(0)),
+        let framing = framing(spec, values);
+        let access: Box<dyn Access + Send> = match spec.kind {
+            "half-duplex" => Box::new(HalfDuplex::new(values, dice.len())),
+            "csma-cd" => Box::new(CsmaCd::new(values, dice)),
+            "dcf" => Box::new(Dcf::new(values, dice)),
             other => panic!("there is no medium of the kind {other}"),
         };
         let medium = self.media.len() as u32;
@@ -158,6 +171,35 @@ impl Links {
         self.media.push(Medium { access, members, armed: Nanos::NEVER, latest: Nanos::ZERO, ended: false });
         // Each is in there once at most.
         self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
+    }
+
+    /// Gives a medium, by its number behind those of the links, other values of its row from `now` on.
+    ///
+    /// # Errors
+    /// If they don't go together; nothing has changed then.
+    #[cold]
+    pub fn change_medium(
+        &mut self,
+        pool: &mut Pool,
+        number: u32,
+        now: Nanos,
+        (spec, values): (&Spec, &Values),
+    ) -> Result<(), String> {
+        check_medium(spec, values).map_err(|(name, what)| format!("{name}: {what}"))?;
+        let medium = number - self.links.len() as u32;
+        self.advance(pool, medium, now);
+        self.media[medium as usize].access.change(values, now);
+        let framing = framing(spec, values);
+        for at in 0..self.media[medium as usize].members.len() {
+            let link = self.media[medium as usize].members[at];
+            if let Transmit::Shared(shared) = &mut self.links[link as usize].transmit {
+                shared.share(medium_rate(values), framing);
+            }
+            self.links[link as usize].note_transmit();
+            self.stir(link);
+        }
+        self.stir(number);
+        Ok(())
     }
 
     /// How many numbers the timing wheel needs: those of links, and of media behind them.

@@ -48,6 +48,11 @@ impl Shared {
         self.wish.take()
     }
 
+    /// The medium has this rate now, and counts that much of a packet.
+    pub(crate) fn share(&mut self, rate: Rate, framing: Framing) {
+        (self.rate, self.framing) = (rate, framing);
+    }
+
     /// The medium is done at `now` with the packet being sent.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.finish = now;

@@ -1,7 +1,7 @@
 //! What a process is asked to be.
 
 use super::replay::{Packets, Speed};
-use longwire_block::{Spec, Values};
+use longwire_block::{Spec, Value, Values};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -101,11 +101,15 @@ const SHORTEST: Nanos = Nanos::from_micros(1);
 
 impl Model {
     /// The model of one of the [`SPECS`](super::SPECS), with values read by it. An unlimited rate counts as
-    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs.
+    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs. In place of the rate of `cbr` and `poisson` there may be a
+    /// time: the interval.
     pub fn read(spec: &Spec, values: &Values) -> Self {
         let size = |index| values.integer(index) as u32;
         // At a rate of 0 none comes; where the packet stands is not forgotten.
-        let every = || Interval { nanos: bits(size(1)), per: finite(values.rate(0)).0 };
+        let every = || match values.at(0) {
+            Value::Time(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
+            _ => Interval { nanos: bits(size(1)), per: finite(values.rate(0)).0 },
+        };
         let means = || [values.time(1).max(SHORTEST), values.time(2)];
         match spec.kind {
             "poisson" => Self::Poisson { every: every(), size: size(1) },

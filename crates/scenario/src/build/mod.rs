@@ -10,8 +10,8 @@ use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Blocks, Changes, Event, Home, Joints, Map, NodeRef, Observer, Seat, Setup, SourceRef, SourceSeat,
-    Steered, Tolerance, WorkerSetup,
+    Agenda, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Seat, Setup, SourceRef,
+    SourceSeat, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -34,6 +34,8 @@ pub struct Built {
     pub sources: Vec<SourceRef>,
     /// The same for routers.
     pub routers: Vec<NodeRef>,
+    /// The same for media.
+    pub media: Vec<MediumRef>,
 }
 
 /// Why a plan could not be made into an engine.
@@ -97,7 +99,8 @@ pub fn build(
     }
     let (homes, routers) = seat_ports(plan, ports, &shards, &mut workers)?;
     let sources = seat_sources(plan, &homes, &mut workers);
-    give_agendas(plan, &links, &sources, &mut workers);
+    let media = place_media(plan, &shards, &workers);
+    give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
     let map = map(plan, &links, homes, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {
@@ -106,7 +109,7 @@ pub fn build(
         Wait::Sleep => longwire_engine::Wait::Sleep,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, lead: shards.lead };
-    Ok(Built { setup, links, sources, routers })
+    Ok(Built { setup, links, sources, routers, media })
 }
 
 /// What the plan promises.
@@ -155,8 +158,24 @@ fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec
     plan.sources.iter().map(seat).collect()
 }
 
-/// Tells each worker what changes on its links and sources.
-fn give_agendas(plan: &Plan, links: &[LinkRef], sources: &[SourceRef], workers: &mut [WorkerSetup]) {
+/// Where the engine finds each medium: its links are all of one worker.
+fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<MediumRef> {
+    let mut next: Vec<u32> = workers.iter().map(|worker| worker.links.len() as u32).collect();
+    let place = |medium: &crate::plan::Medium| {
+        let worker = medium.links.first().map_or(0, |&link| shards.link_workers[link as usize]);
+        let place = next[worker as usize];
+        next[worker as usize] += 1;
+        MediumRef { worker, place }
+    };
+    plan.media.iter().map(place).collect()
+}
+
+/// Tells each worker what changes on its links, sources and media.
+fn give_agendas(
+    plan: &Plan,
+    (links, sources, media): (&[LinkRef], &[SourceRef], &[MediumRef]),
+    workers: &mut [WorkerSetup],
+) {
     let registry = longwire_link::registry();
     let mut made_of: HashMap<u32, Arc<Blocks>> = HashMap::new();
     for event in &plan.events {
@@ -177,10 +196,19 @@ fn give_agendas(plan: &Plan, links: &[LinkRef], sources: &[SourceRef], workers: 
             let source = sources[place as usize];
             own[source.worker as usize].push(source.place);
             let changes = &mut workers[source.worker as usize].agenda.sources;
-            let blocks = || Arc::new(plan.sources[place as usize].blocks());
+            let blocks = || Arc::new(plan.sources[place as usize].blocks(&plan.ports));
             changes.made_of.entry(source.place).or_insert_with(blocks);
         }
         give(event, own, workers, |agenda| &mut agenda.sources);
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.media {
+            let medium = media[place as usize];
+            own[medium.worker as usize].push(medium.place);
+            let changes = &mut workers[medium.worker as usize].agenda.links;
+            let blocks = || Arc::new(plan.media[place as usize].blocks());
+            changes.made_of.entry(medium.place).or_insert_with(blocks);
+        }
+        give(event, own, workers, |agenda| &mut agenda.links);
     }
 }
 
@@ -238,8 +266,18 @@ fn seat_ports(
         for (place, mac) in routers::near(plan, &segment.ports) {
             bridge.expect(mac, place);
         }
-        for source in plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)) {
+        let mut sources =
+            plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)).peekable();
+        let sends = sources.peek().is_some();
+        for source in sources {
             bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
+        }
+        // A change can let a source send to any of them.
+        for &place in segment.ports.iter().filter(|_| sends) {
+            let port = &plan.ports[usize::from(place)];
+            if !matches!(port.attachment, Attachment::Inner { .. }) {
+                bridge.expect(port.mac.0, place);
+            }
         }
         workers[worker].nodes.push(Box::new(bridge) as Box<dyn Node>);
     }

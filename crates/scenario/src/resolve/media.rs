@@ -6,12 +6,37 @@ use super::{Desk, Entry, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
 use crate::plan::Medium;
-use crate::written::Name;
+use crate::written::{Name, Written};
 use longwire_block::{Spec, Values};
+use longwire_engine::{Blocks, Edit};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
 
 /// Most stations of a medium: what happens there costs time with their number.
 const MOST_STATIONS: usize = 4096;
+
+/// What `pairs` of parameter and text mean for a medium that is made of `now`.
+///
+/// # Errors
+/// The parameter that can't be, and why not.
+pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String, String)> {
+    let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
+    let mut given = Vec::new();
+    for (name, text) in pairs {
+        let Some(at) = spec.params.iter().position(|param| param.name == *name) else {
+            let known: Vec<&str> = spec.params.iter().map(|param| param.name).collect();
+            let what =
+                format!("a {} has no \"{}\"; it has {}", spec.kind, name.escape_debug(), known.join(", "));
+            return Err(((*name).into(), what));
+        };
+        let value = spec.params[at].read(text).map_err(|error| ((*name).into(), bare(&error)))?;
+        given.push((at, value));
+    }
+    let edit = Edit { spec, given, fresh: None };
+    if let Some((spec, values)) = edit.apply(now) {
+        check_medium(spec, &values).map_err(|(name, what)| (name.into(), what))?;
+    }
+    Ok(edit)
+}
 
 impl Desk<'_, '_> {
     /// The media with the links that share them. Incomplete after an error.
@@ -127,7 +152,48 @@ impl Desk<'_, '_> {
         let rate = texts.iter().find(|text| text.key == "rate");
         let (Some(&station), Some(rate)) = (station, rate) else { return Some(()) };
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
-        self.error(&rate.span, entry, "rate", what, "a medium stays what it is: remove the rate");
+        let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
+        let mend = format!("write medium = \"{medium}\" instead of the link, with its rate");
+        self.error(&rate.span, entry, "rate", what, mend);
         None
+    }
+
+    /// The place of the medium of a name.
+    pub(super) fn medium_place(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Name>,
+        media: &[Medium],
+    ) -> Option<u32> {
+        let name = self.term(entry, "medium", written)?.0;
+        if let Some(place) = media.iter().position(|medium| medium.name == name) {
+            return Some(place as u32);
+        }
+        let known = || media.iter().map(|medium| &*medium.name);
+        let mend = match suggestion(&name, known()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if media.is_empty() => "add a [[medium]]".into(),
+            None => format!("there are {}", some(&known().collect::<Vec<_>>())),
+        };
+        self.error(&written.span, entry, "medium", format!("there is no medium \"{name}\""), mend);
+        None
+    }
+
+    /// What a text means for a medium that is made of `now`. None after an error.
+    pub(super) fn medium_edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
+        let mut pairs = Vec::new();
+        for (name, value, span) in &text.params {
+            let name = name.as_deref()?;
+            pairs.push((name, self.expanded(entry, name, value, span)?));
+        }
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        match medium_edit(now, &pairs) {
+            Ok(edit) => Some(edit),
+            Err((name, what)) => {
+                let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
+                self.error(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "");
+                None
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ mod addresses;
 mod blocks;
 mod doubts;
 mod events;
+mod foresight;
 mod forwarders;
 mod graph;
 mod joints;
@@ -22,6 +23,7 @@ mod sources;
 mod steers;
 
 pub(crate) use blocks::bare;
+pub use media::medium_edit;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
@@ -65,7 +67,7 @@ pub(crate) fn resolve(
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
     let forwarders = desk.forwarders(file, &nodes.routers);
-    let foretold = desk.events(file, &links, &sources);
+    let foretold = desk.events(file, &links, (&sources, &media, nodes.places()));
     let router_events = desk.router_events(file, &nodes.routers);
     if desk.findings.failed() {
         return None;

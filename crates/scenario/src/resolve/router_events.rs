@@ -48,6 +48,7 @@ impl Desk<'_, '_> {
         let others = [
             ("link", written.link.is_some()),
             ("source", written.source.is_some()),
+            ("medium", written.medium.is_some()),
             ("ramp", written.ramp.is_some()),
             ("every", written.every.is_some()),
             ("times", written.times.is_some()),

@@ -6,6 +6,7 @@ use crate::address::{Mac, Network};
 use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour, RouterRoute as WrittenEntry};
 use crate::finding::suggestion;
+use crate::places::Places;
 use crate::plan::{Attachment, End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
 use crate::written::{Name, Text, Written};
@@ -13,7 +14,6 @@ use longwire_router::{Admission, Budget, Limits};
 use longwire_units::Rate;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
-use std::net::IpAddr;
 
 /// Most routers.
 const MOST_ROUTERS: usize = 1 << 16;
@@ -435,34 +435,9 @@ pub(super) fn give_gateways(nodes: &mut Nodes) {
 }
 
 impl Nodes {
-    /// Where frames are sent first that go from a port to another: that, if bridges lead there, or the router on the way. None if it is
-    /// not clear which.
-    pub(super) fn first_hop(&self, (from, to): (u16, u16), destination: IpAddr) -> Option<Mac> {
-        let [here, there] = [from, to].map(|place| &self.ports[usize::from(place)]);
-        let own = |router: u32| self.routers[router as usize].ports.iter().find(|port| port.place == from);
-        match here.router {
-            Some(router) => return own(router).map(|port| port.mac),
-            None if here.segment == there.segment => return Some(there.mac),
-            None => {}
-        }
-        let near = |port: &&RouterPort| match self.ports[usize::from(port.place)].attachment {
-            Attachment::Inner { far } => self.ports[usize::from(far)].segment == here.segment,
-            _ => false,
-        };
-        let near: Vec<_> = self.routers.iter().flat_map(|router| &router.ports).filter(near).collect();
-        let gateway = match here.attachment {
-            Attachment::Host(host) => {
-                let gateways = &self.hosts[host as usize].gateways;
-                gateways.iter().find(|gateway| gateway.is_ipv4() == destination.is_ipv4())
-            }
-            _ => None,
-        };
-        let has = |port: &&&RouterPort| port.addresses.iter().any(|net| Some(&net.address) == gateway);
-        match (gateway, &near[..]) {
-            (Some(_), _) => near.iter().find(has).map(|port| port.mac),
-            (None, [only]) => Some(only.mac),
-            _ => None,
-        }
+    /// What sources are among.
+    pub(super) fn places(&self) -> Places<'_> {
+        Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
     }
 
     /// Whether the port with this place is a router's own.

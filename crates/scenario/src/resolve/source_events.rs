@@ -4,10 +4,9 @@ use super::{Desk, Entry};
 use crate::file::BlockText;
 use crate::finding::suggestion;
 use crate::plan::Source;
-use crate::source_edit::{SourceFault, source_edit};
+use crate::source_edit::{SourceFault, SourceSite, source_edits};
 use crate::written::{Name, Written};
 use longwire_engine::{Blocks, Edit};
-use longwire_units::Bytes;
 
 impl Desk<'_, '_> {
     /// The place of the source of a name.
@@ -31,23 +30,22 @@ impl Desk<'_, '_> {
         None
     }
 
-    /// What a text means for a source that is made of `now` and whose frames have `shortest` bytes at least. None after an
-    /// error.
-    pub(super) fn source_edit(
+    /// What a text means for a source that is made of `now`, at `site`. None after an error.
+    pub(super) fn source_edits(
         &mut self,
         entry: &Entry<'_>,
         text: &BlockText,
         now: &Blocks,
-        shortest: Bytes,
-    ) -> Option<Edit> {
+        site: &SourceSite<'_>,
+    ) -> Option<Vec<Edit>> {
         let mut pairs = Vec::new();
         for (key, value, span) in &text.params {
             let key = key.as_deref()?;
             pairs.push((key, self.expanded(entry, key, value, span)?));
         }
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        match source_edit(now, &pairs, shortest, &self.folder) {
-            Ok(edit) => Some(edit),
+        match source_edits(now, &pairs, site, &self.folder) {
+            Ok(edits) => Some(edits),
             Err(SourceFault { key, what, mend }) => {
                 let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
                 self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, mend);

@@ -6,7 +6,7 @@ use super::{Desk, Entry};
 use crate::file::{self, File};
 use crate::plan::Source;
 use crate::source_edit::{LONGEST_FRAME, SourceFault, shortest_frame};
-use crate::words::SourceModel;
+use crate::words::{SourceModel, SourceState};
 use crate::written::{Name, Term, Written};
 use longwire_block::{Spec, SpecError, Values};
 use longwire_random::process;
@@ -82,7 +82,7 @@ impl Desk<'_, '_> {
             return None;
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
-        let mac = nodes.first_hop((in_port, out_port), destination);
+        let mac = nodes.places().first_hop((in_port, out_port), destination);
         if mac.is_none() {
             let what = "no router there, or several, could be the first on its way";
             let mend = "begin at a host with a gateway that is a router's address, or at a router's port";
@@ -100,6 +100,7 @@ impl Desk<'_, '_> {
             Some(duration) => Some(self.term(entry, "for", duration)?),
             None => None,
         };
+        let state = self.term_or(entry, "state", written.state.as_ref(), SourceState::Up);
         let Chosen { spec, values, interval } = chosen?;
         Some(Source {
             name: name?.0,
@@ -114,6 +115,7 @@ impl Desk<'_, '_> {
             start: start?,
             count,
             duration,
+            up: state? == SourceState::Up,
         })
     }
 

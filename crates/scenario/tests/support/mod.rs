@@ -19,6 +19,7 @@ pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
         start: source.start,
         until: source.duration.map_or(Nanos::NEVER, |duration| source.start + duration),
         count: source.count.unwrap_or(u64::MAX),
+        up: source.up,
     };
     let open = |(place, port): (usize, &longwire_scenario::Port)| {
         let own = plan.sources.iter().enumerate().filter(|(_, source)| usize::from(source.in_port) == place);

@@ -47,9 +47,12 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     if text.contains("medium = ") {
         let kind = ["half-duplex", "csma-cd", "dcf"][dice.below(3) as usize];
         writeln!(text, "[[medium]]\nname = \"air\"\nkind = \"{kind}\"").unwrap();
+        medium_changes(&mut dice, kind, &mut text);
     }
     changes(&mut dice, &links, &mut text);
-    for source in 0..1 + dice.below(5) {
+    let sources = 1 + dice.below(5);
+    source_changes(&mut dice, (sources, ports), &mut text);
+    for source in 0..sources {
         let from = dice.below(ports);
         let to = (from + 1 + dice.below(ports - 1)) % ports;
         let interval = 1 + dice.below(2_000_000);
@@ -141,6 +144,54 @@ fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
             1 if !ramp => writeln!(text, "every = \"{} us\"", 1000 + dice.below(9000)).unwrap(),
             2 if !ramp => writeln!(text, "every = \"{} us\"\ntimes = 3", 1 + dice.below(9000)).unwrap(),
             _ => {}
+        }
+    }
+}
+
+/// When a change comes, and whether it comes again or takes its time.
+fn timing(dice: &mut Dice, can_ramp: bool, text: &mut String) {
+    writeln!(text, "[[at]]\ntime = \"{} us\"", dice.below(20) * dice.below(3_000)).unwrap();
+    match dice.below(4) {
+        0 if can_ramp => writeln!(text, "ramp = \"{} us\"", 1 + dice.below(9000)).unwrap(),
+        1 => writeln!(text, "every = \"{} us\"\ntimes = 3", 1 + dice.below(9000)).unwrap(),
+        _ => {}
+    }
+}
+
+/// Random changes of the medium "air".
+fn medium_changes(dice: &mut Dice, kind: &str, text: &mut String) {
+    for _ in 0..dice.below(4) {
+        timing(dice, true, text);
+        let decades = dice.below(5) as u32;
+        let rate = 300_000 + dice.below(10u64.pow(decades + 4));
+        let other = match (kind, dice.below(3)) {
+            ("half-duplex", 0) => format!("overhead = {}", dice.below(60)),
+            ("csma-cd", _) => format!("propagation = \"{} ns\"", dice.below(400)),
+            ("dcf", 0) => format!("slot = \"{} us\"", 1 + dice.below(90)),
+            ("dcf", 1) => format!("window = {}\nattempts = {}", 1 + dice.below(64), dice.below(5)),
+            _ => String::new(),
+        };
+        writeln!(text, "medium = \"air\"\nrate = \"{rate} bit/s\"\n{other}").unwrap();
+    }
+}
+
+/// Random changes of the sources.
+fn source_changes(dice: &mut Dice, (sources, ports): (u64, u64), text: &mut String) {
+    for _ in 0..dice.below(6) {
+        let key = dice.below(8);
+        timing(dice, key == 0, text);
+        writeln!(text, "source = \"s{}\"", dice.below(sources)).unwrap();
+        match key {
+            0 | 1 => writeln!(text, "interval = \"{} ns\"", 1000 + dice.below(2_000_000)).unwrap(),
+            2 => writeln!(text, "size = \"{} B\"", 62 + dice.below(1440)).unwrap(),
+            3 => writeln!(text, "packets = {}", 1 + dice.below(600)).unwrap(),
+            4 => writeln!(text, "state = \"{}\"", ["up", "down"][dice.below(2) as usize]).unwrap(),
+            5 => writeln!(text, "to = \"p{}\"", dice.below(ports)).unwrap(),
+            6 => {
+                writeln!(text, "for = \"{} us\"\nrate = \"{} kbit/s\"", dice.below(90_000), dice.below(9000))
+                    .unwrap()
+            }
+            _ => writeln!(text, "model = \"{}\"", ["cbr", "poisson"][dice.below(2) as usize]).unwrap(),
         }
     }
 }

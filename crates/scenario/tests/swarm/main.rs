@@ -130,10 +130,16 @@ fn seeds(count: u64) -> Vec<u64> {
 fn the_trace_does_not_depend_on_the_number_of_workers() {
     let seeds = seeds(120);
     let mut seen = Seen::default();
+    let (mut of_sources, mut of_media) = (0, 0);
     for &seed in &seeds {
-        seen.compare(seed, &drawn(seed, |way| draw::scenario(seed, way, &draw::plain)));
+        let text = drawn(seed, |way| draw::scenario(seed, way, &draw::plain));
+        let plan = read(&text, 1).unwrap();
+        of_sources += plan.events.iter().filter(|event| !event.sources.is_empty()).count();
+        of_media += plan.events.iter().filter(|event| !event.media.is_empty()).count();
+        seen.compare(seed, &text);
     }
     if seeds.len() > 1 {
+        assert!(of_sources > 50 && of_media > 10, "{of_sources} changes of sources, {of_media} of media");
         let Seen { departures, dropped, steered, .. } = seen;
         assert!(departures > 1000 && dropped > 100, "the swarm was idle: {departures} {dropped}");
         assert!(steered > 1000, "only {steered} packets were steered");

@@ -47,6 +47,8 @@ pub struct Flow {
     pub until: Nanos,
     /// How many packets there are at most.
     pub count: u64,
+    /// Whether it sends from the beginning on, and not only when a change lets it.
+    pub up: bool,
 }
 
 /// A flow that can't be.
@@ -264,6 +266,7 @@ mod tests {
             start: Nanos::ZERO,
             until: Nanos::NEVER,
             count: 1,
+            up: true,
         }
     }
 

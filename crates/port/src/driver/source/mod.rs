@@ -10,6 +10,7 @@ pub use longwire_random::process::{Interval, Model};
 pub use tally::{Received, Sent, Tally};
 
 use flow::Template;
+use longwire_block::flow::{Course, FLOW};
 use longwire_block::{Dice, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_random::process::Process;
@@ -17,24 +18,77 @@ use longwire_units::Nanos;
 
 /// A flow that is running.
 struct Running {
-    name: Box<str>,
+    /// As it is now; its start is when it began.
+    flow: Flow,
     template: Template,
     process: Process,
-    start: Nanos,
-    until: Nanos,
-    count: u64,
-    id: u16,
+    /// When its own time was 0: later by all the time for which that stood still.
+    origin: Nanos,
+    /// Since when it stands still because the flow is down.
+    halted: Option<Nanos>,
     sequence: u64,
     /// When its next packet is due; [`Nanos::NEVER`] when there is none.
     next: Nanos,
 }
 
 impl Running {
+    fn new(flow: &Flow, dice: Dice) -> Result<Self, FlowError> {
+        let mut running = Self {
+            template: Template::new(flow)?,
+            process: Process::new(flow.model.clone(), dice),
+            origin: flow.start,
+            halted: (!flow.up).then_some(flow.start),
+            sequence: 0,
+            next: Nanos::NEVER,
+            flow: flow.clone(),
+        };
+        running.look();
+        Ok(running)
+    }
+
     /// Works out when the next packet is due.
     fn look(&mut self) {
-        let time = self.start + self.process.peek();
-        let over = self.sequence == self.count || time >= self.until;
-        self.next = if over { Nanos::NEVER } else { time };
+        let (due, flow) = (self.process.peek(), &self.flow);
+        let time = self.origin + due;
+        let over = self.sequence >= flow.count || time >= flow.until;
+        self.next = if over || self.halted.is_some() || due == Nanos::NEVER { Nanos::NEVER } else { time };
+    }
+
+    /// Lets its own time stand still for as long as it did: while it was down, and while a packet was due that no longer
+    /// came because there had been enough.
+    fn catch_up(&mut self, now: Nanos) {
+        if let Some(since) = &mut self.halted {
+            self.origin += now.since((*since).max(self.flow.start));
+            *since = now.max(*since);
+        } else if self.next == Nanos::NEVER && self.process.peek() != Nanos::NEVER {
+            self.origin += now.since(self.origin + self.process.peek());
+        }
+    }
+
+    /// Another model, or other values of [`FLOW`]. Whether it can be so.
+    fn change(&mut self, now: Nanos, spec: &'static Spec, values: &Values) -> bool {
+        let mut flow = self.flow.clone();
+        let course = spec.is(&FLOW).then(|| Course::read(values));
+        match course {
+            None => flow.model = Model::read(spec, values),
+            Some(None) => return false,
+            Some(Some(course)) => {
+                flow.destination_mac = course.aim.mac;
+                flow.destination.set_ip(course.destination);
+                flow.count = course.packets;
+                flow.until = flow.start + course.duration;
+                flow.up = course.up;
+            }
+        }
+        let Ok(template) = Template::new(&flow) else { return false };
+        self.catch_up(now);
+        if course.is_none() {
+            self.process.set(flow.model.clone(), now.since(self.origin));
+        }
+        self.halted = (!flow.up).then_some(self.halted.unwrap_or(now));
+        (self.flow, self.template) = (flow, template);
+        self.look();
+        true
     }
 }
 
@@ -56,24 +110,10 @@ impl SourcePort {
     /// A flow can't be: the error names the field and the mend.
     pub fn new(name: &str, flows: &[Flow], flow_count: u16, seed: u64) -> Result<Self, FlowError> {
         let running = |flow: &Flow| {
-            let template = Template::new(flow)?;
             if flow.id >= flow_count {
                 return Err(FlowError::Id { id: flow.id, count: flow_count });
             }
-            let dice = Dice::named(seed, &format!("ports/{name}/flows/{}", flow.id));
-            let mut running = Running {
-                name: flow.name.as_str().into(),
-                template,
-                process: Process::new(flow.model.clone(), dice),
-                start: flow.start,
-                until: flow.until,
-                count: flow.count,
-                id: flow.id,
-                sequence: 0,
-                next: Nanos::NEVER,
-            };
-            running.look();
-            Ok(running)
+            Running::new(flow, Dice::named(seed, &format!("ports/{name}/flows/{}", flow.id)))
         };
         Ok(Self {
             name: name.into(),
@@ -126,7 +166,7 @@ impl Port for SourcePort {
             }
             flow.sequence += 1;
             flow.look();
-            table.give(flow.id, time, len);
+            table.give(flow.flow.id, time, len);
         }
         Ok(())
     }
@@ -148,14 +188,8 @@ impl Port for SourcePort {
     }
 
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        let model = Model::read(spec, values);
-        let mut known = false;
-        for flow in self.flows.iter_mut().filter(|flow| &*flow.name == source) {
-            flow.process.set(model.clone(), now.since(flow.start));
-            flow.look();
-            known = true;
-        }
-        known
+        let named = self.flows.iter_mut().find(|flow| flow.flow.name == source);
+        named.is_some_and(|flow| flow.change(now, spec, values))
     }
 
     fn stats(&self) -> PortStats {
@@ -181,6 +215,7 @@ mod tests {
             start: Nanos(1000),
             until: Nanos::NEVER,
             count: u64::MAX,
+            up: true,
         }
     }
 
@@ -329,5 +364,40 @@ mod tests {
         // Half a gap is left, now of 10 µs for half of 200 bytes; the count goes on.
         assert_eq!(times(&mut port, 1_000_000), [161_000, 181_000, 201_000, 221_000, 241_000]);
         assert_eq!(port.stats().in_bytes, 2 * 100 + 5 * 200);
+    }
+
+    /// 100 bytes at 8 Mbit/s, a packet every 100 µs from 1 µs on: what stops goes on where it stood.
+    #[test]
+    fn a_source_that_stood_still_goes_on_where_it_was() {
+        let aim = longwire_block::flow::Aim { port: 3, mac: [2, 0, 0, 0, 0, 9] };
+        let course = |packets, duration, up| {
+            let destination = "10.0.0.9".parse().unwrap();
+            Course { aim, destination, packets, duration: Nanos(duration), up }.values("c")
+        };
+        let model = Model::Cbr { every: Interval::at_rate(Rate(8_000_000), 100).unwrap(), size: 100 };
+        let mut port = SourcePort::new("a", &[Flow { count: 2, ..flow(0, model) }], 1, 1).unwrap();
+        let at = |port: &mut SourcePort, now: u64, (packets, duration, up), until| {
+            let mut seen = times(port, now);
+            assert!(port.change_source(Nanos(now), "flow 0", &FLOW, &course(packets, duration, up)));
+            seen.extend(times(port, until));
+            seen
+        };
+        // It had ended at 2 packets: the third is due at once. The fourth and fifth come after it; then half a gap passes.
+        assert_eq!(
+            at(&mut port, 401_000, (9, u64::MAX, true), 640_000),
+            [1000, 101_000, 401_000, 501_000, 601_000]
+        );
+        assert_eq!(at(&mut port, 651_000, (9, u64::MAX, false), 900_000), [0; 0]);
+        assert_eq!(at(&mut port, 951_000, (9, u64::MAX, true), 1_100_000), [1_001_000]);
+        // While it is down, its rate doubles: of half a gap a quarter is left.
+        assert_eq!(at(&mut port, 1_151_000, (9, u64::MAX, false), 1_160_000), [1_101_000]);
+        let fast = Values::read(spec("cbr").unwrap(), &[("rate", "16 Mbit/s"), ("size", "100 B")]).unwrap();
+        assert!(port.change_source(Nanos(1_200_000), "flow 0", spec("cbr").unwrap(), &fast));
+        assert_eq!(at(&mut port, 2_000_000, (9, u64::MAX, true), 2_026_000), [2_025_000]);
+        // A time counts from its start, however long it stood still: none comes at 2 101 000 or later.
+        assert_eq!(at(&mut port, 2_026_000, (9, 2_100_000, true), u64::MAX - 1), [2_075_000]);
+        assert_eq!(at(&mut port, 3_000_000, (3, u64::MAX, true), u64::MAX - 1), [0; 0]);
+        assert_eq!(port.tally().packets_sent(0), 9);
+        assert_eq!(port.flows[0].flow.destination_mac, aim.mac);
     }
 }

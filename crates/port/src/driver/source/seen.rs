@@ -64,7 +64,10 @@ impl Seen {
         let fresh = chunk.bits[word] & bit == 0;
         chunk.bits[word] |= bit;
         chunk.count += u64::from(fresh);
-        while self.chunks.front().is_some_and(|chunk| chunk.count == CHUNK && chunk.number * CHUNK == self.below)
+        while self
+            .chunks
+            .front()
+            .is_some_and(|chunk| chunk.count == CHUNK && chunk.number * CHUNK == self.below)
         {
             self.retire();
         }

@@ -59,7 +59,8 @@ pub(super) struct Table {
 }
 
 impl Sent {
-    const NONE: Self =
+    /// Nothing.
+    pub const NONE: Self =
         Self { packets: 0, bytes: 0, first_bytes: 0, first: Nanos::NEVER, last: Nanos::ZERO };
 
     /// Bits a second of frames, from when the first was due to when the last was, the first one's excluded: what it

@@ -1,0 +1,152 @@
+//! What a traffic source is besides its model: where its packets go, how many there are, and whether it sends.
+
+use crate::spec::{Grammar, Param, ParamKind, Parsed, Spec, Value, Values};
+use longwire_units::Nanos;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The row of a source's parameters that belong to no model.
+pub static FLOW: Spec = Spec {
+    key: "flow",
+    kind: "flow",
+    summary: "Where a source's packets go, how many there are, and whether it sends.",
+    source: "Longwire's own",
+    params: &[
+        Param {
+            name: "to",
+            kind: ParamKind::Parsed(PORT),
+            default: None,
+            help: "The host or port that its frames are bound for.",
+        },
+        Param {
+            name: "destination",
+            kind: ParamKind::Parsed(ADDRESS),
+            default: None,
+            help: "Destination address; with another `to`, the first one there of the same family unless it is given.",
+        },
+        Param {
+            name: "packets",
+            kind: ParamKind::Limit,
+            default: Some("unlimited"),
+            help: "How many frames it sends in all, those before included; \"unlimited\" for no limit.",
+        },
+        Param {
+            name: "for",
+            kind: ParamKind::Limit,
+            default: Some("unlimited"),
+            help: "How long it sends, counted from its start; \"unlimited\" for no limit.",
+        },
+        Param {
+            name: "state",
+            kind: ParamKind::Choice(&["up", "down"]),
+            default: Some("up"),
+            help: "Whether it sends: while it is down its own time stands still.",
+        },
+    ],
+};
+
+/// Where a source's frames go: the value of `to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aim {
+    /// The port, by its place in the plan.
+    pub port: u16,
+    /// The hardware address that frames to it carry.
+    pub mac: [u8; 6],
+}
+
+/// What a source is besides its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course {
+    /// Where its frames go.
+    pub aim: Aim,
+    /// Their destination address.
+    pub destination: IpAddr,
+    /// How many there are at most.
+    pub packets: u64,
+    /// How long it sends, from its start; [`Nanos::NEVER`] for no end.
+    pub duration: Nanos,
+    /// Whether it sends.
+    pub up: bool,
+}
+
+impl Course {
+    /// What values of [`FLOW`] say; none if they are none.
+    pub fn read(values: &Values) -> Option<Self> {
+        let [_, _, packets, duration, state] = values.as_slice() else { return None };
+        Some(Self {
+            aim: *values.parsed(0)?,
+            destination: *values.parsed(1)?,
+            packets: match packets {
+                Value::Packets(packets) => *packets,
+                _ => u64::MAX,
+            },
+            duration: match duration {
+                Value::Waiting(time) => *time,
+                _ => Nanos::NEVER,
+            },
+            up: *state == Value::Choice(0),
+        })
+    }
+
+    /// The values of [`FLOW`] that say this; `to` is the name of the port.
+    pub fn values(&self, to: &str) -> Values {
+        Values::made(vec![
+            self.aim.value(to),
+            Value::Parsed(Parsed {
+                text: self.destination.to_string().into(),
+                value: Arc::new(self.destination),
+            }),
+            Value::Packets(self.packets),
+            match self.duration {
+                Nanos::NEVER => Value::Packets(u64::MAX),
+                time => Value::Waiting(time),
+            },
+            Value::Choice(usize::from(!self.up)),
+        ])
+    }
+}
+
+impl Aim {
+    /// The value of `to` that says this; `name` is the port's.
+    pub fn value(self, name: &str) -> Value {
+        Value::Parsed(Parsed { text: name.into(), value: Arc::new(self) })
+    }
+}
+
+/// What a name means only the scenario knows: see [`Aim::value`].
+const PORT: Grammar = Grammar {
+    wanted: "the name of a host or port",
+    read: |text, _| Err(format!("what \"{text}\" means, only the scenario knows")),
+    examples: &[],
+};
+
+const ADDRESS: Grammar = Grammar {
+    wanted: "an IPv4 or IPv6 address",
+    read: |text, _| match text.trim().parse::<IpAddr>() {
+        Ok(address) => Ok(Arc::new(address)),
+        Err(_) => Err(format!("\"{}\" is no address; write \"10.0.0.2\"", text.escape_debug())),
+    },
+    examples: &["10.0.0.2", "fd00::2"],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_is_written_and_read_back() {
+        let aim = Aim { port: 3, mac: [2, 0, 0, 0, 0, 4] };
+        for (packets, duration, up, printed) in [
+            (u64::MAX, Nanos::NEVER, true, ["b", "10.0.0.2", "unlimited", "unlimited", "up"]),
+            (10, Nanos::from_secs(2), false, ["b", "10.0.0.2", "10 packets", "2 s", "down"]),
+        ] {
+            let destination = "10.0.0.2".parse().unwrap();
+            let course = Course { aim, destination, packets, duration, up };
+            let values = course.values("b");
+            let texts =
+                FLOW.params.iter().zip(values.as_slice()).map(|(param, value)| value.print(param.kind));
+            assert_eq!(texts.collect::<Vec<_>>(), printed);
+            assert_eq!(Course::read(&values), Some(course));
+        }
+    }
+}

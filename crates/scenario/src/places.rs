@@ -1,0 +1,49 @@
+//! Where frames are sent first.
+
+use crate::address::Mac;
+use crate::plan::{Attachment, Host, Port};
+use crate::router_plan::{Router, RouterPort};
+use std::net::IpAddr;
+
+/// The plan's ports, hosts and routers.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'p> {
+    /// The ports.
+    pub ports: &'p [Port],
+    /// The hosts.
+    pub hosts: &'p [Host],
+    /// The routers.
+    pub routers: &'p [Router],
+}
+
+impl Places<'_> {
+    /// Where frames are sent first that go from a port to another: that, if bridges lead there, or the router on the way. None if it is
+    /// not clear which.
+    pub(crate) fn first_hop(&self, (from, to): (u16, u16), destination: IpAddr) -> Option<Mac> {
+        let [here, there] = [from, to].map(|place| &self.ports[usize::from(place)]);
+        let own = |router: u32| self.routers[router as usize].ports.iter().find(|port| port.place == from);
+        match here.router {
+            Some(router) => return own(router).map(|port| port.mac),
+            None if here.segment == there.segment => return Some(there.mac),
+            None => {}
+        }
+        let near = |port: &&RouterPort| match self.ports[usize::from(port.place)].attachment {
+            Attachment::Inner { far } => self.ports[usize::from(far)].segment == here.segment,
+            _ => false,
+        };
+        let near: Vec<_> = self.routers.iter().flat_map(|router| &router.ports).filter(near).collect();
+        let gateway = match here.attachment {
+            Attachment::Host(host) => {
+                let gateways = &self.hosts[host as usize].gateways;
+                gateways.iter().find(|gateway| gateway.is_ipv4() == destination.is_ipv4())
+            }
+            _ => None,
+        };
+        let has = |port: &&&RouterPort| port.addresses.iter().any(|net| Some(&net.address) == gateway);
+        match (gateway, &near[..]) {
+            (Some(_), _) => near.iter().find(has).map(|port| port.mac),
+            (None, [only]) => Some(only.mac),
+            _ => None,
+        }
+    }
+}
