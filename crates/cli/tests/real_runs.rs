@@ -181,7 +181,7 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         assert_eq!((&settings["queue.kind"], &settings["queue"]), (&"red".into(), &"200 packets".into()));
     }
     // From 10 to 60 ms in half a second: half-way, then there.
-    json(&set(&["up", "delay=60ms", "--over", "500ms"]), 0);
+    json(&set(&["up", "delay=60ms", "--ramp", "500ms", "--step", "10ms"]), 0);
     let (text, least) = run.ping("a", "10.0.0.2", &["-c", "30", "-i", "0.05"]);
     assert!(least.is_some_and(|ms| ms < 119.0), "{text}");
     let (text, least) = run.ping("a", "10.0.0.2", &["-c", "3", "-i", "0.05"]);
@@ -195,10 +195,17 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     };
     refused(&["up.forward", "filter=steer up.backward if udp"], "ways are planned before the run");
-    refused(&["up", "queue.kind=tail-drop", "--over", "1s"], "over: there is no way in between");
-    refused(&["up", "delay=1ms", "--over", "soon"], "over: ");
+    refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: there is no way in between");
+    refused(&["up", "delay=1ms", "--ramp", "soon"], "ramp: ");
+    refused(&["up", "delay=1ms", "--ramp", "1s", "--step", "0s"], "ramp.step: it has to be longer than 0");
+    for (queue, kind) in [("codel", Some("codel")), ("tail-drop", None)] {
+        let settings =
+            json(&set(&["up.forward", &format!("queue={queue}")]), 0)["rows"][0]["settings"].clone();
+        assert_eq!(settings.get("queue.kind").and_then(Value::as_str), kind, "{settings}");
+    }
     refused(&["nothing", "rate=1mbit"], "there is no link \"nothing\"");
     assert_eq!(json(&set(&["up.forward", "filter=drop if udp"]), 0)["pass"], true);
+    assert_eq!(json(&set(&["up.forward", "filter="]), 0)["rows"][0]["settings"]["filter"], "");
     run.signal("INT");
     let (status, report) = run.end();
     assert_eq!(status, Some(0), "{report:#}");
@@ -229,11 +236,19 @@ fn a_source_is_changed_while_it_sends() {
         command.args(["--instance", &name, "--json"]).output().unwrap()
     };
     let settings = json(&ctl(&["get", "s"]), 0)["rows"][0]["settings"].clone();
-    assert_eq!(settings, serde_json::json!({ "model": "cbr", "rate": "800 bit/s", "size": "100 B" }));
+    let wanted = serde_json::json!({
+        "model": "cbr", "rate": "800 bit/s", "size": "100 B", "to": "b", "destination": "10.0.1.2",
+        "packets": "1000 packets", "for": "unlimited", "state": "up"
+    });
+    assert_eq!(settings, wanted);
+    let paused = json(&ctl(&["set", "s", "state=down", "interval=1s"]), 0);
+    let settings = &row(&paused, "source s")["settings"];
+    assert_eq!((&settings["state"], &settings["interval"]), (&"down".into(), &"1 s".into()));
+    assert!(settings.get("rate").is_none(), "{settings}");
     let refused = ctl(&["set", "s", "on=1s"]);
     assert!(stderr(&refused).contains("the model cbr has no on"), "{}", stderr(&refused));
     // One packet a second would take a quarter of an hour; 10 000 a second take a tenth of one.
-    let set = json(&ctl(&["set", "s", "rate=8mbit", "model=poisson"]), 0);
+    let set = json(&ctl(&["set", "s", "state=up", "rate=8mbit", "model=poisson"]), 0);
     assert_eq!(row(&set, "source s")["settings"]["model"], "poisson");
     let begin = Instant::now();
     loop {
@@ -248,6 +263,25 @@ fn a_source_is_changed_while_it_sends() {
     assert!(Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success());
     let report: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
     assert_eq!(row(&report, "source s")["measured"], 1000);
+}
+
+/// A host's programs send what comes in by it: a source there is not run, and every command says so.
+#[test]
+fn sources_at_hosts_are_said_not_to_run() {
+    if !can_run("sources_at_hosts_are_said_not_to_run") {
+        return;
+    }
+    let folder = Folder::new("silent");
+    let source = "[[source]]\nname = \"video\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
+    let scenario = folder.write("s.toml", format!("{TWO_HOSTS}{source}"));
+    let why = "source \"video\" is not run in real time";
+    assert!(stderr(&longwire(&["check", &scenario])).contains(why));
+    let run = Running::start(&scenario, "silent", &[]);
+    let refused = run.ctl(&["set", "video", "rate=2mbit", "--instance", &run.name]);
+    assert!(stderr(&refused).contains(why) && !stderr(&refused).contains("over"), "{}", stderr(&refused));
+    run.signal("INT");
+    let (_, report) = run.end();
+    assert!(row(&report, "source video")["notes"].to_string().contains("is not run in real time"));
 }
 
 #[test]

@@ -153,6 +153,37 @@ fn sources_are_measured_exactly() {
     assert_eq!(report["rows"], again["rows"], "the same seed gives the same run");
 }
 
+/// 1000 packets of 1000 bytes in a second, all copied; what is cut off halfway counts as not delivered, however fast the rest came.
+#[test]
+fn copies_wrong_bits_and_outages_of_a_source_show() {
+    let folder = Folder::new("copies");
+    let text = with_model(
+        "rate = \"8 Mbit/s\"\npackets = 1000\n[[at]]\ntime = \"500500 us\"\nlink = \"l\"\nstate = \"down\"",
+    );
+    let copied = text.replace("delay = \"1 ms\"", "delay = \"1 ms\"\nloss = \"10 %\"\nduplicate = \"100 %\"");
+    let source = |text: String| {
+        let report = json(&longwire(&["run", &folder.write("s.toml", text), "--virtual", "--json"]), 0);
+        let dropped = row(&report, "link l.forward")["dropped"].clone();
+        (row(&report, "source s").clone(), dropped["loss"].as_u64().unwrap_or(0))
+    };
+    let (plain, _) = source(text.clone());
+    assert_eq!((&plain["measured"], &plain["lost"], &plain["copies"]), (&501.into(), &499.into(), &0.into()));
+    // 8 Mbit/s, of which 501 of 1000 packets arrive.
+    assert_eq!(
+        (&plain["offered_bit_per_s"], &plain["delivered_bit_per_s"]),
+        (&8e6.into(), &4_008_000.0.into())
+    );
+    let (with_copies, lost) = source(copied);
+    assert_eq!(with_copies["lost"], 499 + lost);
+    assert_eq!(with_copies["copies"], with_copies["measured"]);
+    // Bits flip in every packet: nothing is known of any.
+    let corrupt = "delay = \"1 ms\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\", headers = \"spare\" }";
+    let (wrong, _) = source(text.replace("delay = \"1 ms\"", corrupt));
+    assert_eq!((&wrong["measured"], &wrong["lost"]), (&0.into(), &1000.into()));
+    // Some hit the four bytes that say whose it is.
+    assert!(wrong["corrupt"].as_u64().unwrap() >= 490 && wrong["delay_ns_max"].is_null(), "{wrong}");
+}
+
 /// Two ports of sources, 1 ms apart, and a source of this model from the one to the other.
 fn with_model(model: &str) -> String {
     format!(

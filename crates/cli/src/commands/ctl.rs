@@ -282,7 +282,7 @@ fn other(
                 _ => None,
             });
             let mend = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            anyhow::bail!("there is no link, traffic source or medium \"{name}\"{mend}")
+            anyhow::bail!("there is no link \"{name}\", and no traffic source or medium of this name{mend}")
         }
         Err(error) => Err(error.into()),
     }
