@@ -77,10 +77,11 @@ fn has_every_key() {
         let rest = &page[start.unwrap_or_else(|| panic!("no heading for {section}"))..];
         let text = rest[4..].find("\n## ").map_or(rest, |end| &rest[..end + 4]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        // What an event changes is what a link or a source is made of: it has its rows there.
+        // What an event changes is what a link, a source or a medium is made of: it has its rows there.
         let mut elsewhere = Map::new();
         if section == "at" {
-            let sections = ["link", "source"].map(|other| properties(&schema["properties"][other]["items"]));
+            let sections =
+                ["link", "source", "medium"].map(|other| properties(&schema["properties"][other]["items"]));
             elsewhere.extend(sections.into_iter().flatten());
         }
         for key in keys.keys().filter(|key| !elsewhere.contains_key(*key) || *key == "count") {
