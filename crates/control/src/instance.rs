@@ -58,14 +58,11 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, or it can't be; nothing has changed then.
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
 
-    /// Asks about a router's programs, or changes them, and answers as JSON. Instances without routers have none.
+    /// Asks about a router's programs, or changes them, and answers as JSON.
     ///
     /// # Errors
     /// If there is no such router, program or map, or it can't be; nothing has changed then.
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError> {
-        let _ = ask;
-        Err(SetError::UnknownRouter(router.into()))
-    }
+    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
     /// The names of its shared media, in the order of the plan.
     fn medium_names(&self) -> Arc<[String]>;

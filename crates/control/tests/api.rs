@@ -4,7 +4,7 @@ mod fake;
 
 use fake::{Fake, Scratch};
 use longwire_control::{
-    ChangeRoute, Client, ClientError, Instance, Problem, Server, StartError, list, openapi,
+    ChangeRoute, Client, ClientError, ForwarderAsk, Instance, Problem, Server, StartError, list, openapi,
 };
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -252,6 +252,7 @@ fn every_route_is_described() {
         ("/v1/sources/{name}", "patch"),
         ("/v1/routers/{name}/routes", "get"),
         ("/v1/routers/{name}/routes", "patch"),
+        ("/v1/routers/{name}/forwarders", "post"),
         ("/v1/media/{name}", "get"),
         ("/v1/media/{name}", "patch"),
         ("/v1/stop", "post"),
@@ -277,6 +278,7 @@ fn every_route_is_described() {
         let (name, body) = match path {
             _ if path.contains("sources") => ("video", "{}"),
             _ if path.contains("media") => ("cell", "{}"),
+            _ if path.contains("forwarders") => ("core", r#"{"action": "list"}"#),
             _ if path.contains("routers") => ("core", r#"{"add": "10.2.0.0/16 via 10.9.0.2"}"#),
             _ => ("up", "{}"),
         };
@@ -349,6 +351,24 @@ fn routes_are_listed_and_changed() {
     // Neither of the two, or both, is no change.
     for change in [ChangeRoute::default(), ChangeRoute { add: remove.remove.clone(), ..remove.clone() }] {
         assert_eq!(refused(client.change_route("core", &change)).status, 400);
+    }
+    drop(server);
+}
+
+#[test]
+fn programs_of_routers_are_asked_for() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    let ask = ForwarderAsk::Set { fid: 3, data: "00ff".into() };
+    let answer = client.forwarders("core", &ask).unwrap();
+    assert_eq!(answer["asked"], serde_json::json!({"action": "set", "fid": 3, "data": "00ff"}));
+    let problem = refused(client.forwarders("coer", &ForwarderAsk::List));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
+    let path = "/v1/routers/core/forwarders";
+    for body in [r#"{"action": "run"}"#, r#"{"action": "get"}"#, r#"{"action": "list", "fid": 1}"#, "[]"] {
+        let (status, _) = request(server.path(), "POST", path, "application/json", body);
+        assert_eq!(status, 400, "{body}");
     }
     drop(server);
 }

@@ -1,6 +1,6 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{Instance, Link, Medium, RoutePage, SetError, Source};
+use longwire_control::{ForwarderAsk, Instance, Link, Medium, RoutePage, SetError, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -116,6 +116,11 @@ impl Instance for Fake {
             }
         }
         Ok(())
+    }
+
+    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+        self.routes(router)?;
+        Ok(json!({"asked": ask}))
     }
 
     fn medium_names(&self) -> Arc<[String]> {
