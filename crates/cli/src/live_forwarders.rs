@@ -26,7 +26,7 @@ impl LiveRouters {
         let place = self.place(name)?;
         let at = At { remote, node: self.node(place) };
         match ask {
-            ForwarderAsk::List => at.table().map(|table| listed(&table)),
+            ForwarderAsk::List {} => at.table().map(|table| listed(&table)),
             ForwarderAsk::Install { forwarder, object } => {
                 self.install(&at, place, forwarder, object.as_deref())
             }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ForwarderAsk {
     /// Which there are, what they have done, and what a packet may need at most.
-    List,
+    List {},
     /// Installs a program, and answers its number.
     Install {
         /// What a scenario's `[[forwarder]]` says, but for the router.

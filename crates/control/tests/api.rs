@@ -363,7 +363,7 @@ fn programs_of_routers_are_asked_for() {
     let ask = ForwarderAsk::Set { fid: 3, data: "00ff".into() };
     let answer = client.forwarders("core", &ask).unwrap();
     assert_eq!(answer["asked"], serde_json::json!({"action": "set", "fid": 3, "data": "00ff"}));
-    let problem = refused(client.forwarders("coer", &ForwarderAsk::List));
+    let problem = refused(client.forwarders("coer", &ForwarderAsk::List {}));
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
     let path = "/v1/routers/core/forwarders";
     for body in [r#"{"action": "run"}"#, r#"{"action": "get"}"#, r#"{"action": "list", "fid": 1}"#, "[]"] {

@@ -280,7 +280,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
 }
 
 fn list(args: &List) -> anyhow::Result<Outcome> {
-    let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List)?;
+    let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List {})?;
     if args.json {
         outcome::print(&serde_json::to_string_pretty(&answer)?)?;
         return Ok(Outcome::Well);
