@@ -31,9 +31,12 @@ pub(crate) enum Command {
     },
     AtNode {
         place: u32,
-        act: Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>,
+        act: AtNode,
     },
 }
+
+/// What is done at a node between two batches: it is told the time.
+type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
 
 /// Where a bridge or router is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

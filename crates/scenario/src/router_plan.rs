@@ -131,7 +131,7 @@ impl<'t> WrittenRoute<'t> {
                     return Err("a gateway of the other family is not supported; name one of the same".into());
                 }
                 "via" => {
-                    via = Some(value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?)
+                    via = Some(value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?);
                 }
                 "dev" => port = Some(value),
                 _ if WITH_VALUE.contains(&word) => {}

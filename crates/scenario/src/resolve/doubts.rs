@@ -22,7 +22,7 @@ impl Desk<'_, '_> {
                 "add another",
             );
         }
-        if plan.links.is_empty() {
+        if plan.links.is_empty() && plan.routers.is_empty() {
             let mend = "add [[link]] entries";
             self.doubt(&(0..0), "", "", "there is no link: everything crosses unimpaired", mend);
         }
