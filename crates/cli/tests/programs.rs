@@ -36,7 +36,7 @@ fn what_a_program_costs_is_said_without_a_run() {
 fn a_budget_that_does_not_suffice_is_a_mistake_of_the_scenario() {
     let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
     let folder = Folder::new("programs");
-    let tight = folder.write("tight.toml", &text.replace("line-rate = \"100 Mbit/s\"", "profile = \"vrp\""));
+    let tight = folder.write("tight.toml", text.replace("line-rate = \"100 Mbit/s\"", "profile = \"vrp\""));
     let check = longwire(&["check", &tight]);
     let told = stdout(&check) + &stderr(&check);
     assert!(!check.status.success() && told.contains("bytes of state, 96 allowed"), "{told}");

@@ -189,7 +189,7 @@ fn source_changes(dice: &mut Dice, (sources, ports): (u64, u64), text: &mut Stri
             5 => writeln!(text, "to = \"p{}\"", dice.below(ports)).unwrap(),
             6 => {
                 writeln!(text, "for = \"{} us\"\nrate = \"{} kbit/s\"", dice.below(90_000), dice.below(9000))
-                    .unwrap()
+                    .unwrap();
             }
             _ => writeln!(text, "model = \"{}\"", ["cbr", "poisson"][dice.below(2) as usize]).unwrap(),
         }
