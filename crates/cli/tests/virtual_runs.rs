@@ -329,6 +329,9 @@ fn a_source_changes_at_its_time() {
         let report = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
         // A frame a millisecond at 0 to 1000 ms, then one every half: 1001 + 1999 before 2 s.
         assert_eq!(row(&report, "source s")["measured"], 3000);
+        // However often workers hand them to one another.
+        let accounted = row(&report, "packets accounted for");
+        assert_eq!((&accounted["expected"], &accounted["measured"]), (&3000.into(), &3000.into()));
     }
 }
 

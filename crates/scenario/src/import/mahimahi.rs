@@ -300,7 +300,7 @@ impl Part {
             Self::Loss(share) => stage.set("loss", &share.text()),
             Self::Link { trace, once, queue } => {
                 let end = if *once { "clear" } else { "loop" };
-                let parameters = [("file", trace.clone()), ("end", end.into()), ("framing", "ip".into())];
+                let parameters = [("file", trace.clone()), ("end", end.into())];
                 stage.block("rate", "trace", &parameters);
                 stage.settings.push(("queue".into(), queue.clone()));
             }

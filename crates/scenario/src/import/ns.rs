@@ -361,7 +361,7 @@ impl Script<'_> {
                 self.notes.add(
                     line,
                     &format!("at {when} {what}"),
-                    "only links change at a time; write $ns at 1.0 \"$link0 down\"",
+                    "changes of links are read where the link is named: write $ns at 1.0 \"$link0 bandwidth 3Mb duplex\"",
                 );
                 return Ok(String::new());
             }

@@ -162,7 +162,8 @@ impl Reader<'_> {
         if first == "qdisc" {
             return self.shown(line, &words[1..]);
         }
-        if OPTIONS.contains(&first) {
+        let numbered = words.get(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        if OPTIONS.contains(&first) || (numbered && named(first, &OPTIONS).is_some()) {
             let options = if first == "netem" { &words[1..] } else { words };
             let qdisc = Qdisc::new(line, "netem", "root", options);
             return self.put("eth0", line, qdisc, "add");

@@ -13,7 +13,7 @@ fn mahimahi_shells() {
     has(
         &imported,
         &[
-            "rate = { kind = \"trace\", file = \"up.trace\", end = \"loop\", framing = \"ip\" }",
+            "rate = { kind = \"trace\", file = \"up.trace\", end = \"loop\" }",
             "queue = \"100 packets\"",
             "queue = { kind = \"codel\", limit = \"200 packets\", target = \"5 ms\", interval = \"100 ms\" }",
             "loss = \"1 %\"",
@@ -30,7 +30,7 @@ fn mahimahi_shells() {
         &imported,
         &[
             "state = { kind = \"flap\", up = \"1.5 s\", down = \"500 ms\" }",
-            "rate = { kind = \"trace\", file = \"a\", end = \"clear\", framing = \"ip\" }",
+            "rate = { kind = \"trace\", file = \"a\", end = \"clear\" }",
             "queue = { kind = \"pie\", limit = \"30 kB\", update = \"30 ms\", target = \"20 ms\", burst = \"100 ms\" }",
             "queue = \"unlimited\"",
         ],
@@ -51,6 +51,6 @@ fn mahimahi_shells() {
 #[test]
 fn traces_of_mahimahi() {
     let imported = import(Format::Mahimahi, &[file("up", "0\n5\n5\n"), file("down", "1\n")]).unwrap();
-    has(&imported, &["rate = { kind = \"trace\", file = \"down\", end = \"loop\", framing = \"ip\" }"]);
+    has(&imported, &["rate = { kind = \"trace\", file = \"down\", end = \"loop\" }"]);
     assert!(imported.notes.is_empty());
 }

@@ -4,7 +4,7 @@ use crate::{from, has, plan, refused, tells, way};
 use longwire_scenario::import::Format;
 
 /// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
-pub const NETEM: [(&str, &str); 29] = [
+pub const NETEM: [(&str, &str); 30] = [
     ("delay 100ms", "delay = \"100 ms\""),
     ("latency 1.5s", "delay = \"1.5 s\""),
     ("delay 250", "delay = \"250 us\""),
@@ -57,6 +57,7 @@ pub const NETEM: [(&str, &str); 29] = [
         "delay 10ms reorder 25% 50% gap 5",
         "reorder = { kind = \"independent\", probability = \"25 %\", correlation = \"50 %\", gap = \"5\" }",
     ),
+    ("dup 5%", "duplicate = { kind = \"independent\", probability = \"5 %\", where = \"queue\" }"),
     ("delay 10ms gap 5", "reorder = { kind = \"independent\", probability = \"100 %\", gap = \"5\" }"),
     ("rate 1mbit", "rate = \"1 Mbit/s\""),
     ("rate 100kbps", "rate = \"800 kbit/s\""),
