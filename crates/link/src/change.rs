@@ -7,8 +7,9 @@ use crate::judge::{Chain, Either};
 use crate::link::{Link, has};
 use crate::queue::Queue;
 use crate::transmit::Transmit;
+use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
-use longwire_packet::{Handle, Pool};
+use longwire_packet::Pool;
 use longwire_units::Nanos;
 
 /// When a change happens, and what new blocks are given.
@@ -17,6 +18,8 @@ pub(crate) struct When {
     pub now: Nanos,
     pub begin: Nanos,
     pub seed: u64,
+    /// Segments of a train that leave within this of each other stay together.
+    pub spread: Nanos,
 }
 
 /// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.
@@ -25,18 +28,12 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
     let place = link.place;
     let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
     if spec.key == link.transmit.spec().key {
-        change_transmit(link, change, when, dice);
-        link.note_transmit();
+        change_transmit(link, pool, change, when, dice);
     } else if spec.key == link.queue.spec().key {
         change_queue(link, pool, change, when, dice);
     } else if spec.key == link.delay.spec().key {
-        if spec.is(link.delay.spec()) {
-            link.delay.change(values);
-        } else if let Some(mut delay) = Delay::build(spec, values, dice) {
-            delay.start(when.begin);
-            link.delay = delay;
-        }
-        link.note_order();
+        change_delay(link, change, when, dice);
+        link.part_waiting(pool, when.spread);
     } else if Background::has(spec) {
         match link.books.counters.rare.as_mut().and_then(|rare| rare.background.as_mut()) {
             Some(background) => background.change(spec, values, when.now),
@@ -53,22 +50,50 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
 
 fn change_transmit(
     link: &mut Link,
+    pool: &mut Pool,
     (spec, values): (&'static Spec, &Values),
     when: When,
     dice: impl Fn() -> Dice,
 ) {
     let busy = !link.sending.is_none();
+    let same = spec.is(link.transmit.spec());
+    let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
     link.transmit.settle(when.now);
-    if spec.is(link.transmit.spec()) {
-        return link.transmit.change(values);
-    }
     let work = if busy { link.transmit.work_left() } else { 0 };
-    let Some(mut transmit) = Transmit::build(spec, values, dice) else { return };
-    transmit.start(when.begin);
-    if busy {
-        transmit.take_over(when.now, work);
+    if same {
+        link.transmit.change(values);
+    } else if let Some(mut transmit) = Transmit::build(spec, values, dice) {
+        transmit.start(when.begin);
+        link.transmit = transmit;
     }
-    link.transmit = transmit;
+    link.framing = link.transmit.framing();
+    link.part_waiting(pool, when.spread);
+    // Of a sender that takes trains apart by itself, one is left whole only where the pool has no room.
+    let parts = busy && (!same || link.transmit.whole_trains());
+    let waits = if parts { link.part_sending(pool, when.now, when.spread, sent) } else { 0 };
+    if busy && (!same || waits > 0) {
+        link.transmit.take_over(when.now, work.saturating_sub(waits * BYTE));
+    }
+    link.note_transmit();
+}
+
+fn change_delay(
+    link: &mut Link,
+    (spec, values): (&'static Spec, &Values),
+    when: When,
+    dice: impl Fn() -> Dice,
+) {
+    if spec.is(link.delay.spec()) {
+        link.delay.change(values);
+    } else if let Some(mut delay) = Delay::build(spec, values, dice) {
+        delay.start(when.begin);
+        link.delay = delay;
+    }
+    link.note_order();
+    if link.order == Order::Sorted {
+        // Those on their way have their times; what is sent later is sorted apart from them, and behind them.
+        link.line.part(&mut link.books.counters.rare().heaps);
+    }
 }
 
 /// Waiting packets go over to a queue of another kind in the order in which they would have been sent; one of the same kind sees to it that they
@@ -90,7 +115,7 @@ fn change_queue(
         link.queue = queue;
         link.note_discipline();
         if !link.queue.whole_trains() {
-            waiting = link.parted(pool, waiting);
+            waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
             let (queue, mut hall) = link.hall(pool, when.now);
@@ -198,50 +223,6 @@ impl Link {
             waiting.push(pool, handle);
         }
         waiting
-    }
-
-    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
-    fn parted(&self, pool: &mut Pool, mut waiting: Fifo) -> Fifo {
-        let mut parted = Fifo::EMPTY;
-        while let Some(handle) = waiting.pop(pool) {
-            match self.segments(pool, handle) {
-                Some(mut segments) => {
-                    pool.free(handle);
-                    while let Some(segment) = segments.pop(pool) {
-                        parted.push(pool, segment);
-                    }
-                }
-                None => parted.push(pool, handle),
-            }
-        }
-        parted
-    }
-
-    /// The segments of a packet that waits, if it is a train. Together they count the bytes that it counts.
-    fn segments(&self, pool: &mut Pool, train: Handle) -> Option<Fifo> {
-        let meta = *pool.meta(train);
-        if !meta.is_train() {
-            return None;
-        }
-        let mut made = Fifo::EMPTY;
-        let mut left = meta.leave;
-        for number in 0..meta.segments {
-            let Some(segment) = longwire_wire::segment(pool, train, number, 1) else {
-                while let Some(segment) = made.pop(pool) {
-                    pool.free(segment);
-                }
-                return None;
-            };
-            // What packets count may have changed since the train came.
-            let bytes = self.counted(pool, segment, pool.meta(segment).wire_len);
-            let bytes = if number + 1 == meta.segments { left } else { bytes.min(left) };
-            left -= bytes;
-            let facts = pool.meta_mut(segment);
-            (facts.leave, facts.flags) = (bytes, meta.flags);
-            facts.seq += u64::from(number);
-            made.push(pool, segment);
-        }
-        Some(made)
     }
 
     /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.

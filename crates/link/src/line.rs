@@ -27,6 +27,8 @@ pub(crate) struct Line {
 pub(crate) struct Heaps {
     /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has packets.
     slots: Agenda<()>,
+    /// No time of packets that are sorted comes before this: those sent before the last change of the delay leave by then.
+    floor: Nanos,
     /// Packets that keep no place.
     free: Agenda<Handle>,
 }
@@ -75,6 +77,7 @@ impl Line {
         handle: Handle,
         (leave, order): (Nanos, Order),
     ) {
+        let leave = if order == Order::Sorted { leave.max(heaps.floor) } else { leave };
         if order == Order::Sorted && !heaps.slots.is_empty() {
             // What happens all the time on such a line; the rest is for its first packet, and for mixtures.
             heaps.slots.push(leave.0, ());
@@ -83,12 +86,9 @@ impl Line {
             return self.append(pool, handle, leave);
         }
         if order == Order::Free {
-            self.irregular = true;
-            self.packets += u32::from(pool.meta(handle).segments);
-            pool.meta_mut(handle).leave = leave.0;
-            heaps.free.push(leave.0, handle);
-            self.next = self.next.min(leave);
-            return;
+            // It holds up nobody until another delay wants order again.
+            self.last = self.last.max(leave);
+            return self.join_apart(heaps, pool, handle, leave);
         }
         let leave = if order == Order::InOrder { leave.max(self.last) } else { leave };
         if order == Order::Sorted && heaps.slots.is_empty() {
@@ -102,6 +102,20 @@ impl Line {
         self.last = self.last.max(leave);
         self.next = self.next.min(leave);
         self.append(pool, handle, leave);
+    }
+
+    /// Adds a packet that leaves at `leave` whatever the others do, nor do they mind it.
+    pub(crate) fn join_apart(&mut self, heaps: &mut Heaps, pool: &mut Pool, handle: Handle, leave: Nanos) {
+        self.irregular = true;
+        self.packets += u32::from(pool.meta(handle).segments);
+        pool.meta_mut(handle).leave = leave.0;
+        heaps.free.push(leave.0, handle);
+        self.next = self.next.min(leave);
+    }
+
+    /// From now on packets that are sorted leave after all that are on their way.
+    pub(crate) fn part(&self, heaps: &mut Heaps) {
+        heaps.floor = self.last;
     }
 
     /// Whether [`Line::join`] and [`Line::take`] will not do.

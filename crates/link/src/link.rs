@@ -405,13 +405,18 @@ impl Link {
         self.sent_of_this_train(pool, now)
     }
 
+    /// Segments of the packet being sent whose last bit has gone by `now`, if it is a train; never all of them.
+    pub(crate) fn sent_segments(&mut self, pool: &Pool, now: Nanos) -> u16 {
+        self.sent_of_this_train(pool, now).0 as u16
+    }
+
     #[inline(never)]
     fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
         let meta = pool.meta(self.sending);
         let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
         let mut sent = 0;
         while sent + 1 < u64::from(meta.segments)
-            && self.transmit.has_sent_all_but(meta.leave - (sent + 1) * full, now)
+            && self.transmit.has_sent_all_but(meta.leave.saturating_sub((sent + 1) * full), now)
         {
             sent += 1;
         }

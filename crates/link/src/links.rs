@@ -261,7 +261,7 @@ impl Links {
                 link,
                 pool,
                 (spec, values),
-                change::When { now, begin: self.begin, seed: self.seed },
+                change::When { now, begin: self.begin, seed: self.seed, spread: self.spread },
             );
         }
         // A new rate may have ended the transmission at this very moment.

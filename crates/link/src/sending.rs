@@ -55,14 +55,19 @@ impl Link {
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     #[inline(always)]
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
-        let handle = self.sending;
+        self.send_on(pool, self.sending, finish);
+        self.follow(pool, finish);
+    }
+
+    /// Sends a packet on its way whose last bit is sent at `finish`.
+    #[inline(always)]
+    pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         self.latest = self.latest.max(finish);
         self.books.unqueue(pool.meta(handle));
         if self.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
         }
-        self.follow(pool, finish);
     }
 
     /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and did nothing to it.
@@ -190,12 +195,14 @@ impl Link {
         let travel = self.delay.travel(finish) + longer;
         let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
         let keeps_place = longer == Nanos::ZERO && ahead.is_none();
-        let order = if keeps_place { self.order } else { Order::Free };
-        if order == Order::InOrder && !self.line.is_irregular() {
+        if keeps_place && self.order == Order::InOrder && !self.line.is_irregular() {
             return self.line.join(pool, handle, leave);
         }
         let heaps = &mut self.books.counters.rare().heaps;
-        self.line.join_heaps(heaps, pool, handle, (leave, order));
+        if keeps_place {
+            return self.line.join_heaps(heaps, pool, handle, (leave, self.order));
+        }
+        self.line.join_apart(heaps, pool, handle, leave);
     }
 
     /// The queue, and what it works in.

@@ -3,9 +3,10 @@
 //! Segments whose leaving times lie within the spread stay together and leave with the last one; the rest is cut
 //! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
 
+use crate::fifo::Fifo;
 use crate::link::{Link, Surroundings};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
-use longwire_packet::{Handle, Meta};
+use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// Consecutive segments that stay together.
@@ -167,6 +168,86 @@ impl Link {
         self.enqueue(at, handle, now, run.bytes);
     }
 
+    /// After a change: takes waiting trains apart whose segments no longer leave together.
+    pub(crate) fn part_waiting(&mut self, pool: &mut Pool, spread: Nanos) {
+        let waiting = self.books.list.take();
+        self.books.list = self.parted(pool, waiting, spread);
+    }
+
+    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
+    pub(crate) fn parted(&mut self, pool: &mut Pool, mut waiting: Fifo, spread: Nanos) -> Fifo {
+        let mut parted = Fifo::EMPTY;
+        while let Some(handle) = waiting.pop(pool) {
+            match self.pieces(pool, handle, 0, spread) {
+                Some(pieces) => {
+                    pool.free(handle);
+                    append(pool, &mut parted, pieces);
+                }
+                None => parted.push(pool, handle),
+            }
+        }
+        parted
+    }
+
+    /// After a change of the rate at `now`: takes apart the train being sent, of which `sent` segments are sent, if the others
+    /// no longer leave together. What is sent goes on its way. Returns the bytes of the pieces that now wait.
+    pub(crate) fn part_sending(&mut self, pool: &mut Pool, now: Nanos, spread: Nanos, sent: u16) -> u64 {
+        let train = self.sending;
+        let whole = *pool.meta(train);
+        let Some(mut pieces) = self.pieces(pool, train, sent, spread) else { return 0 };
+        let gone = if sent > 0 { longwire_wire::segment(pool, train, 0, sent) } else { None };
+        if sent > 0 && gone.is_none() {
+            free(pool, pieces);
+            return 0;
+        }
+        pool.free(train);
+        let left: u64 = pieces.iter(pool).map(|piece| pool.meta(piece).leave).sum();
+        if let Some(gone) = gone {
+            let facts = pool.meta_mut(gone);
+            (facts.leave, facts.flags) = (whole.leave - left, whole.flags);
+            self.send_on(pool, gone, now);
+        }
+        let Some(first) = pieces.pop(pool) else { return 0 };
+        self.sending = first;
+        append(pool, &mut pieces, self.books.list.take());
+        self.books.list = pieces;
+        left - pool.meta(first).leave
+    }
+
+    /// The fewest pieces that a waiting train makes from segment `from` on; none if those leave together, or the pool has no room.
+    /// With the segments before they count the bytes that the train counts.
+    fn pieces(&mut self, pool: &mut Pool, train: Handle, from: u16, spread: Nanos) -> Option<Fifo> {
+        let meta = *pool.meta(train);
+        if !meta.is_train() {
+            return None;
+        }
+        // What packets count may have changed since the train came.
+        let full = self.counted(pool, train, u32::from(meta.header_len) + u32::from(meta.gso_size));
+        let longest = self.segments_within(spread, full).min(u64::from(u16::MAX)) as u16;
+        if meta.segments - from <= longest {
+            return None;
+        }
+        let mut made = Fifo::EMPTY;
+        let mut left = meta.leave.saturating_sub(u64::from(from) * full);
+        let mut first = from;
+        while first < meta.segments {
+            let count = longest.min(meta.segments - first);
+            let Some(piece) = longwire_wire::segment(pool, train, first, count) else {
+                free(pool, made);
+                return None;
+            };
+            let bytes = (u64::from(count) * full).min(left);
+            let bytes = if first + count == meta.segments { left } else { bytes };
+            left -= bytes;
+            let facts = pool.meta_mut(piece);
+            (facts.leave, facts.flags) = (bytes, meta.flags);
+            facts.seq += u64::from(first);
+            made.push(pool, piece);
+            first += count;
+        }
+        Some(made)
+    }
+
     /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
         if !self.queue.whole_trains() || !self.transmit.whole_trains() || !self.delay.whole_trains() {
@@ -181,5 +262,17 @@ impl Link {
                 u64::try_from(more).map_or(u64::MAX, |more| more.saturating_add(1))
             }
         }
+    }
+}
+
+fn append(pool: &mut Pool, list: &mut Fifo, mut more: Fifo) {
+    while let Some(handle) = more.pop(pool) {
+        list.push(pool, handle);
+    }
+}
+
+fn free(pool: &mut Pool, mut list: Fifo) {
+    while let Some(handle) = list.pop(pool) {
+        pool.free(handle);
     }
 }

@@ -2,7 +2,7 @@
 //! whose order is kept where it is asked for.
 #![forbid(unsafe_code)]
 
-use longwire_block::Values;
+use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
 use longwire_packet::{Gso, Pool};
 use longwire_units::Nanos;
@@ -228,4 +228,161 @@ fn a_trace_is_followed_and_keeps_the_order() {
         .collect();
     assert_eq!(outcome.delays(), wanted);
     assert!(outcome.in_order());
+}
+
+/// A kind of delay and its parameters.
+type Model<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+
+fn model((kind, given): Model<'_>) -> (&'static Spec, Values) {
+    let spec = registry().into_iter().find(|spec| spec.key == "delay" && spec.kind == kind).unwrap();
+    (spec, Values::read(spec, given).unwrap())
+}
+
+/// When each packet leaves, by its number: they arrive at these times, in ns, and the delays change at others.
+fn departures(
+    keys: &[(&str, &str)],
+    first: Model<'_>,
+    changes: &[(u64, Model<'_>)],
+    arrivals: &[u64],
+) -> Vec<u64> {
+    let mut links = link(keys, first.0, first.1, 9);
+    let mut pool = Pool::new(16 << 20).unwrap();
+    let mut left = vec![None; arrivals.len()];
+    let mut out = Fifo::EMPTY;
+    let mut changes = changes.iter().peekable();
+    for number in 0..=arrivals.len() {
+        let at = arrivals.get(number).copied().unwrap_or(u64::MAX - 1);
+        while let Some((when, to)) = changes.next_if(|change| change.0 <= at) {
+            links.expire(&mut pool, 0, Nanos(*when), &mut out);
+            links.change(&mut pool, 0, Nanos(*when), &[model(*to)]).unwrap();
+        }
+        links.expire(&mut pool, 0, Nanos(at), &mut out);
+        if number < arrivals.len() {
+            let handle = pool.alloc(996).unwrap();
+            (pool.meta_mut(handle).arrival, pool.meta_mut(handle).seq) = (at, number as u64);
+            links.arrive(&mut pool, 0, handle, &mut out);
+        }
+    }
+    let mut latest = 0;
+    while let Some(handle) = out.pop(&pool) {
+        let meta = pool.meta(handle);
+        assert!(meta.leave >= latest, "packets come out in the order of their times");
+        latest = meta.leave;
+        assert!(left[meta.seq as usize].replace(meta.leave).is_none());
+        pool.free(handle);
+    }
+    left.into_iter().map(Option::unwrap).collect()
+}
+
+/// Six packets come at 0 and are sent at 1, 2, … 6 ms (1000 counted bytes at 8 Mbit/s); after 3.5 ms another delay holds.
+#[test]
+fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
+    const KEEP: (&str, &str) = ("jitter", "0 ms");
+    const REORDER: [(&str, &str); 2] = [("jitter", "0 ms"), ("order", "reorder")];
+    let constant = |delay| vec![("delay", delay)];
+    let keep = |delay| vec![("delay", delay), KEEP];
+    let reorder = |delay| [&[("delay", delay)], &REORDER[..]].concat();
+    let all = |(delay, samples, trace)| {
+        [
+            ("constant", constant(delay), true),
+            ("jitter", keep(delay), true),
+            ("jitter", reorder(delay), false),
+            ("distribution", vec![("distribution", samples)], true),
+            ("distribution", vec![("distribution", samples), REORDER[1]], false),
+            ("trace", vec![("file", trace)], true),
+        ]
+    };
+    for (kind, before, _) in all(("20 ms", "20 ms; 20 ms", "0 s 20 ms")) {
+        for (other, after, keeps) in all(("5 ms", "5 ms; 5 ms", "0 s 5 ms")) {
+            let left = departures(
+                &[("rate", "8 Mbit/s")],
+                (kind, &before),
+                &[(3_500_000, (other, &after))],
+                &[0; 6],
+            );
+            // The later ones would leave at 9, 10 and 11 ms.
+            let later = if keeps { [23, 23, 23] } else { [9, 10, 11] };
+            let wanted = [&[21, 22, 23][..], &later].concat();
+            let left: Vec<_> = left.into_iter().map(|leave| leave / 1_000_000).collect();
+            assert_eq!(left, wanted, "{kind} {before:?}, then {other} {after:?}");
+        }
+    }
+    // A longer delay holds up nobody: 4 + 20, 5 + 20, 6 + 20.
+    for (kind, before, _) in all(("5 ms", "5 ms; 5 ms", "0 s 5 ms")) {
+        for (other, after, _) in all(("20 ms", "20 ms; 20 ms", "0 s 20 ms")) {
+            let change = [(3_500_000, (other, &after[..]))];
+            let left = departures(&[("rate", "8 Mbit/s")], (kind, &before), &change, &[0; 6]);
+            let left: Vec<_> = left.into_iter().map(|leave| leave / 1_000_000).collect();
+            assert_eq!(left, [6, 7, 8, 24, 25, 26], "{kind} {before:?}, then {other} {after:?}");
+        }
+    }
+    // 20 ms in order until 2.5 ms, 5 ms in any until 4.5, then 2 ms in order, behind all.
+    let (first, second, third) = (keep("20 ms"), reorder("5 ms"), keep("2 ms"));
+    let changes = [(2_500_000, ("jitter", &second[..])), (4_500_000, ("jitter", &third[..]))];
+    let left = departures(&[("rate", "8 Mbit/s")], ("jitter", &first), &changes, &[0; 6]);
+    let left: Vec<_> = left.into_iter().map(|leave| leave / 1_000_000).collect();
+    assert_eq!(left, [21, 22, 8, 9, 22, 22]);
+}
+
+/// At 5 ms the first four packets are sent, and leave 20 ms after; what is sent then takes 1 to 3 ms, and leaves behind them.
+#[test]
+fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
+    let jitter = [("delay", "2 ms"), ("jitter", "1 ms")];
+    let change = [(5_000_000, ("jitter", &jitter[..]))];
+    let left = departures(&[("rate", "8 Mbit/s")], ("constant", &[("delay", "20 ms")]), &change, &[0; 8]);
+    assert_eq!(left[..5], [21_000_000, 22_000_000, 23_000_000, 24_000_000, 25_000_000]);
+    assert_eq!(left[5..], [25_000_000; 3]);
+}
+
+/// Whatever the delays are and become: what was sent before leaves when it would if nothing came after it, and what is sent then, if it keeps its order, at the times at
+/// which it would have left had it been allowed to overtake, sorted, and none before a packet that was sent before it.
+#[test]
+fn a_change_of_delay_parts_what_was_sent_from_what_comes() {
+    let mut dice = Dice::named(1, "changes of delay");
+    let text = |dice: &mut Dice, most: u64| format!("{} us", dice.below(most));
+    for round in 0..400 {
+        let kinds: Vec<_> = (0..2)
+            .map(|_| {
+                let (delay, jitter) = (text(&mut dice, 30_000), text(&mut dice, 20_000));
+                let order = ["keep", "reorder"][dice.below(2) as usize];
+                (dice.below(3), delay, jitter, order)
+            })
+            .collect();
+        let traces: Vec<_> =
+            kinds.iter().map(|(_, delay, jitter, _)| format!("0 s {delay}; 0.01 s {jitter}")).collect();
+        let models: Vec<_> = std::iter::zip(&kinds, &traces)
+            .map(|((kind, delay, jitter, order), trace)| match kind {
+                0 => ("constant", vec![("delay", delay.as_str())]),
+                1 => ("trace", vec![("file", trace.as_str())]),
+                _ => ("jitter", vec![("delay", delay.as_str()), ("jitter", jitter), ("order", *order)]),
+            })
+            .collect();
+        let (gap, mut at) = (1 + dice.below(1_000_000), 0);
+        let mut gaps = || {
+            at += dice.below(gap);
+            at
+        };
+        let arrivals: Vec<u64> = (0..200).map(|_| gaps()).collect();
+        let when = arrivals[99];
+        let (first, second) = ((models[0].0, &models[0].1[..]), (models[1].0, &models[1].1[..]));
+        let changed = departures(&[], first, &[(when, second)], &arrivals);
+        let sent = arrivals.partition_point(|arrival| *arrival < when);
+        let alone = departures(&[], first, &[], &arrivals[..sent]);
+        assert_eq!(changed[..sent], alone, "round {round}: {models:?}");
+        let latest = changed[..sent].iter().copied().max().unwrap_or(0);
+        if second.1.contains(&("order", "reorder")) {
+            continue;
+        }
+        assert!(
+            changed[sent..].is_sorted() && changed[sent..].iter().all(|leave| *leave >= latest),
+            "round {round}"
+        );
+        if second.0 == "jitter" {
+            let free: Vec<_> = [&second.1[..2], &[("order", "reorder")]].concat();
+            let free = departures(&[], first, &[(when, ("jitter", &free))], &arrivals);
+            let mut wanted: Vec<_> = free[sent..].iter().map(|leave| (*leave).max(latest)).collect();
+            wanted.sort_unstable();
+            assert_eq!(changed[sent..], wanted, "round {round}: {models:?}");
+        }
+    }
 }

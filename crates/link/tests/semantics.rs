@@ -14,6 +14,8 @@ struct Bench {
     pool: Pool,
     links: Links,
     left: Vec<(u64, u32)>,
+    /// How many segments were in each that left.
+    segments: Vec<u16>,
     next: u32,
 }
 
@@ -23,7 +25,7 @@ impl Bench {
             keys.iter().fold(LinkConfig::default(), |c, (key, text)| c.with_text(key, text).unwrap());
         let mut links = Links::with_capacity(1, 1, SPREAD);
         links.add(0, "test", &config);
-        Self { pool: Pool::new(16 << 20).unwrap(), links, left: Vec::new(), next: 0 }
+        Self { pool: Pool::new(16 << 20).unwrap(), links, left: Vec::new(), segments: Vec::new(), next: 0 }
     }
 
     /// A frame of `bytes` bytes arrives; its number is the order of arrival.
@@ -52,14 +54,20 @@ impl Bench {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = *self.pool.meta(handle);
             self.left.push((meta.leave, meta.seq as u32));
+            self.segments.push(meta.segments);
             self.pool.free(handle);
         }
     }
 
     fn set(&mut self, at: u64, key: &str, text: &str) {
-        self.advance(at);
         let spec = registry().into_iter().find(|spec| spec.key == key).unwrap();
-        let values = Values::read(spec, &[(spec.params[0].name, text)]).unwrap();
+        self.set_kind(at, key, spec.kind, &[(spec.params[0].name, text)]);
+    }
+
+    fn set_kind(&mut self, at: u64, key: &str, kind: &str, given: &[(&str, &str)]) {
+        self.advance(at);
+        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
+        let values = Values::read(spec, given).unwrap();
         self.links.change(&mut self.pool, 0, Nanos(at), &[(spec, values)]).unwrap();
     }
 
@@ -277,6 +285,78 @@ fn a_lost_segment_is_cut_out_and_the_rest_goes_on() {
     (0..20).for_each(|_| single.arrive(0, 1246));
     assert_eq!(single.stats(0).dropped(), stats.dropped());
     assert_eq!(link.pool.live(), 0);
+}
+
+/// Two trains of nine segments of 1 µs each at 10 Gbit/s come at 0, and the rate changes at 4.5 µs: four and a half segments of the first are sent.
+#[test]
+fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
+    let slow = |first: u64, step: u64, count: u64| (0..count).map(move |n| (first + n * step, 1u16));
+    let table: [(&str, Vec<(u64, u16)>); 5] = [
+        // 1.0526 µs a segment: nine still leave within 10 µs.
+        ("9.5 Gbit/s", vec![(9_236, 9), (18_710, 9)]),
+        // 2 µs: six do. 4.5 segments take 9 µs, and then come 12 and 6.
+        ("5 Gbit/s", vec![(13_500, 9), (25_500, 6), (31_500, 3)]),
+        // 5 µs: three do. Four are gone, then half a segment and two, two, and those of the second.
+        ("2 Gbit/s", vec![(4_500, 4), (17_000, 3), (27_000, 2), (42_000, 3), (57_000, 3), (72_000, 3)]),
+        // 1 ms: the fifth has half of it left.
+        ("10 Mbit/s", std::iter::once((4_500, 4)).chain(slow(504_500, MS, 14)).collect()),
+        ("unlimited", vec![(4_500, 9), (4_500, 9)]),
+    ];
+    for (rate, wanted) in table {
+        let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
+        train(&mut link, 0, 1192 * 9, 1192);
+        train(&mut link, 0, 1192 * 9, 1192);
+        link.set(4_500, "rate", rate);
+        let stats = link.stats(4_500);
+        let left: u64 = link.segments.iter().map(|&segments| u64::from(segments)).sum();
+        assert_eq!(stats.queued_packets + stats.travelling_packets + left, 18, "{rate}");
+        link.advance(u64::MAX - 1);
+        let left: Vec<_> = std::iter::zip(link.times(), link.segments.clone()).collect();
+        assert_eq!(left, wanted, "{rate}");
+        let stats = link.stats(100 * MS);
+        assert_eq!((stats.out_packets, stats.out_bytes, link.pool.live()), (18, 18 * 1246, 0), "{rate}");
+        assert_eq!((stats.queued_packets, stats.queued_bytes), (0, 0), "{rate}");
+    }
+}
+
+/// Segments of a train that waits have delays of their own where delays become jitter, and tokens of their own where the rate becomes a bucket.
+#[test]
+fn trains_are_cut_where_another_kind_parts_their_segments() {
+    let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
+    train(&mut link, 0, 1192 * 9, 1192);
+    train(&mut link, 0, 1192 * 9, 1192);
+    link.set_kind(4_500, "delay", "jitter", &[("delay", "1 ms"), ("jitter", "0 ms")]);
+    link.advance(u64::MAX - 1);
+    let second = (0..9).map(|n| MS + 10_000 + n * 1_000);
+    let wanted: Vec<_> = [MS + 9_000; 9].into_iter().chain(second).collect();
+    assert_eq!(link.times(), wanted, "the one being sent is sent as a whole");
+
+    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the third waits for as many more.
+    let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
+    train(&mut link, 0, 1192 * 3, 1192);
+    link.set_kind(1_500, "rate", "token-bucket", &[("rate", "10 Mbit/s"), ("burst", "1250 B")]);
+    link.advance(u64::MAX - 1);
+    assert_eq!(link.times(), [1_500, 1_500, 1_500 + MS / 2]);
+}
+
+/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens of a bucket that is full.
+#[test]
+fn what_is_left_of_a_packet_takes_tokens() {
+    let table = [
+        // (burst, ends in ms): 625 of the 1250 are left for the second, which waits 5 ms for the others.
+        ("1250 B", [5, 10, 20]),
+        // The first half begins as the bucket is full, and owes 125; 5 ms later it is full again, and so on.
+        ("500 B", [5, 10, 20]),
+        ("1875 B", [5, 5, 15]),
+        ("2500 B", [5, 5, 10]),
+    ];
+    for (burst, ends) in table {
+        let mut link = Bench::new(&[("rate", "1 Mbit/s")]);
+        (0..3).for_each(|_| link.arrive(0, 1246));
+        link.set_kind(5 * MS, "rate", "token-bucket", &[("rate", "1 Mbit/s"), ("burst", burst)]);
+        link.advance(u64::MAX - 1);
+        assert_eq!(link.times(), ends.map(|end| end * MS), "{burst}");
+    }
 }
 
 /// The formula, written down once more as plainly as possible, with exact fractions of a nanosecond.

@@ -155,10 +155,10 @@ impl Sender for TokenBucket {
         self.work
     }
 
-    /// What another transmitter has begun needs no tokens.
+    /// What is left of a packet that another transmitter has begun takes tokens as a packet of that size would.
     fn take_over(&mut self, now: Nanos, work: u64) {
-        (self.start, self.work, self.is_paid) = (now, work, true);
-        self.reckon();
+        self.work = work;
+        self.pay(now);
     }
 }
 
