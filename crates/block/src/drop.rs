@@ -53,6 +53,7 @@ reasons! {
     NoNeighbour "no-neighbour" "The next hop did not answer when its address was asked for.",
     NeighbourFull "neighbour-full" "Too many packets or addresses waited for answers of neighbours.",
     SlowPath "slow-path" "It needed more than plain forwarding, of which there was too much.",
+    FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow table was full.",
     LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
     Service "service" "A service or a control process dropped it.",
     Discard "discard" "A route says that it goes nowhere.",

@@ -35,6 +35,67 @@ pub struct NodeStats {
     pub asked: u64,
     /// Bytes of the prefix tables.
     pub table_bytes: u64,
+    /// Its processors, if flows share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<ProcessorStats>,
+}
+
+/// What a router's scheduler has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ProcessorStats {
+    /// The scheduler's name.
+    pub scheduler: &'static str,
+    /// How many processors there are.
+    pub processors: u32,
+    /// Whether costs are measured; else they are those of a model.
+    pub measured: bool,
+    /// Packets that wait for a processor now.
+    pub waiting: u64,
+    /// Refused because their flow had as many waiting as it may.
+    pub queue_full: u64,
+    /// Refused because all flows known were busy or had names.
+    pub table_full: u64,
+    /// Refused because as many packets were inside as may be.
+    pub no_room: u64,
+    /// Measurements above the budget, which counted as the budget.
+    pub exploded: u64,
+    /// Packets that cost more than a round gives.
+    pub beyond_quantum: u64,
+    /// Flows known.
+    pub flows_known: u64,
+    /// Those that used most, in the order in which they became known; named ones always.
+    pub flows: Vec<FlowStats>,
+    /// All flows together, those known no more included.
+    pub all: FlowStats,
+}
+
+/// What became of a flow's packets: in = out + consumed + abandoned + inside.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FlowStats {
+    /// What it is called.
+    pub flow: String,
+    /// The place of the port it goes to.
+    pub port: u16,
+    /// Its weight.
+    pub weight: u32,
+    /// Packets inside now.
+    pub inside: u64,
+    /// Accepted.
+    pub in_packets: u64,
+    /// Given to the port.
+    pub out_packets: u64,
+    /// Their bytes.
+    pub out_bytes: u64,
+    /// Refused.
+    pub refused: u64,
+    /// Ended when they were processed.
+    pub consumed: u64,
+    /// Stopped, because their program did not end within its budget.
+    pub abandoned: u64,
+    /// Processor time, in nanoseconds.
+    pub processor_ns: u64,
+    /// How long processing its next packet is foretold to take, in nanoseconds.
+    pub estimate_ns: u64,
 }
 
 impl NodeStats {

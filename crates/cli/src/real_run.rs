@@ -11,8 +11,9 @@ use crate::recording::Recording;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_control::Server;
-use longwire_engine::{Report, Run};
-use longwire_scenario::{Plan, build};
+use longwire_engine::{Report, Run, clock};
+use longwire_router::Meter;
+use longwire_scenario::{Plan, build, measure_processors};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +69,10 @@ impl RealRun {
             let (started, ports) = Recording::start(&file, &plan, open.ports)?;
             (recording, open.ports) = (Some(started), ports);
         }
-        let built = build(&plan, open.ports, |_| None)?;
+        let mut built = build(&plan, open.ports, |_| None)?;
+        if plan.routers.iter().any(|router| router.sharing.is_some()) {
+            measure_processors(&plan, &mut built, meter())?;
+        }
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, built.links);
         let sources = LiveSources::new(&plan, built.sources);
@@ -138,6 +142,11 @@ impl Drop for RealRun {
             run.stop();
         }
     }
+}
+
+/// How routers measure what packets cost their processor.
+fn meter() -> Meter {
+    Meter { cycles: clock::cycles, per_microsecond: clock::cycles_per_microsecond(), now: clock::monotonic }
 }
 
 /// The name of a run of a scenario's file: the file's, with what a name can't have replaced.

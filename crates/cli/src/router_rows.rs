@@ -19,11 +19,24 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
         // Reasons with their numbers become objects.
         let value = match value.as_array() {
             Some(pairs) => Value::Object(pairs.iter().filter_map(pair).collect()),
+            None if key == "processors" => with_port_names(plan, value.clone()),
             None => value.clone(),
         };
         row = row.extra(key.as_str(), value);
     }
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
+}
+
+/// What a scheduler has counted, with the names of flows' ports in place of their places.
+fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
+    let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
+    for flow in flows.into_iter().flatten() {
+        let place = flow.get("port").and_then(Value::as_u64).and_then(|place| usize::try_from(place).ok());
+        if let Some(port) = place.and_then(|place| plan.ports.get(place)) {
+            flow["port"] = Value::from(&*port.name);
+        }
+    }
+    processors
 }
 
 fn pair(pair: &Value) -> Option<(String, Value)> {

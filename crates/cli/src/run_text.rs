@@ -29,7 +29,9 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "({MOST_LINES} of {} links: those that carried most)", shown::count(all_links))?;
     }
     print_table(out, of_kind("port").into_iter().map(port_line).collect())?;
-    print_table(out, of_kind("router").into_iter().take(MOST_LINES).map(router_line).collect())?;
+    let routers = of_kind("router");
+    print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
+    routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
     if sources.len() > MOST_LINES {
@@ -115,6 +117,45 @@ fn router_line(row: &Row) -> Vec<Cell> {
         ("exceptions", drops(row.extra.get("exceptions"))),
         ("policed", drops(row.extra.get("policed"))),
     ]
+}
+
+/// Who shares a router's processors, if flows do.
+fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    let Some(processors) = row.extra.get("processors").filter(|processors| processors.is_object()) else {
+        return Ok(());
+    };
+    let flows = processors["flows"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = processors["all"]["processor_ns"].as_u64().unwrap_or(0);
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(0);
+    let lines = flows.iter().take(MOST_LINES).map(|flow| {
+        let count = |name: &str| shown::count(number(flow, name));
+        let time = number(flow, "processor_ns");
+        let share = if all == 0 { 0.0 } else { time as f64 / all as f64 };
+        vec![
+            ("flow", text(&flow["flow"]).to_owned()),
+            ("to", text(&flow["port"]).to_owned()),
+            ("weight", count("weight")),
+            ("in", count("in_packets")),
+            ("refused", count("refused")),
+            ("out", count("out_packets")),
+            ("ended", count("consumed")),
+            ("stopped", count("abandoned")),
+            ("inside", count("inside")),
+            ("processor time", shown::time(time as f64)),
+            ("of all", router_rows::percent(share)),
+        ]
+    });
+    let (scheduler, count) = (text(&processors["scheduler"]), number(processors, "processors"));
+    let kind = if processors["measured"] == true { "measured" } else { "as in the model" };
+    let many = if count == 1 { "processor" } else { "processors" };
+    writeln!(out)?;
+    writeln!(out, "{}: {scheduler}, {count} {many}, costs {kind}", name(row))?;
+    print_table(out, lines.collect())?;
+    let known = number(processors, "flows_known");
+    if known > MOST_LINES as u64 {
+        writeln!(out, "({MOST_LINES} of {} flows; --json has more)", shown::count(known))?;
+    }
+    Ok(())
 }
 
 fn source_line(row: &Row) -> Vec<Cell> {

@@ -12,6 +12,32 @@ pub fn monotonic() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// The processor's cycle counter, which goes on steadily whatever the processor's frequency is; nanoseconds where none is known.
+#[inline]
+pub fn cycles() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 processor has the instruction; it reads a counter.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        monotonic().0
+    }
+}
+
+/// How many of [`cycles`] a microsecond has, rounded to the nearest, 1 to 1 000 000: measured for 10 ms.
+pub fn cycles_per_microsecond() -> u32 {
+    let begin = (monotonic(), cycles());
+    let mut end = begin;
+    while end.0.since(begin.0) < Nanos::from_millis(10) {
+        end = (monotonic(), cycles());
+    }
+    let time = end.0.since(begin.0).0;
+    let rate = (end.1.wrapping_sub(begin.1).saturating_mul(1000) + time / 2) / time;
+    rate.clamp(1, 1_000_000) as u32
+}
+
 /// Ties this thread to one processor and makes its sleeps end on time. A refusal costs accuracy only, and the
 /// lateness that follows from it is measured, so it is answered, not raised.
 pub fn settle_thread(cpu: Option<usize>) -> bool {

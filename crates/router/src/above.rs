@@ -62,6 +62,11 @@ impl Above {
         }
     }
 
+    /// The same at a time.
+    pub fn flush_at(&mut self, now: Nanos) {
+        self.punt.flush(now);
+    }
+
     /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and goes by minimal or full IP.
     pub fn collect<C: Classify>(
         &mut self,

@@ -19,6 +19,7 @@ mod ports;
 pub mod prefix;
 mod resolve;
 mod router;
+mod sharing;
 mod state;
 #[cfg(test)]
 mod support;
@@ -36,3 +37,4 @@ pub use neighbour::NeighbourLimits;
 pub use police::{Limit, Limits, Work};
 pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};
 pub use router::{Router, RouterConfig, RouterError, RouterStats};
+pub use sharing::{FlowFields, Meter, NamedFlow, Rings, SharingConfig, SharingError};

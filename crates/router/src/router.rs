@@ -9,8 +9,9 @@ use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::police::{Limits, Police, Work};
 use crate::ports::{Ports, PortsError, RouterPort};
 use crate::prefix::{HopId, Prefix, PrefixError};
+use crate::sharing::{Host, Meter, Sharing, SharingConfig, SharingError};
 use crate::state::{Core, Counts};
-use longwire_block::{Node, NodeStats, Outbox};
+use longwire_block::{Node, NodeStats, Outbox, ProcessorStats};
 use longwire_packet::{Batch, Pool};
 use longwire_punt::Punt;
 use longwire_units::Nanos;
@@ -31,6 +32,8 @@ pub struct RouterConfig {
     pub police: Limits,
     /// What there is for a packet, programs included, and what things cost.
     pub admission: Admission,
+    /// How its processors are shared between flows, if they are.
+    pub sharing: Option<SharingConfig>,
     /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random numbers.
     pub seed: u64,
 }
@@ -47,6 +50,9 @@ pub enum RouterError {
     /// An address has a prefix that is too long.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
+    /// Its processors can't be shared like that.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
 }
 
 /// What a router has done. Packets; segments of a train count one each: received + made = forwarded + consumed + dropped + kept.
@@ -102,6 +108,7 @@ impl From<RouterStats> for NodeStats {
             neighbours: stats.neighbours as u64,
             asked: stats.asked as u64,
             table_bytes: stats.table_bytes as u64,
+            processors: None,
         }
     }
 }
@@ -113,6 +120,7 @@ pub struct Router<C = IpClassifier> {
     core: Core,
     programs: Programs,
     above: Option<Box<Above>>,
+    sharing: Option<Box<Sharing>>,
 }
 
 impl Router {
@@ -147,7 +155,11 @@ impl<C: Classify> Router<C> {
             core.add_own_routes(&port)?;
         }
         let none = Forwarders::none(config.admission, core.ports.places(), config.seed);
-        Ok(Self { classifier, core, programs: Programs::new(none), above: None })
+        let sharing = match config.sharing {
+            Some(sharing) => Some(Box::new(Sharing::new(sharing, core.ports.list().len(), config.seed)?)),
+            None => None,
+        };
+        Ok(Self { classifier, core, programs: Programs::new(none), above: None, sharing })
     }
 
     /// Adds an IPv4 route, or changes where it leads.
@@ -265,6 +277,20 @@ impl<C: Classify> Router<C> {
         self.levels().map_or(0, Punt::kept)
     }
 
+    /// From now on what packets cost is measured, as a real run needs it, if processors are shared at all. What waits for them would be lost, so
+    /// this is to be done before packets flow.
+    ///
+    /// # Errors
+    /// There is more than one processor.
+    pub fn measure_processors(&mut self, meter: Meter) -> Result<(), SharingError> {
+        self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter))
+    }
+
+    /// What its scheduler has counted, if processors are shared.
+    pub fn processors(&self) -> Option<ProcessorStats> {
+        self.sharing.as_ref().map(|sharing| sharing.stats(self.core.ports.places()))
+    }
+
     /// What classifies packets.
     pub fn classifier_mut(&mut self) -> &mut C {
         &mut self.classifier
@@ -281,7 +307,7 @@ impl<C: Classify> Router<C> {
             forwarded,
             consumed,
             dropped,
-            kept: self.core.neighbours.kept() + self.up(),
+            kept: Node::kept(self),
             errors,
             unmade,
             exceptions,
@@ -291,6 +317,24 @@ impl<C: Classify> Router<C> {
             asked,
             table_bytes: self.core.fib.memory(),
         }
+    }
+
+    /// The processors that flows share, and what they work with.
+    fn shared<'a>(
+        &'a mut self,
+        pool: &'a mut Pool,
+        out: &'a mut Outbox,
+    ) -> Option<(&'a mut Sharing, Host<'a, C>)> {
+        let sharing = self.sharing.as_deref_mut()?;
+        let host = Host {
+            core: &mut self.core,
+            classifier: &mut self.classifier,
+            programs: &mut self.programs,
+            above: self.above.as_deref_mut(),
+            pool,
+            out,
+        };
+        Some((sharing, host))
     }
 
     fn check(&self, hop: NextHop) -> Result<(), RouteError> {
@@ -339,6 +383,9 @@ impl Core {
 
 impl<C: Classify> Node for Router<C> {
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox) {
+        if let Some((sharing, host)) = self.shared(pool, out) {
+            return sharing.forward(host, batch);
+        }
         if self.programs.table().is_empty() {
             return self.core.forward(&mut self.classifier, pool, batch, out);
         }
@@ -347,7 +394,7 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn takes_trains(&self) -> bool {
-        self.programs.table().is_empty()
+        self.programs.table().is_empty() && self.sharing.is_none()
     }
 
     fn ports(&self) -> &[u16] {
@@ -356,7 +403,8 @@ impl<C: Classify> Node for Router<C> {
 
     fn deadline(&self) -> Nanos {
         let up = self.levels().map_or(Nanos::NEVER, Punt::deadline);
-        self.core.neighbours.deadline().min(up)
+        let shared = self.sharing.as_ref().map_or(Nanos::NEVER, |sharing| sharing.deadline());
+        self.core.neighbours.deadline().min(up).min(shared)
     }
 
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
@@ -366,13 +414,19 @@ impl<C: Classify> Node for Router<C> {
         {
             above.collect((&mut self.core, &mut self.classifier), pool, now, out);
         }
+        if let Some((sharing, host)) = self.shared(pool, out)
+            && sharing.deadline() <= now
+        {
+            sharing.tick(host, now);
+        }
     }
 
     fn stats(&self) -> Option<NodeStats> {
-        Some(self.stats().into())
+        Some(NodeStats { processors: self.processors(), ..self.stats().into() })
     }
 
     fn kept(&self) -> u64 {
-        self.core.neighbours.kept() + self.up()
+        let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.kept());
+        self.core.neighbours.kept() + self.up() + shared
     }
 }

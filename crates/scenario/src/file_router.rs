@@ -1,9 +1,11 @@
 //! The section `[[router]]` of a scenario file as it is written.
 
 use crate::address::{Mac, Network};
+use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
+use crate::processor_terms::{Clock, Cycles, Foretelling};
 use crate::written::{Listed, Name, Text, Whole, Written};
-use longwire_units::Rate;
+use longwire_units::{Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -30,6 +32,44 @@ pub(crate) struct Router {
     pub(crate) profile: Option<Written<Text>>,
     /// The same by the time that this rate leaves between the shortest frames.
     pub(crate) line_rate: Option<Written<Rate>>,
+    /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come, and no processor is taken into account.
+    pub(crate) scheduler: Option<Written<Text>>,
+    /// How many processors it has in virtual time, 1 to 256. In real time the router's worker is the only one. Default 1.
+    pub(crate) processors: Option<Written<Whole>>,
+    /// The clock of each in virtual time. Default "1 GHz".
+    pub(crate) clock: Option<Written<Clock>>,
+    /// What a packet costs in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: what its programs and forwarding are priced at.
+    pub(crate) cycles: Option<Written<Cycles>>,
+    /// The rate at which each port sends. Default: ports take no time.
+    pub(crate) port_rate: Option<Written<Rate>>,
+    /// What cbcs charges for a byte, a whole number of nanoseconds. Default: the port's time.
+    pub(crate) byte_charge: Option<Written<Nanos>>,
+    /// Cycles that a program may take, after which it is stopped, and which no estimate exceeds. Default: 100 µs of the clock.
+    pub(crate) budget: Option<Written<Whole>>,
+    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet, or "20 us" if that is not known.
+    pub(crate) quantum: Option<Written<Nanos>>,
+    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518.
+    pub(crate) quantum_bytes: Option<Written<Whole>>,
+    /// How far a flow's two resources may get apart with drfq-dovetail. Default: any distance.
+    pub(crate) dovetail: Option<Written<Nanos>>,
+    /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact". Default "ses".
+    pub(crate) estimator: Option<Written<Foretelling>>,
+    /// What is foretold of a flow of which nothing was measured, in cycles. Default 0.
+    pub(crate) first_estimate: Option<Written<Whole>>,
+    /// What tells flows apart that have no names: one or several of source, source-port, destination, destination-port, protocol. Default: all of them.
+    #[serde(default)]
+    pub(crate) flow_key: Listed<Text>,
+    /// Flows with names, and what makes them different.
+    #[serde(default)]
+    pub(crate) flows: Vec<NamedFlow>,
+    /// Packets of a flow that may wait for a processor. Default 256.
+    pub(crate) flow_limit: Option<Written<Whole>>,
+    /// Flows known at once. Default 1024.
+    pub(crate) flow_table: Option<Written<Whole>>,
+    /// Packets of all flows inside at once. Default 4096.
+    pub(crate) packets: Option<Written<Whole>>,
+    /// Messages that the rings between stages hold.
+    pub(crate) rings: Option<Rings>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.

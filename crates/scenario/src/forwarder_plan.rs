@@ -219,7 +219,7 @@ impl WrittenForwarder {
 }
 
 impl WrittenKey {
-    fn read(&self) -> Result<FlowKey, ForwarderFault> {
+    pub(crate) fn read(&self) -> Result<FlowKey, ForwarderFault> {
         fn one<T: std::str::FromStr>(
             field: &'static str,
             text: Option<&String>,

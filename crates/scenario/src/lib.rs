@@ -10,6 +10,7 @@ mod build;
 mod event;
 mod file;
 mod file_forwarder;
+mod file_processors;
 mod file_router;
 mod finding;
 mod forwarder_plan;
@@ -20,6 +21,7 @@ mod places;
 mod plan;
 mod plan_routes;
 mod price;
+mod processor_terms;
 mod read;
 mod resolve;
 mod router_plan;
@@ -32,7 +34,9 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network};
-pub use build::{BuildError, Built, TO_THE_END, build, change_route, port_workers, tolerance};
+pub use build::{
+    BuildError, Built, TO_THE_END, build, change_route, measure_processors, port_workers, tolerance,
+};
 pub use event::{Event, block_meant, kind_meant, param_meant, with_defaults};
 pub use finding::{Finding, ScenarioError};
 pub use forwarder_plan::{

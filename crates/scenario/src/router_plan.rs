@@ -1,7 +1,7 @@
 //! Routers in a checked plan, and routes as people write them.
 
 use crate::address::{Mac, Network};
-use longwire_router::{Admission, Limits, NextHop};
+use longwire_router::{Admission, Limits, NextHop, SharingConfig};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,6 +21,8 @@ pub struct Router {
     pub police: Limits,
     /// What there is for a packet, programs included, and what things cost.
     pub admission: Admission,
+    /// How flows share its processors, if they do.
+    pub sharing: Option<SharingConfig>,
     /// Index of its segment.
     pub segment: u32,
 }

@@ -292,3 +292,70 @@ fn a_table_comes_from_a_file() {
         "{error}"
     );
 }
+
+/// Two hosts and a router of which `keys` say more.
+fn shared(keys: &str) -> String {
+    format!(
+        "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.2.9/24\"\n\
+         [[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, \
+         {{ port = \"b\", addresses = \"10.0.2.1/24\" }}]\n{keys}\n"
+    )
+}
+
+#[test]
+fn processors_are_read() {
+    let text = shared(
+        "scheduler = \"cbcs\"\nprocessors = 4\nclock = \"600 MHz\"\ncycles = \"2400..3600\"\nport-rate = \"50 Mbit/s\"\n\
+         byte-charge = \"80 ns\"\nflow-key = [\"source\", \"protocol\"]\nflow-limit = 7\nflow-table = 9\npackets = 50\n\
+         estimator = \"ses 0.25\"\nrings = { ready = 3 }\n\
+         flows = [{ name = \"x\", key = { destination-port = 53 }, weight = 3, cycles = \"100 + 2/byte\" }]",
+    );
+    let plan = parse("s.toml", &text).unwrap();
+    let sharing = plan.routers[0].sharing.as_ref().unwrap();
+    let settings = &sharing.settings;
+    assert_eq!((&*sharing.scheduler, settings.processors, settings.clock_mhz), ("cbcs", 4, 600));
+    assert_eq!((settings.flow_limit, settings.flows, settings.packets, sharing.rings.ready), (7, 9, 50, 3));
+    assert_eq!((settings.port.bytes(100), settings.charged.bytes(100)), (16_000, 8000));
+    assert!(sharing.fields.source && sharing.fields.protocol && !sharing.fields.destination);
+    assert_eq!((&*sharing.flows[0].name, sharing.flows[0].weight.number()), ("x", 3));
+    // The largest cost: 3600 cycles are 6000 ns, and 1514 bytes 121120 ns.
+    assert_eq!((settings.quantum.0, plan.notes.len()), (127_120, 0));
+    // A router without a scheduler has none of this.
+    assert!(parse("s.toml", &shared("")).unwrap().routers[0].sharing.is_none());
+}
+
+#[test]
+fn processors_that_cannot_be_are_refused() {
+    let flow = |weight: &str| {
+        format!("scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]")
+    };
+    for (keys, part) in [
+        (flow("0"), "weight = 0 is out of range; give 1 to 65535"),
+        (flow("-3"), "weight = -3 is out of range"),
+        ("scheduler = \"gmr\"".into(), "did you mean \"gmr3\"?"),
+        ("processors = 2".into(), "there is no scheduler"),
+        ("rings = {}".into(), "there is no scheduler"),
+        ("scheduler = \"gmr3\"\nprocessors = 0".into(), "1 to 256"),
+        ("scheduler = \"gmr3\"\nquantum = \"0 ns\"".into(), "quantum = 0 is out of range"),
+        ("scheduler = \"gmr3\"\nclock = \"0 MHz\"".into(), "is no clock"),
+        ("scheduler = \"gmr3\"\ncycles = \"5..1\"".into(), "write the fewest first"),
+        ("scheduler = \"gmr3\"\nestimator = \"ses 2\"".into(), "out of range"),
+        ("scheduler = \"gmr3\"\nflow-key = \"colour\"".into(), "packets have no \"colour\""),
+        (format!("{}\nflow-table = 2", flow("1")), "give 3 or more"),
+        ("scheduler = \"gmr3\"\nbudget = 10\nfirst-estimate = 11".into(), "0 to 10"),
+    ] {
+        let error = parse("s.toml", &shared(&keys)).unwrap_err().to_string();
+        assert!(error.contains(part), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn a_quantum_below_the_largest_cost_is_warned_of() {
+    let notes = |quantum: &str| {
+        let text = shared(&format!("scheduler = \"gmr3\"\ncycles = 3000\nquantum = \"{quantum}\""));
+        parse("s.toml", &text).unwrap().notes.iter().map(|note| note.what.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(notes("3 us"), [String::new(); 0]);
+    let [note] = &notes("2999 ns")[..] else { panic!("one note") };
+    assert!(note.contains("quantum = 2999") && note.contains("3000 ns"), "{note}");
+}

@@ -27,6 +27,13 @@ pub(crate) enum State {
     Ready,
 }
 
+/// Why a packet that was with a processor goes to no port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Consumed,
+    Abandoned,
+}
+
 /// A packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
@@ -286,6 +293,15 @@ impl Backlog {
         flow.port = port.unwrap_or(flow.port);
     }
 
+    /// Sends a flow that is idle, and was given no port, to this one.
+    #[inline]
+    pub(crate) fn aim(&mut self, flow: u32, port: u16) {
+        let flow = self.flow_mut(flow);
+        if flow.inside == 0 && !flow.pinned {
+            flow.port = port;
+        }
+    }
+
     /// Lets a flow's place go once it is idle.
     pub(crate) fn unpin(&mut self, flow: u32) {
         let flow = self.flow_mut(flow);
@@ -420,11 +436,16 @@ impl Backlog {
         self.release(slot);
     }
 
-    /// Gives up a packet; it counts as inside no more, and its slot is free once its predecessors are through.
-    pub(crate) fn give_up(&mut self, slot: u32) {
+    /// Takes out a packet that goes to no port; it counts as inside no more, and its slot is free once its predecessors are through.
+    #[inline]
+    pub(crate) fn give_up(&mut self, slot: u32, because: Gone) {
         let flow = self.slot(slot).flow;
         self.slots[slot as usize].state = State::Gone;
-        self.counters[flow as usize].abandoned += 1;
+        let counters = &mut self.counters[flow as usize];
+        *match because {
+            Gone::Consumed => &mut counters.consumed,
+            Gone::Abandoned => &mut counters.abandoned,
+        } += 1;
         self.uncount(flow);
     }
 

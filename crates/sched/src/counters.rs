@@ -1,7 +1,7 @@
 //! What was counted, for each flow and for all.
 
 /// Packets and bytes of a flow, or of all. At any time
-/// `in_packets = out_packets + abandoned + revoked + those inside`; what was refused never came in.
+/// `in_packets = out_packets + consumed + abandoned + revoked + those inside`; what was refused never came in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Accepted.
@@ -14,6 +14,8 @@ pub struct Counters {
     pub out_bytes: u64,
     /// Refused: the flow's queue, the flow table or the room for packets was full, or the message was invalid.
     pub refused: u64,
+    /// Ended at a processor: dropped by their program, or for the router itself.
+    pub consumed: u64,
     /// Given up while they were processed: the program did not end within its budget.
     pub abandoned: u64,
     /// Found to have an invalid handle when their turn came.
@@ -30,6 +32,7 @@ impl Counters {
         self.out_packets += other.out_packets;
         self.out_bytes += other.out_bytes;
         self.refused += other.refused;
+        self.consumed += other.consumed;
         self.abandoned += other.abandoned;
         self.revoked += other.revoked;
         self.cycles += other.cycles;

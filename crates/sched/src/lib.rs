@@ -22,6 +22,6 @@ pub use cost::PerByte;
 pub use counters::{Counters, Happened};
 pub use discipline::{SPECS, Spec};
 pub use estimate::Estimator;
-pub use scheduler::{FlowError, Granted, INVALID_HANDLE, Refusal, Resource, Scheduler, Ticket};
+pub use scheduler::{FlowError, FlowView, Granted, INVALID_HANDLE, Refusal, Resource, Scheduler, Ticket};
 pub use settings::{Settings, SettingsError, Warning};
 pub use weight::{Weight, WeightError};

@@ -1,6 +1,6 @@
 //! A scheduler as a router sees it: packets come, processors and ports ask for the next one.
 
-use crate::backlog::{Backlog, State};
+use crate::backlog::{Backlog, Gone, State};
 use crate::counters::{Counters, Happened};
 use crate::discipline::{AnyDiscipline, SPECS, Spec};
 use crate::table::NONE;
@@ -14,6 +14,35 @@ pub const INVALID_HANDLE: u32 = NONE;
 /// What a packet inside is called until it is handed to its port or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(u32);
+
+impl Ticket {
+    /// Its place among the packets inside: below [`Settings::packets`], and no other's until the packet has left.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A flow that is known, and what was counted of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowView {
+    /// Its key.
+    pub key: u32,
+    /// Its place among the flows: below [`Settings::flows`]. Another may have it once it is forgotten.
+    pub place: usize,
+    /// Its weight.
+    pub weight: u32,
+    /// Its port.
+    pub port: u16,
+    /// Packets that wait for a processor.
+    pub waiting: u32,
+    /// Packets inside, those included.
+    pub inside: u32,
+    /// How long processing its next packet is foretold to take.
+    pub estimate: Nanos,
+    /// What was counted since it became known.
+    pub counters: Counters,
+}
 
 /// Who asks for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,10 +287,26 @@ impl Scheduler {
         self.discipline.measured(&mut self.backlog, ticket.0, measured);
         self.backlog.measure(flow, budget);
         self.discipline.left(&mut self.backlog, ticket.0);
-        self.backlog.give_up(ticket.0);
+        self.backlog.give_up(ticket.0, Gone::Abandoned);
         let handle = self.backlog.slot(ticket.0).handle;
         self.release(flow);
         Some(handle)
+    }
+
+    /// A packet has been processed, in so many cycles if they were measured, and goes to no port: its program dropped it, or it was for the router. Those
+    /// behind it go on. Says whether there was such a packet with a processor.
+    #[inline]
+    pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
+        let Some(flow) = self.working(ticket) else { return false };
+        if let Some(cycles) = cycles {
+            let cycles = cycles.min(self.backlog.settings().budget);
+            let measured = self.backlog.prices.processing(cycles);
+            self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        }
+        self.discipline.left(&mut self.backlog, ticket.0);
+        self.backlog.give_up(ticket.0, Gone::Consumed);
+        self.release(flow);
+        true
     }
 
     /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes it is thrown away without charge and the flow's next packet
@@ -312,6 +357,17 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Sends a flow to the port that its next packet is for, if it is idle and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep
+    /// its place in the flow table. Does nothing if there is no such port, or no room for the flow.
+    #[inline]
+    pub fn aim(&mut self, key: u32, port: u16) {
+        if port < self.backlog.settings().ports
+            && let Some(flow) = self.backlog.find_or_make(key)
+        {
+            self.backlog.aim(flow, port);
+        }
+    }
+
     /// A flow has weight 1 again, and makes room for others when it is idle.
     pub fn forget(&mut self, key: u32) {
         if let Some(flow) = self.backlog.find(key) {
@@ -319,6 +375,39 @@ impl Scheduler {
             self.backlog.unpin(flow);
             self.discipline.reweighted(&mut self.backlog, flow, before);
         }
+    }
+
+    /// The flows that are known, by place.
+    pub fn flows(&self) -> impl Iterator<Item = FlowView> {
+        self.backlog.flows.iter().zip(&self.backlog.counters).enumerate().map(|(place, (flow, counters))| {
+            FlowView {
+                key: flow.key,
+                place,
+                weight: flow.weight,
+                port: flow.port,
+                waiting: flow.waiting_packets,
+                inside: flow.inside,
+                estimate: Nanos(flow.estimate.into()),
+                counters: *counters,
+            }
+        })
+    }
+
+    /// The place of the flow of a packet inside.
+    #[inline]
+    pub fn flow_of(&self, ticket: Ticket) -> usize {
+        self.backlog.slot(ticket.0).flow as usize
+    }
+
+    /// The place of a flow that is known.
+    #[inline]
+    pub fn place_of(&self, key: u32) -> Option<usize> {
+        self.backlog.find(key).map(|flow| flow as usize)
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        self.backlog.settings()
     }
 
     /// Packets before the processors, those with invalid handles included.

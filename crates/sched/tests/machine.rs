@@ -49,7 +49,7 @@ fn times(packets: &[(u64, Packet)], setup: Setup) -> Vec<(u32, u64)> {
 
 #[test]
 fn times_by_hand() {
-    let packet = |key, bytes, cycles| Packet { key, bytes, cycles };
+    let packet = Packet::new;
     for spec in SPECS {
         // One packet: 600 cycles are 1000 ns, 100 bytes are 16 µs.
         assert_eq!(times(&[(5, packet(1, 100, 600))], paper(spec.name)), [(1, 17_005)], "{}", spec.name);
@@ -71,7 +71,7 @@ fn times_by_hand() {
 fn the_schedulers_own_time_counts() {
     let setup = Setup { step: Nanos(500), ..paper("fifo") };
     // Enqueue at 0, dequeue at 500, processed from then on: 1 µs, and 16 µs on the port.
-    let packet = Packet { key: 1, bytes: 100, cycles: 600 };
+    let packet = Packet::new(1, 100, 600);
     assert_eq!(times(&[(0, packet)], setup), [(1, 17_500)]);
 }
 
@@ -175,7 +175,7 @@ proptest! {
             let mut machine = Machine::new(setup).unwrap();
             machine.scheduler().set_port(4, 1).unwrap();
             let list = packets.iter().map(|(time, key, bytes, cycles)| {
-                (Nanos(*time), Packet { key: *key, bytes: *bytes, cycles: *cycles })
+                (Nanos(*time), Packet::new(*key, *bytes, *cycles))
             });
             let mut last = BTreeMap::new();
             let mut in_order = true;

@@ -1,6 +1,6 @@
 //! Which packets a forwarder is for, and what of a packet that is asked.
 
-use crate::hops::{neighbour_key, v4_key};
+use crate::hops::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
 use std::fmt;
 use std::net::IpAddr;
@@ -159,6 +159,27 @@ pub(crate) fn hash(words: &Words) -> u64 {
         next ^ next >> 29
     });
     mixed.max(1)
+}
+
+/// The key that the fields of a flow make that `mask` covers; its protocol and ports are wild if the packet had none.
+pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
+    let address = |at: usize| {
+        let told = mask[at] == u64::MAX;
+        let key = u128::from(words[at]) << 64 | u128::from(words[at + 1]);
+        told.then(|| key_v4(key).map_or_else(|| IpAddr::V6(key.into()), |v4| IpAddr::V4(v4.into())))
+    };
+    let field = |from: u32| {
+        let told = mask[4] >> from & 1 == 1;
+        let value = words[4] >> from & ((1 << PORT_BITS) - 1);
+        u16::try_from(value).ok().filter(|_| told)
+    };
+    FlowKey {
+        source: address(0),
+        source_port: field(0),
+        destination: address(2),
+        destination_port: field(DESTINATION_PORT),
+        protocol: field(PROTOCOL).map(|protocol| protocol as u8),
+    }
 }
 
 /// `ALL`, or the fields that are not wild: `10.0.0.1:* > 10.0.0.2:80 tcp`.

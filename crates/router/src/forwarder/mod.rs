@@ -17,7 +17,9 @@ mod through;
 
 pub use counters::{ForwarderStats, REASONS};
 pub use key::{FlowKey, Key, KeyError};
+pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
 pub use program::{Fid, Forwarder, Installation, PrepareError};
+pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
 pub(crate) use through::Programs;

@@ -5,7 +5,7 @@ use super::price::{Admission, classifier, minimal_ip};
 use super::program::{Fid, Forwarder};
 use super::space::Space;
 use crate::hops::NextHop;
-use longwire_program::{Demand, Installed, Overdrawn, admit};
+use longwire_program::{Demand, Installed, Overdrawn, Resource, admit};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -113,6 +113,16 @@ impl Forwarders {
     /// What a packet needs at worst, the router's own work included.
     pub fn need(&self) -> &Demand {
         &self.need
+    }
+
+    /// What a packet costs at worst that has this program of its flow's, in picoseconds.
+    pub(crate) fn price(&self, own: Option<&Forwarder>) -> u64 {
+        let prices = &self.admission.prices;
+        let writes = self.all.iter().any(|forwarder| forwarder.writes);
+        let router = classifier(prices, &self.space, writes).amount(Resource::Time)
+            + minimal_ip(prices).demand.amount(Resource::Time);
+        let programs = own.into_iter().chain(self.general.iter().map(AsRef::as_ref));
+        router + programs.map(|forwarder| forwarder.demand.amount(Resource::Time)).sum::<u64>()
     }
 
     /// What there is, and what things cost.

@@ -1,6 +1,6 @@
 //! Packets through the programs: between the classifier and minimal IP.
 
-use super::key::{flow, hash};
+use super::key::{Words, flow, hash};
 use super::program::{Bench, Forwarder};
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
@@ -120,6 +120,50 @@ impl Programs {
         if let Some(above) = above {
             above.flush(pool, handles);
         }
+    }
+
+    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered, and the packet itself is done with.
+    pub fn decide_one<C: Classify>(
+        &mut self,
+        (core, classifier): (&mut Core, &mut C),
+        above: Option<&mut Above>,
+        pool: &mut Pool,
+        handle: Handle,
+        out: &mut Outbox,
+    ) -> (Handle, Fate) {
+        let (meta, frame) = pool.parts_mut(handle);
+        let mut class = match core.ports.at(meta.in_port) {
+            Some(port) => classifier.classify(port, meta, frame),
+            None => Class::Dropped(DropReason::PortDown),
+        };
+        if self.table.is_empty() || matches!(class, Class::Dropped(_)) {
+            return (handle, core.decide(pool, handle, class, out));
+        }
+        let ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, &mut class), out);
+        let own = ruling.instead.unwrap_or(handle);
+        let up = match (above, &ruling.above) {
+            (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
+            _ => None,
+        };
+        let fate = match (ruling.fate.or(up), ruling.way) {
+            (Some(fate), _) => fate,
+            (None, None) => core.decide(pool, own, class, out),
+            (None, Some(way)) => core.decide_bound(pool, own, (class, way), out),
+        };
+        (own, fate)
+    }
+
+    /// The program of a flow, if it has one.
+    pub fn own(&self, words: &Words) -> Option<&Forwarder> {
+        if self.table.space.is_empty() {
+            return None;
+        }
+        self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
+    }
+
+    /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and forwarding, as they are priced.
+    pub fn price(&self, words: &Words) -> u64 {
+        self.table.price(self.own(words))
     }
 
     /// Runs a packet's programs on it, and says what it is then.

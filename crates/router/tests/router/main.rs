@@ -10,4 +10,5 @@ mod labels;
 mod programs;
 mod rig;
 mod robust;
+mod sharing;
 mod shipped;

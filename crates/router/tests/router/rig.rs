@@ -133,10 +133,15 @@ impl<C: Classify> Rig<C> {
     pub fn wait(&mut self, until: u64) -> Vec<Seen> {
         let mut seen = Vec::new();
         while self.router.deadline() <= Nanos(until) {
-            let now = self.router.deadline();
-            self.router.tick(&mut self.pool, now, &mut self.outbox);
-            seen.extend(self.empty_outbox());
+            seen.extend(self.tick(self.router.deadline()));
         }
+        seen
+    }
+
+    /// Tells the time once.
+    pub fn tick(&mut self, now: Nanos) -> Vec<Seen> {
+        self.router.tick(&mut self.pool, now, &mut self.outbox);
+        let seen = self.empty_outbox();
         self.check();
         seen
     }

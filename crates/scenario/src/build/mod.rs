@@ -17,7 +17,7 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
-pub use routers::change_route;
+pub use routers::{change_route, measure_processors};
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;

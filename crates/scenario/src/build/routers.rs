@@ -7,7 +7,7 @@ use crate::{BuildError, Network};
 use longwire_block::Node;
 use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::prefix::Prefix;
-use longwire_router::{InterfaceAddress, NeighbourLimits, RouteError, RouterConfig};
+use longwire_router::{InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::net::IpAddr;
@@ -25,6 +25,7 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
         neighbours: limits,
         police: written.police,
         admission: written.admission.clone(),
+        sharing: written.sharing.clone(),
         seed: plan.seed ^ u64::from(index) << 32,
         ..RouterConfig::default()
     };
@@ -55,6 +56,26 @@ pub fn change_route(router: &mut longwire_router::Router, change: &RouteChange) 
         RouteChange::Remove(to) if remove_route(router, *to) => Ok(()),
         RouteChange::Remove(to) => Err(format!("there is no route to {to}")),
     }
+}
+
+/// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock needs before it starts.
+///
+/// # Errors
+/// Names a router that has more than one processor, which only virtual time has.
+pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
+    for (written, place) in plan.routers.iter().zip(&built.routers) {
+        let node = built.setup.workers.get_mut(place.worker as usize);
+        let node: Option<&mut dyn Any> =
+            match node.and_then(|worker| worker.nodes.get_mut(place.place as usize)) {
+                Some(node) => Some(&mut **node),
+                None => None,
+            };
+        if let Some(router) = node.and_then(|node| node.downcast_mut::<longwire_router::Router>()) {
+            let broken = |why: String| BuildError::Router { name: written.name.to_string(), why };
+            router.measure_processors(meter).map_err(|error| broken(error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Tells the workers what changes in routers, and when.

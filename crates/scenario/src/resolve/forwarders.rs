@@ -75,20 +75,25 @@ fn text<T>(written: Option<&Written<T>>) -> Option<String> {
     written.map(|written| written.text.clone())
 }
 
+impl ForwarderKey {
+    pub(super) fn text(&self) -> WrittenKey {
+        WrittenKey {
+            source: text(self.source.as_ref()),
+            source_port: text(self.source_port.as_ref()),
+            destination: text(self.destination.as_ref()),
+            destination_port: text(self.destination_port.as_ref()),
+            protocol: text(self.protocol.as_ref()),
+        }
+    }
+}
+
 impl WrittenEntry {
     fn text(&self) -> WrittenForwarder {
-        let key = |key: &ForwarderKey| WrittenKey {
-            source: text(key.source.as_ref()),
-            source_port: text(key.source_port.as_ref()),
-            destination: text(key.destination.as_ref()),
-            destination_port: text(key.destination_port.as_ref()),
-            protocol: text(key.protocol.as_ref()),
-        };
         WrittenForwarder {
             program: self.program.text.clone(),
             function: text(self.function.as_ref()),
             name: text(self.name.as_ref()),
-            key: self.key.as_ref().map(key),
+            key: self.key.as_ref().map(ForwarderKey::text),
             state: text(self.state.as_ref()),
             data: text(self.data.as_ref()),
             port: text(self.port.as_ref()),

@@ -64,7 +64,8 @@ impl Desk<'_, '_> {
         let police = self.police(entry, written)?;
         let (routes, neighbours) = (Vec::new(), Vec::new());
         let admission = self.admission(entry, written)?;
-        let mut router = Router { name, ports, routes, neighbours, police, admission, segment: 0 };
+        let sharing = self.processors(entry, written, &ports)?;
+        let mut router = Router { name, ports, routes, neighbours, police, admission, sharing, segment: 0 };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
         }

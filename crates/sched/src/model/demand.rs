@@ -65,7 +65,7 @@ impl FlowPlan {
     pub fn packet(&self, dice: &mut Dice) -> Packet {
         let (from, to) = self.bytes;
         let bytes = from + dice.below(u64::from(to.saturating_sub(from)) + 1) as u32;
-        Packet { key: self.key, bytes, cycles: self.demand.cycles(bytes, dice) }
+        Packet::new(self.key, bytes, self.demand.cycles(bytes, dice))
     }
 }
 
@@ -78,6 +78,19 @@ pub struct Packet {
     pub bytes: u32,
     /// What its program will take.
     pub cycles: u64,
+    /// The port it is for, unless its flow was given one.
+    pub port: u16,
+    /// What its source knows it by.
+    pub handle: u32,
+    /// What its source has written on it when it was processed.
+    pub note: u16,
+}
+
+impl Packet {
+    /// One for the first port.
+    pub const fn new(key: u32, bytes: u32, cycles: u64) -> Self {
+        Self { key, bytes, cycles, port: 0, handle: 0, note: 0 }
+    }
 }
 
 /// A class of the paper's flows: table 7.

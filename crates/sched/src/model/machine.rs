@@ -1,7 +1,7 @@
 //! The machine: an input, a scheduler with its threads, processors, ports, and the rings between them.
 
 use super::demand::Packet;
-use super::traffic::Traffic;
+use super::traffic::{Lost, Traffic};
 use crate::{Granted, INVALID_HANDLE, Resource, Scheduler, Settings, SettingsError, Ticket};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -57,6 +57,8 @@ pub struct Seen {
     pub dropped_at_input: u64,
     /// Packets that the scheduler refused.
     pub refused: u64,
+    /// Packets that ended with their processing.
+    pub consumed: u64,
     /// Packets whose programs were stopped.
     pub stopped: u64,
     /// Times the scheduler's dequeue thread found ring 2 full.
@@ -86,10 +88,11 @@ enum Processor {
         until: Nanos,
         stopped: bool,
     },
-    /// Processed, and its messages do not fit yet.
+    /// Processed, and its messages do not fit yet; `goes_on` if it is for a port.
     Waits {
         granted: Granted,
         since: Nanos,
+        goes_on: bool,
     },
 }
 
@@ -112,6 +115,8 @@ pub struct Machine {
     /// The dequeue thread's message that waits for ring 2.
     pending: Option<Granted>,
     processors: Vec<Processor>,
+    /// Those that are done, for a moment.
+    done: Vec<(Nanos, usize)>,
     ports: Vec<Port>,
     /// Which thread has its turn next: enqueue, dequeue, prediction.
     thread: u8,
@@ -138,6 +143,7 @@ impl Machine {
             requests: VecDeque::new(),
             feedback: VecDeque::new(),
             pending: None,
+            done: Vec::with_capacity(processors.len()),
             processors,
             ports,
             thread: 0,
@@ -151,6 +157,11 @@ impl Machine {
     /// The scheduler, to set weights and ports and to read counters.
     pub fn scheduler(&mut self) -> &mut Scheduler {
         &mut self.scheduler
+    }
+
+    /// The scheduler, to read counters.
+    pub fn scheduler_ref(&self) -> &Scheduler {
+        &self.scheduler
     }
 
     /// What was counted.
@@ -199,8 +210,8 @@ impl Machine {
         }
     }
 
-    /// When something happens next.
-    fn next_time(&self, traffic: &dyn Traffic) -> Option<Nanos> {
+    /// When something happens next, if anything does.
+    pub fn next_time(&self, traffic: &dyn Traffic) -> Option<Nanos> {
         let later = |time: Nanos| (time > self.now).then_some(time);
         let processors = self.processors.iter().filter_map(|processor| match processor {
             Processor::Busy { until, .. } => Some(*until),
@@ -242,43 +253,58 @@ impl Machine {
             Processor::Waits { since, .. } => Some((since, place)),
             _ => None,
         });
-        let mut done: Vec<_> = done.collect();
-        done.sort_unstable();
+        let mut list = std::mem::take(&mut self.done);
+        list.extend(done);
+        list.sort_unstable();
         let mut moved = false;
-        for (since, place) in done {
-            let granted = match self.processors[place] {
-                Processor::Idle => continue,
-                Processor::Busy { granted, stopped: true, .. } => {
-                    self.stop(granted.ticket, traffic);
-                    self.processors[place] = Processor::Idle;
-                    moved = true;
-                    continue;
-                }
-                Processor::Busy { granted, .. } | Processor::Waits { granted, .. } => granted,
-            };
-            let port = self.scheduler.port_of(granted.key);
-            let feedback_full = self.feedback.len() >= self.setup.feedback_ring;
-            if feedback_full || self.scheduler.ready(port) >= self.setup.ready_ring {
-                if matches!(self.processors[place], Processor::Busy { .. }) {
-                    self.seen.processors_waited += 1;
-                    self.processors[place] = Processor::Waits { granted, since };
-                }
-                continue;
-            }
-            let cycles = self.inside[granted.handle as usize].packet.cycles;
-            self.feedback.push_back((granted.key, cycles));
-            self.scheduler.processed(granted.ticket, Some(cycles));
-            self.processors[place] = Processor::Idle;
-            moved = true;
+        for done in list.drain(..) {
+            moved |= self.finish_one(traffic, done);
         }
+        self.done = list;
         moved
+    }
+
+    /// The processor at `place` has been done since then. Says whether it is free now.
+    fn finish_one(&mut self, traffic: &mut dyn Traffic, (since, place): (Nanos, usize)) -> bool {
+        let (granted, goes_on) = match self.processors[place] {
+            Processor::Idle => return false,
+            Processor::Busy { granted, stopped: true, .. } => {
+                self.stop(granted.ticket, traffic);
+                self.processors[place] = Processor::Idle;
+                return true;
+            }
+            Processor::Busy { granted, .. } => {
+                let packet = &mut self.inside[granted.handle as usize].packet;
+                (granted, traffic.processed(packet, self.now))
+            }
+            Processor::Waits { granted, goes_on, .. } => (granted, goes_on),
+        };
+        let ready_full =
+            || self.scheduler.ready(self.scheduler.port_of(granted.key)) >= self.setup.ready_ring;
+        if self.feedback.len() >= self.setup.feedback_ring || (goes_on && ready_full()) {
+            self.seen.processors_waited +=
+                u64::from(matches!(self.processors[place], Processor::Busy { .. }));
+            self.processors[place] = Processor::Waits { granted, since, goes_on };
+            return false;
+        }
+        let cycles = self.inside[granted.handle as usize].packet.cycles;
+        self.feedback.push_back((granted.key, cycles));
+        if goes_on {
+            self.scheduler.processed(granted.ticket, Some(cycles));
+        } else {
+            self.scheduler.consume(granted.ticket, Some(cycles));
+            self.leave(granted.handle);
+            self.seen.consumed += 1;
+        }
+        self.processors[place] = Processor::Idle;
+        true
     }
 
     fn stop(&mut self, ticket: Ticket, traffic: &mut dyn Traffic) {
         if let Some(handle) = self.scheduler.abandon(ticket) {
             let packet = self.leave(handle).packet;
             self.seen.stopped += 1;
-            traffic.dropped(packet, self.now);
+            traffic.dropped(packet, Lost::Stopped, self.now);
         }
     }
 
@@ -293,7 +319,7 @@ impl Machine {
             moved = true;
             if self.input.len() >= self.setup.input_ring {
                 self.seen.dropped_at_input += 1;
-                traffic.dropped(packet, self.now);
+                traffic.dropped(packet, Lost::Input, self.now);
                 continue;
             }
             // A packet that waited before the input came when it came.
@@ -325,15 +351,16 @@ impl Machine {
     fn enqueue_thread(&mut self, traffic: &mut dyn Traffic) -> bool {
         let Some(handle) = self.input.pop_front() else { return false };
         let Inside { packet, arrived, .. } = self.inside[handle as usize];
+        self.scheduler.aim(packet.key, packet.port);
         let taken = if self.setup.known {
             self.scheduler.enqueue_known(packet.key, handle, packet.bytes, arrived, packet.cycles)
         } else {
             self.scheduler.enqueue(packet.key, handle, packet.bytes, arrived)
         };
-        if taken.is_err() {
+        if let Err(refusal) = taken {
             self.leave(handle);
             self.seen.refused += 1;
-            traffic.dropped(packet, self.now);
+            traffic.dropped(packet, Lost::Refused(refusal), self.now);
         }
         true
     }

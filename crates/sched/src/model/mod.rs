@@ -6,4 +6,4 @@ mod traffic;
 
 pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
 pub use machine::{Departure, Machine, Seen, Setup};
-pub use traffic::{Closed, Open, Refill, Traffic};
+pub use traffic::{Closed, Lost, Open, Refill, Traffic};

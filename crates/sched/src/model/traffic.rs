@@ -2,9 +2,21 @@
 
 use super::demand::{FlowPlan, Packet};
 use super::machine::Departure;
+use crate::Refusal;
 use longwire_block::Dice;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// Ring 1 was full.
+    Input,
+    /// The scheduler refused it.
+    Refused(Refusal),
+    /// Its program did not end within its budget.
+    Stopped,
+}
 
 /// A source of packets that sees what becomes of them.
 pub trait Traffic {
@@ -17,8 +29,14 @@ pub trait Traffic {
     /// A packet has been sent.
     fn departed(&mut self, departure: &Departure);
 
-    /// A packet was dropped, at the input, by the scheduler, or because its program did not end.
-    fn dropped(&mut self, packet: Packet, now: Nanos);
+    /// A packet was dropped.
+    fn dropped(&mut self, packet: Packet, why: Lost, now: Nanos);
+
+    /// A packet has been processed. Says whether it goes on to its port, and may write on it.
+    fn processed(&mut self, packet: &mut Packet, now: Nanos) -> bool {
+        let _ = (packet, now);
+        true
+    }
 }
 
 /// Packets at times that are known.
@@ -44,7 +62,7 @@ impl Traffic for Open {
 
     fn departed(&mut self, _: &Departure) {}
 
-    fn dropped(&mut self, _: Packet, _: Nanos) {}
+    fn dropped(&mut self, _: Packet, _: Lost, _: Nanos) {}
 }
 
 /// Who sends the packet that takes a departed one's place.
@@ -117,7 +135,7 @@ impl Traffic for Closed {
         self.refill(departure.packet.key, departure.sent);
     }
 
-    fn dropped(&mut self, packet: Packet, now: Nanos) {
+    fn dropped(&mut self, packet: Packet, _: Lost, now: Nanos) {
         self.refill(packet.key, now);
     }
 }

@@ -1,0 +1,342 @@
+//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for their port.
+//!
+//! - `identity`: which flow a packet is of;
+//! - `model`: processors in virtual time, with rings between the stages;
+//! - `live`: the engine's worker as the one processor of a real run, its time measured.
+//!
+//! The decision behind it: `docs/adr/0019-sharing-processors.md`.
+
+mod identity;
+mod live;
+mod model;
+mod report;
+
+use crate::Classify;
+use crate::above::Above;
+use crate::forwarder::{FlowKey, Programs, Words, flow};
+use crate::hops::{NextHop, key_v4};
+use crate::state::{Core, Fate};
+use identity::Identity;
+use live::Live;
+use longwire_block::Outbox;
+use longwire_packet::{Batch, Handle, Pool};
+use longwire_sched::model::Demand;
+use longwire_sched::{FlowError, Scheduler, Settings, SettingsError, Weight};
+use longwire_units::Nanos;
+use model::Model;
+use thiserror::Error;
+
+/// How a router's processors are shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharingConfig {
+    /// The scheduler's name, one of [`longwire_sched::SPECS`].
+    pub scheduler: Box<str>,
+    /// What it is told. The number of ports is the router's.
+    pub settings: Settings,
+    /// What tells flows apart that are not named.
+    pub fields: FlowFields,
+    /// Flows with names. Of several that match, the one with fewest wild fields counts, then the first.
+    pub flows: Vec<NamedFlow>,
+    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding are priced at, if this is none.
+    pub cycles: Option<Demand>,
+    /// Rings between the stages, in virtual time.
+    pub rings: Rings,
+}
+
+/// What tells flows apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowFields {
+    /// The source address.
+    pub source: bool,
+    /// The source port.
+    pub source_port: bool,
+    /// The destination address.
+    pub destination: bool,
+    /// The destination port.
+    pub destination_port: bool,
+    /// The protocol.
+    pub protocol: bool,
+}
+
+impl Default for FlowFields {
+    fn default() -> Self {
+        Self { source: true, source_port: true, destination: true, destination_port: true, protocol: true }
+    }
+}
+
+/// A flow that was given a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFlow {
+    /// Its name in reports.
+    pub name: Box<str>,
+    /// Its packets.
+    pub key: FlowKey,
+    /// Its weight.
+    pub weight: Weight,
+    /// What its packets cost in virtual time, if that is not as for all.
+    pub cycles: Option<Demand>,
+}
+
+/// How many messages the rings between stages hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rings {
+    /// From the input to the scheduler: what comes when it is full is dropped.
+    pub input: usize,
+    /// From the scheduler to the processors.
+    pub requests: usize,
+    /// From the processors back to the estimator.
+    pub feedback: usize,
+    /// Processed packets before each port: processors wait while it is full.
+    pub ready: u32,
+}
+
+impl Default for Rings {
+    fn default() -> Self {
+        Self { input: 128, requests: 1, feedback: 128, ready: 128 }
+    }
+}
+
+/// How a real run measures what packets cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Meter {
+    /// The processor's cycle counter, or what else goes on steadily.
+    pub cycles: fn() -> u64,
+    /// How many of these a microsecond has, 1 to 1 000 000.
+    pub per_microsecond: u32,
+    /// The engine's time.
+    pub now: fn() -> Nanos,
+}
+
+/// Why processors can't be shared like that.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SharingError {
+    /// The scheduler can't be made.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A named flow has no place.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    /// The flow table has no room for others.
+    #[error(
+        "flows = {flows} leaves no room beside {named} named flows to {ports} ports; give {least} or more"
+    )]
+    TooFewFlows {
+        /// What was given.
+        flows: u32,
+        /// How many have names.
+        named: usize,
+        /// The router's ports.
+        ports: usize,
+        /// The least that would do.
+        least: usize,
+    },
+    /// More than one processor with a real clock.
+    #[error(
+        "processors = {processors}: in real time a router's programs run on its own worker, which is one processor; give 1, or run it in virtual time"
+    )]
+    Processors {
+        /// What was given.
+        processors: u32,
+    },
+}
+
+/// The processors of a router, and who waits for them.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    identity: Identity,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Model(Box<Model>),
+    Live(Box<Live>),
+}
+
+/// What processing a packet takes: the router itself.
+pub(crate) struct Host<'a, C> {
+    pub core: &'a mut Core,
+    pub classifier: &'a mut C,
+    pub programs: &'a mut Programs,
+    pub above: Option<&'a mut Above>,
+    pub pool: &'a mut Pool,
+    pub out: &'a mut Outbox,
+}
+
+/// A packet that is about to wait for a processor.
+#[derive(Debug, Clone, Copy)]
+struct Comer {
+    handle: Handle,
+    flow: identity::Flow,
+    /// The number of the port that it is taken to be for.
+    port: u16,
+    words: Words,
+}
+
+impl Sharing {
+    pub fn new(config: SharingConfig, ports: usize, seed: u64) -> Result<Self, SharingError> {
+        let settings =
+            Settings { ports: u16::try_from(ports).unwrap_or(u16::MAX), ..config.settings.clone() };
+        let (named, flows) = (config.flows.len(), settings.flows);
+        let identity = Identity::new(&config.flows, config.fields, ports, flows, seed);
+        let config = SharingConfig { settings, ..config };
+        let mut model = Model::new(&config, seed)?;
+        let least = named * ports + 1;
+        if (flows as usize) < least {
+            return Err(SharingError::TooFewFlows { flows, named, ports, least });
+        }
+        give_weights(model.scheduler_mut(), &identity, &config)?;
+        Ok(Self { identity, stage: Stage::Model(Box::new(model)) })
+    }
+
+    /// What it was made of, with the router's number of ports.
+    pub fn config(&self) -> &SharingConfig {
+        match &self.stage {
+            Stage::Model(model) => model.config(),
+            Stage::Live(live) => live.config(),
+        }
+    }
+
+    /// From now on packets are processed at once, on the worker that asks, and what they cost is measured.
+    pub fn measure(&mut self, meter: Meter) -> Result<(), SharingError> {
+        let mut live = Live::new(self.config(), meter)?;
+        give_weights(live.scheduler_mut(), &self.identity, self.config())?;
+        self.stage = Stage::Live(Box::new(live));
+        Ok(())
+    }
+
+    pub fn scheduler(&self) -> &Scheduler {
+        match &self.stage {
+            Stage::Model(model) => model.scheduler(),
+            Stage::Live(live) => live.scheduler(),
+        }
+    }
+
+    /// Packets that it holds.
+    pub fn kept(&self) -> u64 {
+        match &self.stage {
+            Stage::Model(model) => model.kept(),
+            Stage::Live(live) => live.kept(),
+        }
+    }
+
+    /// When it wants to be told the time.
+    pub fn deadline(&self) -> Nanos {
+        match &self.stage {
+            Stage::Model(model) => model.deadline(),
+            Stage::Live(live) => live.deadline(),
+        }
+    }
+
+    /// Lets packets wait for their turns. What is not IP has none: it is seen to at once.
+    pub fn forward<C: Classify>(&mut self, mut host: Host<'_, C>, batch: &Batch) {
+        for &handle in batch.as_slice() {
+            host.core.counts.received += u64::from(host.pool.meta(handle).segments);
+            let Some(words) = flow(host.pool.data(handle)) else {
+                host.decide_at_once(handle);
+                continue;
+            };
+            let in_port = host.pool.meta(handle).in_port;
+            let port = host.port_towards(&words, in_port);
+            let comer = Comer { handle, flow: self.identity.of(&words, port), port, words };
+            host.pool.meta_mut(handle).out_port = Fate::Kept.code();
+            let place = match &mut self.stage {
+                Stage::Model(model) => model.come(&mut host, comer),
+                Stage::Live(live) => live.come(&mut host, comer),
+            };
+            if let Some(place) = place {
+                self.identity.note(place, comer.flow, &words);
+            }
+        }
+        host.flush(batch.as_slice());
+    }
+
+    /// Does what is due.
+    pub fn tick<C: Classify>(&mut self, mut host: Host<'_, C>, now: Nanos) {
+        host.out.at(now);
+        match &mut self.stage {
+            Stage::Model(model) => model.run(&mut host, now),
+            Stage::Live(live) => live.serve(&mut host, now),
+        }
+        host.flush_at(now);
+    }
+}
+
+/// Gives named flows their weights, to each port they may go to.
+fn give_weights(
+    scheduler: &mut Scheduler,
+    identity: &Identity,
+    config: &SharingConfig,
+) -> Result<(), SharingError> {
+    for (named, flow) in config.flows.iter().enumerate() {
+        for port in 0..config.settings.ports {
+            let key = identity.key_of(named, port);
+            scheduler.set_weight(key, flow.weight)?;
+            scheduler.set_port(key, port)?;
+        }
+    }
+    Ok(())
+}
+
+impl<C: Classify> Host<'_, C> {
+    /// The number of the port that a packet's program or route leads to; of one for the router itself, the port that it came in by.
+    fn port_towards(&self, words: &Words, in_port: u16) -> u16 {
+        let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
+        let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
+        let way = own.or_else(|| match key_v4(destination) {
+            Some(destination) => self.core.fib.way_v4(destination),
+            None => self.core.fib.way_v6(destination),
+        });
+        let place = match way {
+            Some(NextHop::Gateway { port, .. } | NextHop::Direct { port }) => port,
+            _ => in_port,
+        };
+        self.core.ports.number(place).unwrap_or(0) as u16
+    }
+
+    fn decide_at_once(&mut self, handle: Handle) {
+        let (own, fate) = self.decide(handle);
+        if own == handle {
+            let meta = self.pool.meta_mut(handle);
+            meta.out_port = fate.code();
+            self.core.counts.note(fate, meta.segments);
+        } else {
+            self.pool.meta_mut(handle).out_port = Fate::Consumed.code();
+            self.core.counts.note(Fate::Consumed, 1);
+            self.core.settle(self.pool, own, fate, self.out);
+        }
+    }
+
+    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes to, unless it has ended.
+    fn process(&mut self, handle: Handle, now: Nanos) -> Option<(Handle, u16)> {
+        self.pool.meta_mut(handle).arrival = now.0;
+        let (own, fate) = self.decide(handle);
+        if own != handle {
+            self.core.settle(self.pool, handle, Fate::Consumed, self.out);
+        }
+        match fate {
+            Fate::Out(place) => Some((own, place)),
+            fate => {
+                self.core.settle(self.pool, own, fate, self.out);
+                None
+            }
+        }
+    }
+
+    fn decide(&mut self, handle: Handle) -> (Handle, Fate) {
+        let router = (&mut *self.core, &mut *self.classifier);
+        self.programs.decide_one(router, self.above.as_deref_mut(), self.pool, handle, self.out)
+    }
+
+    fn flush(&mut self, batch: &[Handle]) {
+        if let Some(above) = &mut self.above {
+            above.flush(self.pool, batch);
+        }
+    }
+
+    fn flush_at(&mut self, now: Nanos) {
+        if let Some(above) = &mut self.above {
+            above.flush_at(now);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Processors in virtual time: the machine of `longwire_sched::model`, whose packets are the router's.
+
+use super::{Comer, Host, SharingConfig, SharingError};
+use crate::Classify;
+use crate::state::Fate;
+use longwire_block::{Dice, DropReason};
+use longwire_packet::{Handle, Meta};
+use longwire_sched::model::{Departure, Lost, Machine, Packet, Setup, Traffic};
+use longwire_sched::{Estimator, Scheduler};
+use longwire_units::Nanos;
+
+#[derive(Debug)]
+pub(super) struct Model {
+    config: SharingConfig,
+    machine: Machine,
+    dice: Dice,
+}
+
+impl Model {
+    pub fn new(config: &SharingConfig, seed: u64) -> Result<Self, SharingError> {
+        let setup = Setup {
+            scheduler: config.scheduler.to_string(),
+            settings: config.settings.clone(),
+            input_ring: config.rings.input,
+            request_ring: config.rings.requests,
+            feedback_ring: config.rings.feedback,
+            ready_ring: config.rings.ready,
+            transmit_ring: 0,
+            step: Nanos::ZERO,
+            drop_at_input: true,
+            known: config.settings.estimator == Estimator::Exact,
+        };
+        let machine = Machine::new(setup)?;
+        Ok(Self { config: config.clone(), machine, dice: Dice::named(seed, "processors") })
+    }
+
+    pub const fn config(&self) -> &SharingConfig {
+        &self.config
+    }
+
+    pub fn scheduler(&self) -> &Scheduler {
+        self.machine.scheduler_ref()
+    }
+
+    pub fn scheduler_mut(&mut self) -> &mut Scheduler {
+        self.machine.scheduler()
+    }
+
+    pub fn kept(&self) -> u64 {
+        self.machine.inside() as u64
+    }
+
+    pub fn deadline(&self) -> Nanos {
+        self.machine.next_time(&Nothing).unwrap_or(Nanos::NEVER)
+    }
+
+    /// A packet comes. The place of its flow, if that is known now.
+    pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
+        let cause = *host.pool.meta(comer.handle);
+        host.out.because_of(&cause);
+        let cycles = self.cycles(host, &comer, cause.wire_len);
+        let mut packet = Packet::new(comer.flow.key, cause.wire_len, cycles);
+        (packet.port, packet.handle) = (comer.port, comer.handle.0);
+        let now = Nanos(cause.arrival);
+        let mut traffic = Bridge { host, coming: Some((now, packet)), cause: Some(cause) };
+        self.machine.run(&mut traffic, now, &mut |_| {});
+        self.scheduler().place_of(comer.flow.key)
+    }
+
+    pub fn run<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
+        self.machine.run(&mut Bridge { host, coming: None, cause: None }, now, &mut |_| {});
+    }
+
+    /// What processing a packet takes: as its flow says, or the router, or what it is priced at.
+    fn cycles<C: Classify>(&mut self, host: &Host<'_, C>, comer: &Comer, bytes: u32) -> u64 {
+        let named = comer.flow.named.and_then(|named| self.config.flows[named].cycles);
+        match named.or(self.config.cycles) {
+            Some(demand) => demand.cycles(bytes, &mut self.dice),
+            None => {
+                let picoseconds = host.programs.price(&comer.words);
+                picoseconds.saturating_mul(self.config.settings.clock_mhz.into()) / 1_000_000
+            }
+        }
+    }
+}
+
+/// Nobody comes.
+struct Nothing;
+
+impl Traffic for Nothing {
+    fn next_time(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn take(&mut self) -> Option<Packet> {
+        None
+    }
+
+    fn departed(&mut self, _: &Departure) {}
+
+    fn dropped(&mut self, _: Packet, _: Lost, _: Nanos) {}
+}
+
+/// The router as the machine's traffic.
+struct Bridge<'a, 'h, C> {
+    host: &'a mut Host<'h, C>,
+    coming: Option<(Nanos, Packet)>,
+    /// The packet that has come just now, in whose place in the order of things all this happens.
+    cause: Option<Meta>,
+}
+
+impl<C: Classify> Bridge<'_, '_, C> {
+    fn settle(&mut self, handle: u32, fate: Fate, now: Nanos) {
+        self.at(now);
+        self.host.core.settle(self.host.pool, Handle(handle), fate, self.host.out);
+    }
+
+    fn at(&mut self, now: Nanos) {
+        match &self.cause {
+            Some(cause) => self.host.out.because_of(cause),
+            None => self.host.out.at(now),
+        }
+    }
+}
+
+impl<C: Classify> Traffic for Bridge<'_, '_, C> {
+    fn next_time(&self) -> Option<Nanos> {
+        self.coming.map(|(time, _)| time)
+    }
+
+    fn take(&mut self) -> Option<Packet> {
+        self.coming.take().map(|(_, packet)| packet)
+    }
+
+    fn processed(&mut self, packet: &mut Packet, now: Nanos) -> bool {
+        self.at(now);
+        let Some((handle, place)) = self.host.process(Handle(packet.handle), now) else { return false };
+        (packet.handle, packet.note) = (handle.0, place);
+        true
+    }
+
+    fn departed(&mut self, departure: &Departure) {
+        self.settle(departure.packet.handle, Fate::Out(departure.packet.note), departure.sent);
+    }
+
+    fn dropped(&mut self, packet: Packet, why: Lost, now: Nanos) {
+        let reason = match why {
+            Lost::Input | Lost::Refused(_) => DropReason::FlowFull,
+            Lost::Stopped => DropReason::Aborted,
+        };
+        self.settle(packet.handle, Fate::Dropped(reason), now);
+    }
+}

@@ -1,0 +1,71 @@
+//! What is told of the flows that share processors.
+
+use super::{Sharing, Stage};
+use longwire_block::{FlowStats, ProcessorStats};
+use longwire_sched::{Counters, FlowView, Happened, Weight};
+
+/// Most flows without names that are told of.
+const MOST: usize = 64;
+
+impl Sharing {
+    /// What was counted. `places` are those of the ports, by their numbers.
+    pub fn stats(&self, places: &[u16]) -> ProcessorStats {
+        let scheduler = self.scheduler();
+        let Happened { queue_full, table_full, no_room, exploded, beyond_quantum, .. } = scheduler.happened();
+        let named = self.config().flows.len() as u32 * u32::from(scheduler.settings().ports);
+        let mut flows: Vec<FlowView> =
+            scheduler.flows().filter(|flow| flow.key >= named || is_used(&flow.counters)).collect();
+        let flows_known = flows.len() as u64;
+        // Named ones first, then those that used most of the processors.
+        flows.sort_by_key(|flow| (flow.key >= named, u64::MAX - flow.counters.cycles, flow.place));
+        let with_names = flows.iter().take_while(|flow| flow.key < named).count();
+        flows.truncate(with_names + MOST);
+        flows.sort_by_key(|flow| flow.place);
+        let clock = u64::from(scheduler.settings().clock_mhz);
+        let one = |flow: &FlowView| FlowStats {
+            flow: self.identity.name(flow.place, flow.key),
+            port: places.get(usize::from(flow.port)).copied().unwrap_or(u16::MAX),
+            weight: flow.weight,
+            inside: flow.inside.into(),
+            estimate_ns: flow.estimate.0,
+            ..counted(&flow.counters, clock)
+        };
+        ProcessorStats {
+            scheduler: scheduler.spec().name,
+            processors: scheduler.settings().processors,
+            measured: matches!(self.stage, Stage::Live(_)),
+            waiting: scheduler.waiting().into(),
+            queue_full,
+            table_full,
+            no_room,
+            exploded,
+            beyond_quantum,
+            flows_known,
+            flows: flows.iter().map(one).collect(),
+            all: FlowStats {
+                flow: "all".into(),
+                weight: Weight::ONE.number(),
+                inside: self.kept(),
+                ..counted(&scheduler.totals(), clock)
+            },
+        }
+    }
+}
+
+/// Whether any packet came.
+fn is_used(counters: &Counters) -> bool {
+    counters.in_packets + counters.refused > 0
+}
+
+fn counted(counters: &Counters, clock_mhz: u64) -> FlowStats {
+    FlowStats {
+        in_packets: counters.in_packets,
+        out_packets: counters.out_packets,
+        out_bytes: counters.out_bytes,
+        refused: counters.refused,
+        consumed: counters.consumed,
+        abandoned: counters.abandoned,
+        processor_ns: (u128::from(counters.cycles) * 1000 / u128::from(clock_mhz)) as u64,
+        ..FlowStats::default()
+    }
+}

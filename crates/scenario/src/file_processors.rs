@@ -1,0 +1,35 @@
+//! What a `[[router]]` section says of processors that flows share, as it is written.
+
+use crate::file_forwarder::ForwarderKey;
+use crate::processor_terms::{Cycles, Weighing};
+use crate::written::{Name, Whole, Written};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A flow with a name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct NamedFlow {
+    /// Its name in reports.
+    pub(crate) name: Written<Name>,
+    /// Its packets; of several flows that match, the one with fewest wild fields counts.
+    pub(crate) key: ForwarderKey,
+    /// Its share compared with others', 1 to 65535. Default 1.
+    pub(crate) weight: Option<Written<Weighing>>,
+    /// What its packets cost in virtual time. Default: as for all.
+    pub(crate) cycles: Option<Written<Cycles>>,
+}
+
+/// How many messages the rings between stages hold, in virtual time.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Rings {
+    /// From the input to the scheduler: what comes when it is full is dropped. Default 128.
+    pub(crate) input: Option<Written<Whole>>,
+    /// From the scheduler to the processors. Default 1.
+    pub(crate) requests: Option<Written<Whole>>,
+    /// From the processors back to the estimator. Default 128.
+    pub(crate) feedback: Option<Written<Whole>>,
+    /// Processed packets before each port: processors wait while it is full. Default 128.
+    pub(crate) ready: Option<Written<Whole>>,
+}

@@ -1,0 +1,190 @@
+//! What is written of a router's processors: clocks, costs, weights, estimators.
+
+use crate::written::Term;
+use longwire_sched::model::Demand;
+use longwire_sched::{Estimator, Weight};
+
+/// A processor's clock, in cycles a microsecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clock(pub(crate) u32);
+
+impl Term for Clock {
+    const WANTED: &'static str = "a clock such as \"600 MHz\"";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("\"{text}\" is no clock; write one from 1 MHz to 1000 GHz, such as \"600 MHz\"");
+        let text = text.trim();
+        let (number, factor) = match (text.strip_suffix("MHz"), text.strip_suffix("GHz")) {
+            (Some(number), _) => (number, 1),
+            (_, Some(number)) => (number, 1000),
+            _ => return Err(wrong()),
+        };
+        let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
+        let whole: u32 = whole.parse().map_err(|_| wrong())?;
+        let fraction = match (fraction.len(), factor) {
+            (0, _) => 0,
+            (digits @ 1..=3, 1000) => {
+                fraction.parse::<u32>().map_err(|_| wrong())? * 10u32.pow(3 - digits as u32)
+            }
+            _ => return Err(wrong()),
+        };
+        let clock = whole.checked_mul(factor).and_then(|clock| clock.checked_add(fraction));
+        clock.filter(|clock| (1..=1_000_000).contains(clock)).map(Self).ok_or_else(wrong)
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "string", "pattern": "^ *[0-9]+([.][0-9]{1,3})? *[MG]Hz *$" })
+    }
+}
+
+/// Cycles that a packet takes: so many, so many and more for each byte, drawn from a range, or without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cycles(pub(crate) Demand);
+
+impl Term for Cycles {
+    const WANTED: &'static str = "cycles such as 3000, \"1000 + 2/byte\", \"2400..3600\" or \"endless\"";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "\"{text}\" is no number of cycles; write {}",
+                Self::WANTED.trim_start_matches("cycles such as ")
+            )
+        };
+        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| wrong());
+        let demand = if text.trim() == "endless" {
+            Demand::Endless
+        } else if let Some((from, to)) = text.split_once("..") {
+            let (from, to) = (number(from)?, number(to)?);
+            if from > to {
+                return Err(format!("\"{text}\" is empty: write the fewest first"));
+            }
+            Demand::Drawn { from, to }
+        } else if let Some((base, per_byte)) = text.split_once('+') {
+            let per_byte = per_byte.trim().strip_suffix("/byte").ok_or_else(wrong)?;
+            Demand::BySize { base: number(base)?, per_byte: number(per_byte)? }
+        } else {
+            Demand::PerPacket(number(text)?)
+        };
+        Ok(Self(demand))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "anyOf": [
+            { "type": "integer", "minimum": 0 },
+            { "type": "string", "pattern": "^ *(endless|[0-9_]+ *([.]{2} *[0-9_]+|[+] *[0-9_]+ */byte)?) *$" }
+        ] })
+    }
+}
+
+/// A flow's weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weighing(pub(crate) Weight);
+
+impl Term for Weighing {
+    const WANTED: &'static str = "a weight from 1 to 65535";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let number = text.trim().parse::<i64>();
+        let number =
+            number.map_err(|_| format!("\"{text}\" is no weight; give a whole number from 1 to 65535"))?;
+        Weight::new(number).map(Self).map_err(|error| error.to_string())
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "integer", "minimum": 1, "maximum": 65_535 })
+    }
+}
+
+/// A way of foretelling: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Foretelling(pub(crate) Estimator);
+
+impl Term for Foretelling {
+    const WANTED: &'static str = "an estimator such as \"ses 0.5\"";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if let Some(alpha) = text.strip_prefix("ses ") {
+            return alpha_of(alpha.trim()).map(|alpha| Self(Estimator::Smoothed { alpha })).ok_or_else(
+                || {
+                    format!(
+                        "α = \"{}\" is out of range; write one above 0 and up to 1, such as \"ses 0.5\"",
+                        alpha.trim()
+                    )
+                },
+            );
+        }
+        let found = Estimator::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, estimator)| Self(*estimator)).ok_or_else(|| {
+            let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
+            format!("there is no estimator \"{text}\"; give one of {}, or \"ses 0.25\"", names.join(", "))
+        })
+    }
+
+    fn schema() -> serde_json::Value {
+        let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
+        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ses [01]?[.]?[0-9]+$" }] })
+    }
+}
+
+/// A decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least.
+fn alpha_of(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let fraction = if fraction.len() <= 6 { format!("{fraction:0<6}") } else { return None };
+    let millionths = whole.parse::<u64>().ok()?.checked_mul(1_000_000)? + fraction.parse::<u64>().ok()?;
+    if millionths == 0 || millionths > 1_000_000 {
+        return None;
+    }
+    Some((((millionths << 16) + 500_000) / 1_000_000).max(1) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_read() {
+        for (text, mhz) in [("600 MHz", 600), ("1GHz", 1000), ("2.4 GHz", 2400), ("1.234 GHz", 1234)] {
+            assert_eq!(Clock::read(text), Ok(Clock(mhz)), "{text}");
+        }
+        for wrong in
+            ["600", "0 MHz", "1.5 MHz", "1.2345 GHz", "-1 GHz", "2000 GHz", "5000000 GHz", "GHz", "1.-5 GHz"]
+        {
+            assert!(Clock::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cycles_are_read() {
+        for (text, demand) in [
+            ("3000", Demand::PerPacket(3000)),
+            ("1_000 + 2/byte", Demand::BySize { base: 1000, per_byte: 2 }),
+            ("2400..3600", Demand::Drawn { from: 2400, to: 3600 }),
+            ("endless", Demand::Endless),
+        ] {
+            assert_eq!(Cycles::read(text), Ok(Cycles(demand)));
+        }
+        for wrong in ["", "-1", "5..2", "1 + 2", "1 + 2/B", "99999999999999999999"] {
+            assert!(Cycles::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn weights_and_estimators_are_read() {
+        assert_eq!(Weighing::read("7").unwrap().0.number(), 7);
+        for wrong in ["0", "-1", "65536", "a"] {
+            assert!(Weighing::read(wrong).unwrap_err().contains("65535"), "{wrong}");
+        }
+        for (text, alpha) in
+            [("ses 0.5", 1 << 15), ("ses 0.25", 1 << 14), ("ses 1", 1 << 16), ("ses 0.000001", 1)]
+        {
+            assert_eq!(Foretelling::read(text), Ok(Foretelling(Estimator::Smoothed { alpha })));
+        }
+        assert_eq!(Foretelling::read("ses-shift"), Ok(Foretelling(Estimator::Shift)));
+        for wrong in ["ses 0", "ses 1.1", "ses -1", "ses x", "ses 0.1234567", "median"] {
+            assert!(Foretelling::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
