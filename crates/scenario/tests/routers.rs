@@ -355,7 +355,7 @@ fn a_quantum_below_the_largest_cost_is_warned_of() {
         let text = shared(&format!("scheduler = \"gmr3\"\ncycles = 3000\nquantum = \"{quantum}\""));
         parse("s.toml", &text).unwrap().notes.iter().map(|note| note.what.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(notes("3 us"), [String::new(); 0]);
+    assert!(notes("3 us").is_empty());
     let [note] = &notes("2999 ns")[..] else { panic!("one note") };
     assert!(note.contains("quantum = 2999") && note.contains("3000 ns"), "{note}");
 }
