@@ -99,3 +99,29 @@ fn says_what_it_does_and_how_to_go_on() {
     let scenario = stdout(&longwire(&["demo", "--scenario"]));
     assert_eq!(scenario, std::fs::read_to_string(repository("scenarios/demo.toml")).unwrap());
 }
+
+#[test]
+fn a_cheap_flow_keeps_its_share_beside_a_dear_one() {
+    let before = machine_state();
+    let output = longwire(&["demo", "fairness", "--json"]);
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&output)));
+    assert_eq!(left_behind(&before, "demo-"), [""; 0]);
+    let can = abilities();
+    let real = can.namespaces.available || can.user_namespaces.available;
+    assert_eq!(report["mode"], if real { "real" } else { "virtual" });
+    for scheduler in ["fifo", "cbcs", "gmr3"] {
+        // Shares, not rates: what the machine can do is measured first, and where it can do all nothing is judged.
+        let row = row(&report, &format!("cheap flow with {scheduler}"));
+        assert_ne!(row["pass"], false, "{report:#}");
+        let count = |name: &str| number(row, name);
+        assert!(count("cheap_out") > 100.0 && count("dear_out") > 1.0, "{row:#}");
+        assert!(
+            count("dear_processor_ns") / count("dear_out")
+                > 2.0 * count("cheap_processor_ns") / count("cheap_out")
+        );
+        if real {
+            assert!(count("cheap_arrived") > 100.0 && count("dear_arrived") > 1.0, "{row:#}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! `longwire demo`
 
 mod criteria;
+mod fairness;
+mod fairness_traffic;
 mod measured;
 mod simulated;
 
@@ -28,9 +30,10 @@ Run it yourself, or a program of yours behind such a link:
     longwire demo --scenario > demo.toml; longwire run demo.toml
     longwire exec --rate 10mbit --delay 20ms --loss 2% -- COMMAND";
 
-/// See an emulated link work, within fifteen seconds
+/// See an emulated link, or flows that share a router, within fifteen seconds
 ///
-/// Makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them, sends ping, UDP and
+/// `demo fairness` sends a flow whose packets need an expensive program beside a cheap one through a router that can't serve both, and shows what becomes of
+/// them with schedulers that know what packets cost, and with one that does not. `demo` alone makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them, sends ping, UDP and
 /// TCP through it, and prints what was configured beside what was measured. Nothing remains on the machine. It needs root
 /// or a system that allows user namespaces; elsewhere the same link runs in virtual time.
 #[derive(Debug, clap::Args)]
@@ -38,8 +41,13 @@ Run it yourself, or a program of yours behind such a link:
 Examples:
   longwire demo
   longwire demo --json
+  longwire demo fairness
   longwire demo --scenario > demo.toml; longwire run demo.toml --virtual")]
 pub struct Args {
+    /// What to see.
+    #[arg(default_value = "link")]
+    what: What,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -51,6 +59,15 @@ pub struct Args {
     /// Only print the scenario that it runs.
     #[arg(long, conflicts_with_all = ["json", "virtual"])]
     scenario: bool,
+}
+
+/// What there is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// A link of 10 Mbit/s, 20 ms and 2 % loss.
+    Link,
+    /// Flows that share a router's processor.
+    Fairness,
 }
 
 /// What came of it.
@@ -68,7 +85,11 @@ impl Args {
     /// If the hosts can't be made, or something between them fails.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if self.scenario {
-            return outcome::print(SCENARIO.trim_end()).map(|()| Outcome::Well);
+            let scenario = if self.what == What::Link { SCENARIO } else { fairness::SCENARIO };
+            return outcome::print(scenario.trim_end()).map(|()| Outcome::Well);
+        }
+        if self.what == What::Fairness {
+            return fairness::run(self.json, self.r#virtual);
         }
         let plan = longwire_scenario::parse(FILE, SCENARIO).context("the demo's own scenario")?;
         say(LINK);

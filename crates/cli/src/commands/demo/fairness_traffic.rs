@@ -1,0 +1,127 @@
+//! Two flows of small UDP packets from one host to another, paced, stamped and counted.
+
+use anyhow::{Context, bail};
+use longwire_engine::clock::monotonic;
+use longwire_lab::Host;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Bytes of a packet's payload, of which the first eight are the time at which it was sent.
+const PAYLOAD: usize = 100;
+const PORT: u16 = 5001;
+/// How long to wait for what is still on its way when all has been sent.
+const STRAGGLERS: Duration = Duration::from_millis(200);
+/// A sender that was held up sends so many packets at once at most, and leaves out the others.
+const BURST: u64 = 32;
+/// How long it sleeps between looking what is due.
+const NAP: Duration = Duration::from_micros(200);
+/// How long the first packet is tried, which waits for addresses to be resolved.
+const REACH: Duration = Duration::from_secs(10);
+
+/// How many packets, for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub per_second: f64,
+    pub time: Duration,
+}
+
+/// What came of a flow.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrived {
+    pub packets: u64,
+    /// From being sent to being received by the program there.
+    pub median_ns: u64,
+}
+
+/// Sends from both `sources` of the first host to the second, and answers how many packets of each were sent and what arrived.
+pub fn exchange(
+    (from, to): (&Host, &Host),
+    sources: [IpAddr; 2],
+    paces: [Pace; 2],
+    stop: &AtomicBool,
+) -> anyhow::Result<([u64; 2], [Arrived; 2])> {
+    let address = to.spec().addresses.first().context("the receiving host has no address")?.address();
+    let target = SocketAddr::new(address, PORT);
+    let socket = to.run(|| UdpSocket::bind(target))?.context("the receiver's socket")?;
+    socket.set_read_timeout(Some(Duration::from_millis(20))).context("the receiver's socket")?;
+    let (reached, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| receive(&socket, sources, &reached, &done));
+        let sent = from.run(|| send(target, sources, paces, (&reached, stop)));
+        std::thread::sleep(STRAGGLERS);
+        done.store(true, Ordering::Relaxed);
+        let Ok(arrived) = receiving.join() else { bail!("the receiver broke") };
+        Ok((sent??, arrived))
+    })
+}
+
+fn send(
+    target: SocketAddr,
+    sources: [IpAddr; 2],
+    paces: [Pace; 2],
+    (reached, stop): (&AtomicBool, &AtomicBool),
+) -> anyhow::Result<[u64; 2]> {
+    let socket = |source: IpAddr| -> anyhow::Result<UdpSocket> {
+        let socket = UdpSocket::bind((source, 0)).context("a sender's socket")?;
+        socket.connect(target).context("a sender's socket")?;
+        Ok(socket)
+    };
+    let sockets = [socket(sources[0])?, socket(sources[1])?];
+    let mut sent = [0, 0];
+    let begin = monotonic();
+    while !reached.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+        if monotonic().since(begin).0 > REACH.as_nanos() as u64 {
+            bail!("nothing arrives at {target}; `longwire check` says what this system allows");
+        }
+        // Until its neighbour is known the system may refuse.
+        sent[1] += u64::from(sockets[1].send(&stamped()).is_ok());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let begin = monotonic();
+    let mut due_before = [0; 2];
+    loop {
+        let elapsed = monotonic().since(begin).0;
+        let mut over = true;
+        for flow in 0..2 {
+            let Pace { per_second, time } = paces[flow];
+            let time = time.as_nanos() as u64;
+            over &= elapsed >= time;
+            let due = (elapsed.min(time) as f64 * per_second / 1e9) as u64;
+            for _ in 0..(due - due_before[flow]).min(BURST) {
+                sent[flow] += u64::from(sockets[flow].send(&stamped()).is_ok());
+            }
+            due_before[flow] = due;
+        }
+        if over || stop.load(Ordering::Relaxed) {
+            return Ok(sent);
+        }
+        std::thread::sleep(NAP);
+    }
+}
+
+fn stamped() -> [u8; PAYLOAD] {
+    let mut payload = [0; PAYLOAD];
+    payload[..8].copy_from_slice(&monotonic().0.to_le_bytes());
+    payload
+}
+
+fn receive(socket: &UdpSocket, sources: [IpAddr; 2], reached: &AtomicBool, done: &AtomicBool) -> [Arrived; 2] {
+    let mut delays: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
+    let mut payload = [0; PAYLOAD];
+    while !done.load(Ordering::Relaxed) {
+        let Ok((length, from)) = socket.recv_from(&mut payload) else { continue };
+        reached.store(true, Ordering::Relaxed);
+        let (Some(flow), Some(stamp)) =
+            (sources.iter().position(|source| *source == from.ip()), payload[..length].first_chunk::<8>())
+        else {
+            continue;
+        };
+        delays[flow].push(monotonic().0.saturating_sub(u64::from_le_bytes(*stamp)));
+    }
+    delays.map(|mut delays| {
+        delays.sort_unstable();
+        let median_ns = delays.get(delays.len() / 2).copied().unwrap_or_default();
+        Arrived { packets: delays.len() as u64, median_ns }
+    })
+}
