@@ -93,6 +93,9 @@ impl World {
     fn run(&mut self, packets: usize) -> f64 {
         let (start, mut sent) = (Instant::now(), 0u64);
         for _ in 0..packets {
+            let ahead = |by: usize| Some(self.coming[(self.at + by) % PACKETS].0);
+            // As a router does that has a batch of packets before it.
+            self.scheduler.expect(ahead(8), ahead(4), ahead(1));
             let cycles = self.put();
             if let Some(granted) = self.scheduler.dequeue(Resource::Processor) {
                 self.scheduler.finish(granted.ticket, cycles);

@@ -1,10 +1,11 @@
 //! Flows and the packets inside: lists through preallocated slots, so that nothing is allocated while packets flow.
 
 use crate::cost::Prices;
-use crate::counters::{Counters, Happened};
+use crate::counters::{Counters, Happened, Rare, Traffic};
 use crate::estimate::Memory;
 use crate::table::{NONE, Table};
 use crate::{Refusal, Settings, Weight};
+use longwire_packet::{huge_vec, prefetch};
 
 /// How many flows are looked at for an idle one when the table is full.
 const LOOKS: u32 = 64;
@@ -34,8 +35,9 @@ pub(crate) enum Gone {
     Abandoned,
 }
 
-/// A packet.
+/// A packet, in a cache line of its own.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub(crate) struct Slot {
     pub handle: u32,
     pub bytes: u32,
@@ -101,7 +103,8 @@ impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, next: NONE, active: false };
 }
 
-/// A flow. What schedulers keep of it is here. What every packet needs lies in the first 64 bytes, which a processor's cache brings at once: with many flows that is what a packet costs.
+/// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed
+/// before it is processed: with many flows the lines that are not in the cache are what a packet costs.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Flow {
@@ -119,12 +122,15 @@ pub(crate) struct Flow {
     pub port: u16,
     /// It was given a weight or a port, and keeps its place.
     pinned: bool,
-    /// In rounds before the processors, and before the port.
-    pub turns: [Turn; 2],
+    /// In rounds before the processors.
+    pub turn: Turn,
     /// The rounds of the last packet taken, and of the last that reached the port.
     pub taken_round: u32,
     pub left_round: u32,
     memory: Memory,
+    traffic: Traffic,
+    /// In rounds before the port.
+    pub later_turn: Turn,
     /// Before the port, where each flow has its own queue there.
     pub leaving: List,
     /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
@@ -146,7 +152,9 @@ impl Flow {
             inside: 0,
             working: List::EMPTY,
             leaving: List::EMPTY,
-            turns: [Turn::NEW; 2],
+            turn: Turn::NEW,
+            later_turn: Turn::NEW,
+            traffic: Traffic::default(),
             start: [0; 2],
             finish: [0; 2],
             left_over: [0; 2],
@@ -161,12 +169,28 @@ impl Flow {
     }
 }
 
+const _: () = assert!(std::mem::offset_of!(Flow, taken_round) == 64);
+const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
+
+impl Flow {
+    /// Its turn before the processors (stage 0), or before the port.
+    #[inline]
+    pub(crate) fn turn_of(&self, stage: usize) -> &Turn {
+        if stage == 0 { &self.turn } else { &self.later_turn }
+    }
+
+    #[inline]
+    pub(crate) fn turn_of_mut(&mut self, stage: usize) -> &mut Turn {
+        if stage == 0 { &mut self.turn } else { &mut self.later_turn }
+    }
+}
+
 /// All flows and packets.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     pub flows: Vec<Flow>,
     pub slots: Vec<Slot>,
-    pub counters: Vec<Counters>,
+    rare: Vec<Rare>,
     /// Of flows that made room for others, and of packets of no flow.
     pub gone: Counters,
     pub happened: Happened,
@@ -178,6 +202,8 @@ pub(crate) struct Backlog {
     ready_packets: Vec<u32>,
     /// Packets before the processors.
     pub waiting: u32,
+    /// Those of them whose handles are invalid.
+    revoked: u32,
     inside: u32,
     /// Where the search for an idle flow goes on.
     hand: u32,
@@ -197,15 +223,16 @@ impl Backlog {
             state: State::Free,
             arrived: 0,
         };
-        let mut slots = vec![none; settings.packets as usize];
+        let mut slots = huge_vec(settings.packets as usize);
+        slots.resize(settings.packets as usize, none);
         let mut free = List::EMPTY;
         // From the last to the first would do as well; in order, the first packets lie side by side.
         (0..settings.packets).for_each(|slot| free.push(&mut slots, slot));
         let flows = settings.flows as usize;
         Self {
-            flows: Vec::with_capacity(flows),
+            flows: huge_vec(flows),
             slots,
-            counters: Vec::with_capacity(flows),
+            rare: Vec::with_capacity(flows),
             gone: Counters::default(),
             happened: Happened::default(),
             prices: Prices::new(settings),
@@ -214,6 +241,7 @@ impl Backlog {
             ready: vec![List::EMPTY; settings.ports.into()],
             ready_packets: vec![0; settings.ports.into()],
             waiting: 0,
+            revoked: 0,
             inside: 0,
             hand: 0,
             settings: settings.clone(),
@@ -261,7 +289,7 @@ impl Backlog {
         let new = Flow::new(key, &self.settings, &self.prices);
         if self.flows.len() < self.settings.flows as usize {
             self.flows.push(new);
-            self.counters.push(Counters::default());
+            self.rare.push(Rare::default());
             let place = (self.flows.len() - 1) as u32;
             self.table.add(key, place);
             return Some(place);
@@ -271,13 +299,15 @@ impl Backlog {
             let place = self.hand;
             self.hand = (self.hand + 1) % count;
             let old = &self.flows[place as usize];
-            let in_a_round = old.turns.iter().any(|turn| turn.active);
+            let in_a_round = old.turn.active || old.later_turn.active;
             if old.inside == 0 && !old.pinned && !in_a_round {
-                self.table.remove(old.key);
+                let old_key = old.key;
+                let counted = self.counters(place);
+                self.gone.add(&counted);
+                self.table.remove(old_key);
                 self.table.add(key, place);
                 self.flows[place as usize] = new;
-                let old = std::mem::take(&mut self.counters[place as usize]);
-                self.gone.add(&old);
+                self.rare[place as usize] = Rare::default();
                 self.happened.recycled += 1;
                 return Some(place);
             }
@@ -327,23 +357,68 @@ impl Backlog {
         place.waiting.push(&mut self.slots, slot);
         place.waiting_packets += 1;
         place.inside += 1;
+        place.traffic.in_packets += 1;
+        place.traffic.in_bytes += u64::from(bytes);
         self.waiting += 1;
         self.inside += 1;
-        let counters = &mut self.counters[flow as usize];
-        counters.in_packets += 1;
-        counters.in_bytes += u64::from(bytes);
         Ok(slot)
     }
 
     /// Of all flows there have been. It looks at every flow.
     pub(crate) fn totals(&self) -> Counters {
         let mut totals = self.gone;
-        self.counters.iter().for_each(|counters| totals.add(counters));
+        (0..self.flows.len() as u32).for_each(|flow| totals.add(&self.counters(flow)));
         totals
     }
 
+    /// What was counted of a flow.
+    pub(crate) fn counters(&self, flow: u32) -> Counters {
+        Counters::of(&self.flow(flow).traffic, &self.rare[flow as usize])
+    }
+
+    /// Reads ahead where a key is looked up.
+    #[inline]
+    pub(crate) fn prefetch_key(&self, key: u32) {
+        self.table.prefetch(key);
+    }
+
+    /// Reads ahead what all packets of a flow need.
+    #[inline]
+    pub(crate) fn prefetch_flow(&self, flow: u32) {
+        if let Some(flow) = self.flows.get(flow as usize) {
+            prefetch(flow);
+            prefetch(&flow.taken_round);
+        }
+    }
+
+    /// A waiting packet's handle is no longer valid.
+    pub(crate) fn revoke(&mut self, slot: u32) {
+        self.slots[slot as usize].state = State::Revoked;
+        self.revoked += 1;
+    }
+
+    /// Reads ahead the end of a flow's queue. The flow has been read.
+    #[inline]
+    pub(crate) fn prefetch_tail(&self, flow: u32) {
+        let waiting = &self.flow(flow).waiting;
+        if waiting.first != NONE
+            && let Some(slot) = self.slots.get(waiting.last as usize)
+        {
+            prefetch(slot);
+        }
+    }
+
+    /// Reads ahead the head of a flow's queue. The flow has been read.
+    #[inline]
+    pub(crate) fn prefetch_head(&self, flow: u32) {
+        let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());
+        if let Some(slot) = head.and_then(|head| self.slots.get(head as usize)) {
+            prefetch(slot);
+        }
+    }
+
     pub(crate) fn refuse(&mut self, flow: u32) {
-        self.counters[flow as usize].refused += 1;
+        self.rare[flow as usize].refused += 1;
     }
 
     /// The head of a flow's queue, after those whose handles are invalid have been thrown away.
@@ -351,7 +426,8 @@ impl Backlog {
     pub(crate) fn head(&mut self, flow: u32) -> Option<u32> {
         loop {
             let head = self.flow(flow).waiting.first()?;
-            if self.slot(head).state == State::Waiting {
+            // The packet itself, which may not be in the cache, is looked at only if it may be invalid.
+            if self.revoked == 0 || self.slot(head).state == State::Waiting {
                 return Some(head);
             }
             self.pop(flow);
@@ -367,12 +443,17 @@ impl Backlog {
         self.waiting -= 1;
         let slot = &mut self.slots[head as usize];
         if slot.state == State::Revoked {
-            self.counters[flow as usize].revoked += 1;
+            self.revoked -= 1;
+            self.rare[flow as usize].revoked += 1;
             self.release(head);
             return None;
         }
         slot.state = State::Working;
         place.working.push(&mut self.slots, head);
+        // It may be the flow's turn still.
+        if let Some(next) = place.waiting.first() {
+            prefetch(&self.slots[next as usize]);
+        }
         Some(head)
     }
 
@@ -430,9 +511,9 @@ impl Backlog {
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
         let Slot { flow, bytes, .. } = *self.slot(slot);
         self.ready_packets[usize::from(port)] -= 1;
-        let counters = &mut self.counters[flow as usize];
-        counters.out_packets += 1;
-        counters.out_bytes += u64::from(bytes);
+        let traffic = &mut self.flow_mut(flow).traffic;
+        traffic.out_packets += 1;
+        traffic.out_bytes += u64::from(bytes);
         self.release(slot);
     }
 
@@ -441,7 +522,7 @@ impl Backlog {
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) {
         let flow = self.slot(slot).flow;
         self.slots[slot as usize].state = State::Gone;
-        let counters = &mut self.counters[flow as usize];
+        let counters = &mut self.rare[flow as usize];
         *match because {
             Gone::Consumed => &mut counters.consumed,
             Gone::Abandoned => &mut counters.abandoned,
@@ -478,7 +559,7 @@ impl Backlog {
         let (estimator, place) = (self.settings.estimator, &mut self.flows[flow as usize]);
         let estimate = place.memory.take(estimator, cycles);
         place.estimate = self.prices.processing(estimate);
-        self.counters[flow as usize].cycles += cycles;
+        place.traffic.cycles += cycles;
     }
 
     /// Cycles, and at most the budget.

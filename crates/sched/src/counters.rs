@@ -24,7 +24,33 @@ pub struct Counters {
     pub cycles: u64,
 }
 
+/// What every packet counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    pub in_packets: u64,
+    pub in_bytes: u64,
+    pub out_packets: u64,
+    pub out_bytes: u64,
+    pub cycles: u64,
+}
+
+/// What few packets count.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rare {
+    pub refused: u64,
+    pub consumed: u64,
+    pub abandoned: u64,
+    pub revoked: u64,
+}
+
 impl Counters {
+    /// Both together.
+    pub(crate) const fn of(traffic: &Traffic, rare: &Rare) -> Self {
+        let Traffic { in_packets, in_bytes, out_packets, out_bytes, cycles } = *traffic;
+        let Rare { refused, consumed, abandoned, revoked } = *rare;
+        Self { in_packets, in_bytes, out_packets, out_bytes, refused, consumed, abandoned, revoked, cycles }
+    }
+
     /// Adds those of another flow.
     pub(crate) fn add(&mut self, other: &Self) {
         self.in_packets += other.in_packets;

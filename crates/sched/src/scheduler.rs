@@ -219,6 +219,21 @@ impl Scheduler {
         Ok(Ticket(slot))
     }
 
+    /// Reads ahead what the packets of three flows need that will come soon: of the last of them where it is looked up, of the one before it the flow itself, and of the
+    /// first the end of its queue; so each key is told three times. A hint without effect on results: with many flows, waiting for memory is what a packet costs.
+    #[inline]
+    pub fn expect(&self, last: Option<u32>, before: Option<u32>, first: Option<u32>) {
+        if let Some(key) = last {
+            self.backlog.prefetch_key(key);
+        }
+        if let Some(flow) = before.and_then(|key| self.backlog.find(key)) {
+            self.backlog.prefetch_flow(flow);
+        }
+        if let Some(flow) = first.and_then(|key| self.backlog.find(key)) {
+            self.backlog.prefetch_tail(flow);
+        }
+    }
+
     /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a processor, if the scheduler waits for the port's progress (MR³,
     /// GMR³): then ask again after a packet was handed to the port.
     #[inline]
@@ -314,7 +329,7 @@ impl Scheduler {
     pub fn revoke(&mut self, ticket: Ticket) -> bool {
         let waiting = self.is_in(ticket, State::Waiting);
         if waiting {
-            self.backlog.slots[ticket.0 as usize].state = State::Revoked;
+            self.backlog.revoke(ticket.0);
         }
         waiting
     }
@@ -379,17 +394,15 @@ impl Scheduler {
 
     /// The flows that are known, by place.
     pub fn flows(&self) -> impl Iterator<Item = FlowView> {
-        self.backlog.flows.iter().zip(&self.backlog.counters).enumerate().map(|(place, (flow, counters))| {
-            FlowView {
-                key: flow.key,
-                place,
-                weight: flow.weight,
-                port: flow.port,
-                waiting: flow.waiting_packets,
-                inside: flow.inside,
-                estimate: Nanos(flow.estimate.into()),
-                counters: *counters,
-            }
+        self.backlog.flows.iter().enumerate().map(|(place, flow)| FlowView {
+            key: flow.key,
+            place,
+            weight: flow.weight,
+            port: flow.port,
+            waiting: flow.waiting_packets,
+            inside: flow.inside,
+            estimate: Nanos(flow.estimate.into()),
+            counters: self.backlog.counters(place as u32),
         })
     }
 
@@ -439,7 +452,7 @@ impl Scheduler {
 
     /// What was counted of a flow since it became known; none if it is not known.
     pub fn counters(&self, key: u32) -> Option<Counters> {
-        self.backlog.find(key).map(|flow| self.backlog.counters[flow as usize])
+        self.backlog.find(key).map(|flow| self.backlog.counters(flow))
     }
 
     /// Packets of a flow that wait for a processor.

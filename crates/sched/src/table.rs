@@ -1,5 +1,7 @@
 //! From a flow's key to its place: open addressing with linear probing, never more than half full, never growing.
 
+use longwire_packet::{huge_vec, prefetch};
+
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -16,7 +18,9 @@ impl Table {
     /// For so many keys.
     pub(crate) fn new(keys: u32) -> Self {
         let size = (keys as usize * 2).next_power_of_two().max(4);
-        Self { entries: vec![(0, NONE); size], mask: size - 1, shift: 64 - size.trailing_zeros() }
+        let mut entries = huge_vec(size);
+        entries.resize(size, (0, NONE));
+        Self { entries, mask: size - 1, shift: 64 - size.trailing_zeros() }
     }
 
     #[inline]
@@ -32,6 +36,12 @@ impl Table {
             }
             at = (at + 1) & self.mask;
         }
+    }
+
+    /// Reads ahead where a key is looked for.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: u32) {
+        prefetch(&self.entries[self.home(key)]);
     }
 
     /// Adds a key that is not there.

@@ -19,7 +19,7 @@ use crate::state::{Core, Fate};
 use identity::Identity;
 use live::Live;
 use longwire_block::Outbox;
-use longwire_packet::{Batch, Handle, Pool};
+use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_sched::model::Demand;
 use longwire_sched::{FlowError, Scheduler, Settings, SettingsError, Weight};
 use longwire_units::Nanos;
@@ -163,6 +163,9 @@ pub(crate) struct Host<'a, C> {
     pub out: &'a mut Outbox,
 }
 
+/// How many packets ahead it is read what their flows need.
+const AHEAD: usize = 8;
+
 /// A packet that is about to wait for a processor.
 #[derive(Debug, Clone, Copy)]
 struct Comer {
@@ -230,25 +233,36 @@ impl Sharing {
 
     /// Lets packets wait for their turns. What is not IP has none: it is seen to at once.
     pub fn forward<C: Classify>(&mut self, mut host: Host<'_, C>, batch: &Batch) {
-        for &handle in batch.as_slice() {
+        let handles = batch.as_slice();
+        let mut comers = [None; BATCH];
+        for (&handle, comer) in handles.iter().zip(&mut comers) {
+            *comer = self.comer(&host, handle);
+        }
+        for (at, &handle) in handles.iter().enumerate() {
             host.core.counts.received += u64::from(host.pool.meta(handle).segments);
-            let Some(words) = flow(host.pool.data(handle)) else {
+            let Some(comer) = comers[at] else {
                 host.decide_at_once(handle);
                 continue;
             };
-            let in_port = host.pool.meta(handle).in_port;
-            let port = host.port_towards(&words, in_port);
-            let comer = Comer { handle, flow: self.identity.of(&words, port), port, words };
+            let key = |ahead: usize| comers.get(at + ahead).and_then(|comer| Some(comer.as_ref()?.flow.key));
+            self.scheduler().expect(key(AHEAD), key(AHEAD / 2), key(1));
             host.pool.meta_mut(handle).out_port = Fate::Kept.code();
             let place = match &mut self.stage {
                 Stage::Model(model) => model.come(&mut host, comer),
                 Stage::Live(live) => live.come(&mut host, comer),
             };
             if let Some(place) = place {
-                self.identity.note(place, comer.flow, &words);
+                self.identity.note(place, comer.flow, &comer.words);
             }
         }
         host.flush(batch.as_slice());
+    }
+
+    /// Whose packet it is, if it is anybody's.
+    fn comer<C: Classify>(&self, host: &Host<'_, C>, handle: Handle) -> Option<Comer> {
+        let words = flow(host.pool.data(handle))?;
+        let port = host.port_towards(&words, host.pool.meta(handle).in_port);
+        Some(Comer { handle, flow: self.identity.of(&words, port), port, words })
     }
 
     /// Does what is due.

@@ -69,8 +69,8 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
-        if !backlog.flow(flow).turns[0].active {
-            backlog.flow_mut(flow).turns[0].credit = 0;
+        if !backlog.flow(flow).turn.active {
+            backlog.flow_mut(flow).turn.credit = 0;
             self.turns.join(backlog, flow);
         }
     }

@@ -5,6 +5,9 @@ use crate::Settings;
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 
+/// How far ahead flows are read.
+const AHEAD: usize = 4;
+
 /// Packets in the order in which they came, whatever they cost.
 #[derive(Debug)]
 pub(crate) struct Fifo(VecDeque<u32>);
@@ -34,6 +37,12 @@ impl Discipline for Fifo {
 
     #[inline]
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        if let Some(&flow) = self.0.get(AHEAD) {
+            backlog.prefetch_flow(flow);
+        }
+        if let Some(&flow) = self.0.get(AHEAD / 2) {
+            backlog.prefetch_head(flow);
+        }
         // As many entries of a flow as packets in its queue, in their order.
         while let Some(flow) = self.0.pop_front() {
             if let Some(slot) = backlog.pop(flow) {

@@ -93,10 +93,10 @@ impl Discipline for Gmr3 {
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
         let place = backlog.flow_mut(flow);
-        if place.turns[0].active {
+        if place.turn.active {
             return;
         }
-        place.turns[0].credit = 0;
+        place.turn.credit = 0;
         let number = group_of(place.weight);
         self.groups[number].ring.push(backlog, flow);
         self.flows += 1;
@@ -119,7 +119,7 @@ impl Discipline for Gmr3 {
                 self.end(backlog, number, false);
                 continue;
             };
-            if backlog.flow(flow).turns[0].credit <= 0 {
+            if backlog.flow(flow).turn.credit <= 0 {
                 self.end(backlog, number, true);
                 continue;
             }
@@ -128,7 +128,7 @@ impl Discipline for Gmr3 {
             let cost = i64::from(place.cost) << scale_of(number);
             backlog.pop(flow);
             let place = backlog.flow_mut(flow);
-            place.turns[0].credit -= cost;
+            place.turn.credit -= cost;
             place.taken_round = self.round;
             self.fruitless = 0;
             if backlog.head(flow).is_none() {
@@ -146,12 +146,12 @@ impl Discipline for Gmr3 {
     /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
-        if old == new || !backlog.flow(flow).turns[0].active {
+        if old == new || !backlog.flow(flow).turn.active {
             return;
         }
-        let worth = backlog.flow(flow).turns[0].credit >> scale_of(old);
+        let worth = backlog.flow(flow).turn.credit >> scale_of(old);
         self.take_out(backlog, old, flow);
-        backlog.flow_mut(flow).turns[0].credit = worth << scale_of(new);
+        backlog.flow_mut(flow).turn.credit = worth << scale_of(new);
         self.groups[new].ring.push(backlog, flow);
         self.flows += 1;
         if self.busy & (1 << new) == 0 {
@@ -222,7 +222,7 @@ impl Gmr3 {
         if place.taken_round != place.left_round {
             return None;
         }
-        place.turns[0].credit += self.quantum * i64::from(place.weight);
+        place.turn.credit += self.quantum * i64::from(place.weight);
         self.now = self.groups[number].due;
         self.round = self.round.wrapping_add(1);
         self.fruitless += 1;
@@ -263,7 +263,7 @@ impl Gmr3 {
                 let place = backlog.flow(flow);
                 let turn = self.quantum * i64::from(place.weight);
                 // So many turns leave the credit at 0 or below.
-                let turns = (-place.turns[0].credit).max(0) / turn;
+                let turns = (-place.turn.credit).max(0) / turn;
                 intervals = intervals.min(turns >> (slowest - (number as u32).min(slowest)));
             }
         }
@@ -276,8 +276,8 @@ impl Gmr3 {
                 let Some(flow) = next else { break };
                 let place = backlog.flow_mut(flow);
                 let turns = intervals << (slowest - (number as u32).min(slowest));
-                place.turns[0].credit += turns * self.quantum * i64::from(place.weight);
-                next = Some(place.turns[0].next);
+                place.turn.credit += turns * self.quantum * i64::from(place.weight);
+                next = Some(place.turn.next);
             }
         }
     }

@@ -47,8 +47,8 @@ impl Discipline for Mr3 {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
-        if !backlog.flow(flow).turns[0].active {
-            backlog.flow_mut(flow).turns[0].credit = 0;
+        if !backlog.flow(flow).turn.active {
+            backlog.flow_mut(flow).turn.credit = 0;
             self.ring.push(backlog, flow);
         }
     }
@@ -71,9 +71,9 @@ impl Discipline for Mr3 {
                 }
                 self.begun = true;
                 // The credit was minus the excess.
-                place.turns[0].credit += self.before.saturating_mul(place.weight.into());
+                place.turn.credit += self.before.saturating_mul(place.weight.into());
             }
-            let (balance, weight) = (place.turns[0].credit, i64::from(place.weight));
+            let (balance, weight) = (place.turn.credit, i64::from(place.weight));
             let Some(slot) = backlog.head(flow) else {
                 self.end(backlog, false);
                 continue;
@@ -87,7 +87,7 @@ impl Discipline for Mr3 {
             backlog.pop(flow);
             backlog.slots[slot as usize].tag = self.round;
             let place = backlog.flow_mut(flow);
-            (place.turns[0].credit, place.taken_round) = (balance, self.round);
+            (place.turn.credit, place.taken_round) = (balance, self.round);
             if backlog.head(flow).is_none() {
                 self.excess(balance, weight);
                 self.end(backlog, false);

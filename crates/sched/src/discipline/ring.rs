@@ -26,12 +26,12 @@ impl<const STAGE: usize> Ring<STAGE> {
 
     #[inline]
     pub(super) fn push(&mut self, backlog: &mut Backlog, flow: u32) {
-        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
         (turn.active, turn.next) = (true, NONE);
         if self.first == NONE {
             self.first = flow;
         } else {
-            backlog.flow_mut(self.last).turns[STAGE].next = flow;
+            backlog.flow_mut(self.last).turn_of_mut(STAGE).next = flow;
         }
         self.last = flow;
         self.len += 1;
@@ -41,11 +41,21 @@ impl<const STAGE: usize> Ring<STAGE> {
     #[inline]
     pub(super) fn pop(&mut self, backlog: &mut Backlog) -> Option<u32> {
         let flow = self.front()?;
-        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
         turn.active = false;
         self.first = turn.next;
         self.len -= 1;
+        self.read_ahead(backlog);
         Some(flow)
+    }
+
+    /// Reads ahead the flow after the next, and the packet of the next, which was read ahead itself when the turn before ended.
+    #[inline]
+    fn read_ahead(&self, backlog: &Backlog) {
+        if STAGE == 0 && self.first != NONE {
+            backlog.prefetch_flow(backlog.flow(self.first).turn.next);
+            backlog.prefetch_head(self.first);
+        }
     }
 
     /// Puts the first one behind all others.
@@ -63,7 +73,7 @@ impl<const STAGE: usize> Ring<STAGE> {
         let mut next = self.first;
         (0..self.len).map(move |_| {
             let flow = next;
-            next = backlog.flow(flow).turns[STAGE].next;
+            next = backlog.flow(flow).turn_of(STAGE).next;
             flow
         })
     }

@@ -69,8 +69,8 @@ impl Discipline for SeparateDrr {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
         let flow = backlog.slot(slot).flow;
-        if first && !backlog.flow(flow).turns[0].active {
-            backlog.flow_mut(flow).turns[0].credit = 0;
+        if first && !backlog.flow(flow).turn.active {
+            backlog.flow_mut(flow).turn.credit = 0;
             self.processors.join(backlog, flow);
         }
     }
@@ -86,8 +86,8 @@ impl Discipline for SeparateDrr {
         let (flow, port) = (backlog.slot(slot).flow, backlog.port_of(slot));
         let place = &mut backlog.flows[flow as usize];
         place.leaving.push(&mut backlog.slots, slot);
-        if !place.turns[1].active {
-            place.turns[1].credit = 0;
+        if !place.later_turn.active {
+            place.later_turn.credit = 0;
             self.ports[port].join(backlog, flow);
         }
     }

@@ -21,7 +21,7 @@ impl<const STAGE: usize> Turns<STAGE> {
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         self.ring.push(backlog, flow);
-        backlog.flow_mut(flow).turns[STAGE].round = self.round;
+        backlog.flow_mut(flow).turn_of_mut(STAGE).round = self.round;
         // It can be served in the next round: none may be skipped.
         self.skip = self.skip.min(1);
     }
@@ -35,7 +35,7 @@ impl<const STAGE: usize> Turns<STAGE> {
             self.round += self.skip.max(1);
             self.skip = u64::MAX;
         }
-        let turn = &mut backlog.flow_mut(flow).turns[STAGE];
+        let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
         let rounds = self.round - turn.round;
         turn.round = self.round;
         Some((flow, rounds))
@@ -43,7 +43,7 @@ impl<const STAGE: usize> Turns<STAGE> {
 
     #[inline]
     pub(super) fn turn(backlog: &mut Backlog, flow: u32) -> &mut Turn {
-        &mut backlog.flow_mut(flow).turns[STAGE]
+        backlog.flow_mut(flow).turn_of_mut(STAGE)
     }
 
     /// Somebody was served in this round.
