@@ -13,6 +13,7 @@ mod discipline;
 mod estimate;
 pub mod fairness;
 pub mod model;
+mod record;
 mod scheduler;
 mod settings;
 mod table;

@@ -1,0 +1,182 @@
+//! What is kept of a flow and of a packet, and lists of packets.
+
+use crate::Settings;
+use crate::cost::Prices;
+use crate::counters::Traffic;
+use crate::estimate::Memory;
+use crate::table::NONE;
+
+/// Where a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Free,
+    /// In its flow's queue before the processors.
+    Waiting,
+    /// Its handle became invalid while it waited.
+    Revoked,
+    /// With a processor.
+    Working,
+    /// Processed, but not its predecessors.
+    Held,
+    /// Given up.
+    Gone,
+    /// On its way to the port.
+    Ready,
+}
+
+/// Why a packet that was with a processor goes to no port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Consumed,
+    Abandoned,
+}
+
+/// A packet, in a cache line of its own.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Slot {
+    pub handle: u32,
+    pub bytes: u32,
+    pub flow: u32,
+    /// The next one of the list it is in.
+    pub next: u32,
+    /// What processing it costs, as foretold when it arrived.
+    pub processor: u32,
+    /// What its scheduler charges for it, frozen when it arrived.
+    pub cost: u32,
+    /// What its scheduler notes about it.
+    pub tag: u32,
+    pub state: State,
+    /// When it arrived.
+    pub arrived: u64,
+}
+
+/// Slots in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct List {
+    pub first: u32,
+    pub last: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, slots: &mut [Slot], slot: u32) {
+        slots[slot as usize].next = NONE;
+        if self.first == NONE {
+            self.first = slot;
+        } else {
+            slots[self.last as usize].next = slot;
+        }
+        self.last = slot;
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, slots: &[Slot]) -> Option<u32> {
+        let first = self.first()?;
+        self.first = slots[first as usize].next;
+        Some(first)
+    }
+}
+
+/// A flow's place in a round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    pub credit: i64,
+    /// The round of its last credit.
+    pub round: u64,
+    pub next: u32,
+    pub active: bool,
+}
+
+impl Turn {
+    const NEW: Self = Self { credit: 0, round: 0, next: NONE, active: false };
+}
+
+/// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed
+/// before it is processed: with many flows the lines that are not in the cache are what a packet costs.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Flow {
+    /// Before the processors.
+    pub waiting: List,
+    /// With processors, in the order of their arrival.
+    pub working: List,
+    pub key: u32,
+    pub waiting_packets: u32,
+    /// Of all states.
+    pub inside: u32,
+    pub weight: u32,
+    /// The estimate in ns.
+    pub estimate: u32,
+    pub port: u16,
+    /// It was given a weight or a port, and keeps its place.
+    pub pinned: bool,
+    /// In rounds before the processors.
+    pub turn: Turn,
+    /// The rounds of the last packet taken, and of the last that reached the port.
+    pub taken_round: u32,
+    pub left_round: u32,
+    pub memory: Memory,
+    pub traffic: Traffic,
+    /// In rounds before the port.
+    pub later_turn: Turn,
+    /// Before the port, where each flow has its own queue there.
+    pub leaving: List,
+    /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
+    pub start: [u64; 2],
+    pub finish: [u64; 2],
+    /// What divisions by the weight left over.
+    pub left_over: [u32; 2],
+    /// What was measured beyond what was charged, in ns.
+    pub owed: i64,
+}
+
+impl Flow {
+    pub(crate) fn new(key: u32, settings: &Settings, prices: &Prices) -> Self {
+        Self {
+            key,
+            weight: 1,
+            waiting: List::EMPTY,
+            waiting_packets: 0,
+            inside: 0,
+            working: List::EMPTY,
+            leaving: List::EMPTY,
+            turn: Turn::NEW,
+            later_turn: Turn::NEW,
+            traffic: Traffic::default(),
+            start: [0; 2],
+            finish: [0; 2],
+            left_over: [0; 2],
+            owed: 0,
+            taken_round: 0,
+            left_round: 0,
+            port: 0,
+            pinned: false,
+            memory: Memory::new(settings.estimator, settings.first_estimate),
+            estimate: prices.processing(settings.first_estimate),
+        }
+    }
+}
+
+const _: () = assert!(std::mem::offset_of!(Flow, taken_round) == 64);
+const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
+
+impl Flow {
+    /// Its turn before the processors (stage 0), or before the port.
+    #[inline]
+    pub(crate) fn turn_of(&self, stage: usize) -> &Turn {
+        if stage == 0 { &self.turn } else { &self.later_turn }
+    }
+
+    #[inline]
+    pub(crate) fn turn_of_mut(&mut self, stage: usize) -> &mut Turn {
+        if stage == 0 { &mut self.turn } else { &mut self.later_turn }
+    }
+}
