@@ -7,21 +7,26 @@
 mod alloc;
 mod aqm;
 mod blocks;
+pub mod calibrate;
 mod delay;
 pub mod engine;
 mod exact;
 pub mod flood;
+pub mod guest;
+pub mod latency;
 mod lateness;
 mod memory;
 mod ports;
-mod punt;
+pub mod punt;
 mod rate;
+pub mod rig;
+mod routing;
 mod sample;
 mod sched;
 mod tcp;
 pub mod world;
 
-pub use punt::play_control_process;
+pub use guest::play_control_process;
 pub use sample::Sample;
 
 use longwire_report::Row;
@@ -84,6 +89,27 @@ pub enum BenchError {
     /// A link can't be as a bench wants it.
     #[error(transparent)]
     Link(#[from] longwire_block::SpecError),
+    /// A router can't be as a bench wants it.
+    #[error(transparent)]
+    Router(#[from] longwire_router::RouterError),
+    /// A route can't be as a bench wants it.
+    #[error(transparent)]
+    Route(#[from] longwire_router::RouteError),
+    /// The same of a prefix.
+    #[error(transparent)]
+    Prefix(#[from] longwire_router::prefix::PrefixError),
+    /// A program of a bench is refused.
+    #[error(transparent)]
+    Prepare(#[from] longwire_router::PrepareError),
+    /// A program of a bench does not fit.
+    #[error(transparent)]
+    Install(#[from] longwire_router::InstallError),
+    /// A program of a bench is none.
+    #[error(transparent)]
+    Assembly(#[from] longwire_program::AssemblyError),
+    /// An object can't be read.
+    #[error(transparent)]
+    Object(#[from] longwire_program::ObjectError),
     /// Control processes can't be let in.
     #[error(transparent)]
     Listener(#[from] longwire_punt::ListenerError),
@@ -107,6 +133,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("blocks", "what each block of a link costs", blocks::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),
+    ("router", "a router alone: minimal IP, programs, and the time that is promised", routing::rows),
     ("punt", "packets a second to services and control processes, and back", punt::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),

@@ -1,70 +1,62 @@
 //! Packets a second through the levels above: a worker's side that does nothing else, and a process or service that sends all back.
 
-use crate::world::settle_beside;
+use crate::guest::{Guest, NAME, RATE, Work, spin};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    Admission, Capacity, Class, FairTime, Limits, Listener, Made, Punt, Punted, Refused, SeatId, Service,
-    Slow, Verdict, Waiting,
+    Class, FairTime, Limits, Made, Punt, Punted, Refused, SeatId, Service, Slow, Verdict, Waiting,
 };
 use longwire_report::Row;
 use longwire_units::Nanos;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells a process of this program that it is to echo, and where.
-const ECHO: &str = "LONGWIRE_BENCH_ECHO";
-const NAME: &str = "echo";
 /// 64 bytes with FCS.
 const FRAME: usize = 60;
-/// More than anyone can do.
-const RATE: u64 = 100_000_000;
 /// Promised packets a second of a native process.
 const TARGET: f64 = 3e6;
 const SCRIPT: &str = include_str!("../../punt/examples/control.py");
 
-/// Plays the control process of a bench, if this process was started as that. False if it was not.
-pub fn play_control_process() -> bool {
-    let Some(path) = std::env::var_os(ECHO) else { return false };
-    settle_beside();
-    let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
-    // It ends when the bench closes its socket; whatever else goes wrong, the bench sees that it is gone.
-    let _ = Control::connect(Path::new(&path), &hello).map(|mut control| control.echo());
-    true
+/// A level above the data path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A service on a thread.
+    Slow(Waiting),
+    /// A control process: this program once more.
+    Control,
+}
+
+/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within `time`.
+///
+/// # Errors
+/// The level can't be had, or it was at fault.
+pub fn up_and_back(level: Level, work: Work, len: usize, time: Duration) -> Result<f64, BenchError> {
+    match level {
+        Level::Slow(waiting) => Above::service(waiting, work)?.measure(len, time),
+        Level::Control => {
+            let mut above = Above::control()?;
+            above.guest()?.start(work)?;
+            above.measure(len, time)
+        }
+    }
 }
 
 /// The rows of this bench.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    let native = || {
-        let program = std::env::current_exe()
-            .map_err(|source| BenchError::System { doing: "finding this program", source })?;
-        Ok::<_, BenchError>(Command::new(program))
-    };
     let mut rows = Vec::new();
     let name = "punt: control level, native process, 64 B, up and back";
-    let rates = sample(settings, name, |time| {
-        let mut above = Above::control()?;
-        let mut command = native()?;
-        command.env(ECHO, above.socket());
-        above.measure(Some(command), FRAME, time)
-    })?;
+    let rates = sample(settings, name, |time| up_and_back(Level::Control, Work::default(), FRAME, time))?;
     rows.push(rates.at_least(name, "pps", TARGET).note(format!("{:.1} ns a packet", 1e9 / rates.most())));
     let name = "punt: control level, native process, 1500 B, up and back";
-    let rates = sample(settings, name, |time| {
-        let mut above = Above::control()?;
-        let mut command = native()?;
-        command.env(ECHO, above.socket());
-        above.measure(Some(command), 1496, time)
-    })?;
+    let rates = sample(settings, name, |time| up_and_back(Level::Control, Work::default(), 1496, time))?;
     rows.push(rates.shown(name, "pps"));
     rows.push(python(settings)?);
     for (what, waiting) in [("polling", Waiting::Polling), ("woken", Waiting::Woken)] {
         let name = format!("punt: slow path, {what}, 64 B, up and back");
-        let rates = sample(settings, &name, |time| Above::service(waiting)?.measure(None, FRAME, time))?;
+        let rates =
+            sample(settings, &name, |time| up_and_back(Level::Slow(waiting), Work::default(), FRAME, time))?;
         rows.push(rates.shown(&name, "pps"));
     }
     rows.push(refusals(settings)?);
@@ -81,10 +73,11 @@ fn python(settings: &Settings<'_>) -> Result<Row, BenchError> {
         let mut command = Command::new("python3");
         command
             .args(["-c", SCRIPT])
-            .arg(above.socket())
+            .arg(above.guest()?.socket())
             .args([NAME, &RATE.to_string()])
             .stdout(Stdio::null());
-        above.measure(Some(command), FRAME, time)
+        above.guest()?.start_as(command)?;
+        above.measure(FRAME, time)
     })?;
     Ok(rates.shown(name, "pps"))
 }
@@ -137,31 +130,30 @@ struct Above {
     begin: Instant,
     back: u64,
     /// Who is above, ended when this is.
-    listener: Option<Listener>,
+    guest: Option<Guest>,
     slow: Option<Slow>,
 }
 
-struct Echo;
+struct Echo(Work);
 
 impl Service for Echo {
     fn handle(&mut self, packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
-        Verdict::Send { port: packet.facts().in_port, band: None }
+        spin(self.0.turns);
+        self.0.verdict(packet.facts().in_port)
     }
 }
 
 impl Above {
     fn control() -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
-        let seat = punt.add_control(NAME, patient());
-        let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
-        let listener = Listener::open(&socket(), &mut punt, admission)?;
-        Ok(Self { listener: Some(listener), ..Self::with(punt, seat)? })
+        let (guest, seat) = Guest::expected(&mut punt, patient())?;
+        Ok(Self { guest: Some(guest), ..Self::with(punt, seat)? })
     }
 
-    fn service(waiting: Waiting) -> Result<Self, BenchError> {
+    fn service(waiting: Waiting, work: Work) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
         let seat = punt.add_service(NAME, patient());
-        let services: Vec<(SeatId, Box<dyn Service>)> = vec![(seat, Box::new(Echo))];
+        let services: Vec<(SeatId, Box<dyn Service>)> = vec![(seat, Box::new(Echo(work)))];
         let slow = Slow::start(&mut punt, services, Box::new(FairTime::new(&[1])), waiting);
         let slow = slow.map_err(|source| BenchError::System { doing: "starting the slow path", source })?;
         Ok(Self { slow: Some(slow), ..Self::with(punt, seat)? })
@@ -180,28 +172,28 @@ impl Above {
             free,
             begin: Instant::now(),
             back: 0,
-            listener: None,
+            guest: None,
             slow: None,
         })
     }
 
-    fn socket(&self) -> PathBuf {
-        self.listener.as_ref().map(|listener| listener.path().to_path_buf()).unwrap_or_default()
+    fn guest(&mut self) -> Result<&mut Guest, BenchError> {
+        self.guest.as_mut().ok_or_else(|| BenchError::NotHere("nobody is expected above".into()))
     }
 
     /// A control process within this one, that does nothing.
     fn joined(&mut self) -> Result<Control, BenchError> {
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
-        let control = Control::connect(&self.socket(), &hello)
+        let control = Control::connect(&self.guest()?.socket(), &hello)
             .map_err(|error| BenchError::NotHere(error.to_string()))?;
-        self.await_guest(None)?;
+        self.await_guest()?;
         Ok(control)
     }
 
-    fn await_guest(&mut self, mut child: Option<&mut Child>) -> Result<(), BenchError> {
+    fn await_guest(&mut self) -> Result<(), BenchError> {
         let begin = Instant::now();
         while !self.punt.is_taken(self.seat) {
-            let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+            let has_ended = self.guest.as_mut().is_some_and(Guest::has_ended);
             if has_ended || begin.elapsed() > Duration::from_secs(20) {
                 return Err(BenchError::NotHere("the process above does not come".into()));
             }
@@ -210,21 +202,14 @@ impl Above {
         Ok(())
     }
 
-    /// Packets a second, up and back, with this process above if one is to be started.
-    fn measure(&mut self, command: Option<Command>, len: usize, time: Duration) -> Result<f64, BenchError> {
+    /// Packets a second, up and back.
+    fn measure(&mut self, len: usize, time: Duration) -> Result<f64, BenchError> {
         for handle in std::mem::take(&mut self.free) {
             self.pool.free(handle);
         }
         self.free = (0..2048).filter_map(|_| self.pool.insert(&vec![0x55; len])).collect();
-        let child = command.map(|mut command| command.spawn()).transpose();
-        let mut child = child.map_err(|source| BenchError::System { doing: "starting a process", source })?;
-        let rate = self.await_guest(child.as_mut()).map(|()| self.rate(time));
-        (self.listener, self.slow) = (None, None);
-        if let Some(mut child) = child {
-            // It ends by itself, unless it hangs.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let rate = self.await_guest().map(|()| self.rate(time));
+        (self.guest, self.slow) = (None, None);
         let counts = self.punt.counts(self.seat);
         match rate {
             Ok(_) if counts.faults + counts.cut > 0 => Err(BenchError::NotHere(format!(
@@ -282,13 +267,6 @@ fn patient() -> Limits {
     Limits { answer_within: minute, patience: minute, ..Limits::default() }
 }
 
-/// A path of its own for each listener: tests of this file run side by side.
-fn socket() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("longwire-bench-{}-{count}.sock", std::process::id()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_service_and_refusals_can_be_measured() {
-        let rate =
-            Above::service(Waiting::Woken).unwrap().measure(None, FRAME, Duration::from_millis(5)).unwrap();
+        let rate = up_and_back(Level::Slow(Waiting::Woken), Work::default(), FRAME, Duration::from_millis(5))
+            .unwrap();
         assert!(rate > 0.0);
         let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
         let row = refusals(&settings).unwrap();

@@ -63,7 +63,7 @@ wrong option, a mistake in a scenario, a missing privilege.";
 
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
-    if longwire_bench::play_control_process() {
+    if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
     }
     let cli = match Cli::try_parse() {

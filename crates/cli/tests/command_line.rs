@@ -171,6 +171,21 @@ fn what_takes_long_says_where_it_is() {
     let said: Vec<_> = said.lines().filter(|line| !line.starts_with("note:")).collect();
     assert!(all >= 6 && said == wanted, "{said:#?}\n{wanted:#?}");
 
+    // What does not depend on speed: the queues' books, programs' instructions, the budget. All else says that it was not run.
+    let report = json(&longwire(&["validate", "princeton", "--virtual", "--quick", "--json"]), 0);
+    let rows = report["rows"].as_array().unwrap();
+    let of = |text: &str| -> Vec<_> {
+        let name = |row: &&serde_json::Value| row["name"].as_str().is_some_and(|name| name.starts_with(text));
+        rows.iter().filter(name).map(|row| (&row["measured"], &row["pass"])).collect()
+    };
+    let budget = of("budget: splicer");
+    assert_eq!(budget, [(&164.into(), &true.into()), (&92.into(), &true.into())]);
+    assert!(of("queues: ").iter().all(|(_, pass)| **pass == true) && of("queues: ").len() == 5, "{rows:#?}");
+    assert!(of("table 1: ").iter().all(|(measured, _)| **measured == "not run"));
+    let verified =
+        rows.iter().filter(|row| row["bound"].as_u64() >= row["measured"].as_u64() && row["pass"] == true);
+    assert_eq!(verified.filter(|row| row["bound"].is_u64()).count(), 8, "{rows:#?}");
+
     let said = stderr(&longwire(&["bench", "alloc", "exact", "--quick", "--json"]));
     for line in ["exact (bench 1 of 2)", "alloc (bench 2 of 2)"] {
         assert!(said.lines().any(|said| said == line), "{said}");

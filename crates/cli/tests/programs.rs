@@ -42,6 +42,43 @@ fn a_budget_that_does_not_suffice_is_a_mistake_of_the_scenario() {
     assert!(!check.status.success() && told.contains("bytes of state, 96 allowed"), "{told}");
 }
 
+#[test]
+fn prices_are_measured_and_used() {
+    let folder = Folder::new("prices");
+    let prices = folder.text("prices");
+    let report = json(&longwire(&["calibrate", "--quick", "--json", "--output", &prices]), 0);
+    let rows = report["rows"].as_array().unwrap();
+    assert!(
+        rows.iter().any(|row| row["name"] == "state-line" && row["picoseconds"].as_u64() > Some(0)),
+        "{rows:?}"
+    );
+    assert!(report["file"] == prices.as_str());
+    // As they were measured, an instruction is dear enough for any machine to be told from the assumption.
+    let text = std::fs::read_to_string(&prices).unwrap();
+    let line = text.lines().find(|line| line.starts_with("instruction = ")).unwrap();
+    folder.write("dear", text.replace(line, "instruction = 90000000"));
+    let scenario = |prices: &str| {
+        let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
+        let line = "line-rate = \"100 Mbit/s\"";
+        assert!(text.contains(line));
+        folder.write("routers.toml", text.replace(line, &format!("{line}\nprices = \"{prices}\"")))
+    };
+    let told = |prices: &str| {
+        let check = longwire(&["check", &scenario(prices)]);
+        (check.status.code(), stdout(&check) + &stderr(&check))
+    };
+    let (_, assumed) = told("assumed");
+    assert!(!assumed.contains("picoseconds"), "{assumed}");
+    let (_, measured) = told("prices");
+    assert!(!measured.contains("no list") && !measured.contains("calibrate"), "{measured}");
+    let (code, dear) = told("dear");
+    assert!(code == Some(2) && dear.contains("picoseconds, 6720000 allowed"), "{dear}");
+    let (code, none) = told("none");
+    assert!(code == Some(2) && none.contains("none: ") && none.contains("longwire calibrate"), "{none}");
+    let cost = longwire(&["forwarder", "cost", "syn-monitor", "--prices", &folder.text("dear")]);
+    assert!(stdout(&cost).contains("line-rate 1 Gbit/s: refused"), "{}{}", stdout(&cost), stderr(&cost));
+}
+
 /// A lab that is taken down when dropped.
 struct Up {
     name: String,

@@ -32,6 +32,8 @@ pub(crate) struct Router {
     pub(crate) profile: Option<Written<Text>>,
     /// The same by the time that this rate leaves between the shortest frames.
     pub(crate) line_rate: Option<Written<Rate>>,
+    /// What things cost: "calibrated" for what "longwire calibrate" has measured on this machine, or a file that it wrote. Default "assumed".
+    pub(crate) prices: Option<Written<Text>>,
     /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come, and no processor is taken into account.
     pub(crate) scheduler: Option<Written<Text>>,
     /// How many processors it has in virtual time, 1 to 256. In real time the router's worker is the only one. Default 1.

@@ -21,6 +21,7 @@ mod places;
 mod plan;
 mod plan_routes;
 mod price;
+mod prices_file;
 mod processor_terms;
 mod read;
 mod resolve;
@@ -49,6 +50,7 @@ pub use plan::{
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
 pub use price::{Calibration, Pricing, Shortfall, price};
+pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};
 pub use resolve::medium_edit;
 pub use router_plan::{
     RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute,

@@ -18,10 +18,12 @@ mod memory;
 mod meter;
 mod osaka;
 pub mod plot;
+mod princeton;
 mod table;
 
 pub use book::Findings;
 pub use longwire_bench::world::Driver;
+pub use princeton::play_stage;
 pub use table::print_table;
 
 use book::Book;
@@ -36,6 +38,8 @@ pub enum Paper {
     Osaka,
     /// "A scheduler architecture for Intel's IXP2400 network processor", University of New South Wales, 2005, section 5.
     Cbcs,
+    /// "Building a robust software-based router using network processors", Princeton University, SOSP 2001.
+    Princeton,
 }
 
 /// How a paper is reproduced.
@@ -63,6 +67,7 @@ impl Paper {
             Self::Linkem => "linkem",
             Self::Osaka => "osaka",
             Self::Cbcs => "cbcs",
+            Self::Princeton => "princeton",
         }
     }
 
@@ -78,12 +83,20 @@ impl Paper {
             Self::Cbcs => {
                 "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New South Wales, UNSW-CSE-TR-0505, 2005"
             }
+            Self::Princeton => {
+                "Building a Robust Software-Based Router Using Network Processors, Princeton University, SOSP 2001"
+            }
         }
     }
 
     /// Whether all of it is reproduced in virtual time, so that there is nothing for real ports.
     pub const fn is_virtual(self) -> bool {
         matches!(self, Self::Cbcs)
+    }
+
+    /// Whether its traffic crosses real ports, between test hosts.
+    pub const fn has_hosts(self) -> bool {
+        matches!(self, Self::Linkem | Self::Osaka)
     }
 }
 
@@ -109,5 +122,6 @@ fn fill(paper: Paper, book: &mut Book<'_>) {
         Paper::Linkem => linkem::all(book),
         Paper::Osaka => osaka::all(book),
         Paper::Cbcs => cbcs::all(book),
+        Paper::Princeton => princeton::all(book),
     }
 }

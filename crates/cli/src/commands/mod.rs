@@ -42,6 +42,7 @@ commands! {
     Lab = lab,
     Traffic = traffic,
     Bench = bench,
+    Calibrate = calibrate,
     Validate = validate,
     Schema = schema,
     Blocks = blocks,

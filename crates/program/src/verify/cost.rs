@@ -32,6 +32,7 @@ macro_rules! items {
 
 items! {
     Instruction "instruction" "An instruction, whatever it does besides; one of 16 bytes is one.";
+    Division "division" "A division or a remainder, besides its instruction.";
     PacketLoad "packet-load" "An instruction that loads from the packet.";
     PacketStore "packet-store" "An instruction that stores into the packet.";
     StateAccess "state-access" "A read or a write of the flow's state; an atomic operation is one of each.";
@@ -123,6 +124,7 @@ impl Prices {
     pub const ASSUMED_PICOSECONDS: Self = {
         let mut prices = [0; Item::ALL.len()];
         prices[Item::Instruction as usize] = 400;
+        prices[Item::Division as usize] = 8_000;
         prices[Item::PacketLoad as usize] = 400;
         prices[Item::PacketStore as usize] = 400;
         prices[Item::StateAccess as usize] = 400;

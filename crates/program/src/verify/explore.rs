@@ -10,7 +10,7 @@ use super::structure::{At, Structure};
 use super::value::{Id, Names};
 use super::{Access, Fact};
 use crate::memory::{MAX_MAPS, Region};
-use crate::{Helper, Instruction, MapSpec, Program, Register};
+use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
 
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
@@ -142,6 +142,7 @@ impl<'p> Explorer<'p> {
         self.facts[index].reached = true;
         self.cost = Counts::NONE;
         self.cost[Item::Instruction] = 1;
+        self.cost[Item::Division] = u32::from(divides(&self.program.code.instructions()[index]));
         let flow = self.step(index, state)?;
         self.costs[index] = self.costs[index].most(&self.cost);
         Ok(flow)
@@ -246,4 +247,10 @@ impl<'p> Explorer<'p> {
     pub fn note_state(&mut self, bytes: u32) {
         self.state_size = self.state_size.max(bytes);
     }
+}
+
+/// Whether it divides.
+const fn divides(instruction: &Instruction) -> bool {
+    use Arithmetic::{Div, Mod, SignedDiv, SignedMod};
+    matches!(instruction, Instruction::Arithmetic { operation: Div | SignedDiv | Mod | SignedMod, .. })
 }

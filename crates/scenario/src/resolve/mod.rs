@@ -14,6 +14,7 @@ mod named;
 mod nodes;
 mod pace;
 mod paths;
+mod prices;
 mod processors;
 mod router_events;
 mod routers;

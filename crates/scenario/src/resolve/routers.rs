@@ -234,7 +234,7 @@ impl Desk<'_, '_> {
                 return None;
             }
         };
-        Some(Admission { budget, ..Admission::default() })
+        Some(Admission { budget, prices: self.prices(entry, written)? })
     }
 
     fn police(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Limits> {

@@ -4,20 +4,21 @@ use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_program::{Resource, Verified};
 use longwire_router::{Admission, Budget, Forwarder, Forwarders, Installation, RouterPrices};
-use longwire_scenario::WrittenForwarder;
+use longwire_scenario::{WrittenForwarder, prices_of};
 use longwire_units::Rate;
 use std::path::Path;
 
 /// Verify a program and say what it costs a packet at worst
 ///
 /// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused with the instruction, the source
-/// line where it is known, and the mend. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns.
+/// line where it is known, and the mend. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder cost syn-monitor
   longwire forwarder cost mine.o --function count
-  longwire forwarder cost nat44 --line-rate 100mbit --path")]
+  longwire forwarder cost nat44 --line-rate 100mbit --path
+  longwire forwarder cost nat44 --prices calibrated")]
 pub struct Args {
     /// A program that comes with Longwire, or an object file.
     program: String,
@@ -29,6 +30,10 @@ pub struct Args {
     /// A line rate that is to be held, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
     line_rate: Option<String>,
+
+    /// Prices that "longwire calibrate" has measured: "calibrated", or a file that it wrote. Default: "assumed".
+    #[arg(long, value_name = "PRICES")]
+    prices: Option<String>,
 
     /// Print the instructions of the dearest path.
     #[arg(long)]
@@ -47,7 +52,8 @@ impl Args {
             ..WrittenForwarder::default()
         };
         let program = written.program(&written.object(Path::new(""))?)?;
-        let prices = RouterPrices::default();
+        let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| prices_of(name, Path::new("")));
+        let prices = prices.map_err(|error| anyhow::anyhow!("--prices: {error}"))?;
         let installation = Installation { name: program.name.clone(), ..Installation::default() };
         let prepare = || Forwarder::prepare(program.clone(), installation.clone(), &prices, 1);
         let forwarder = prepare()?;

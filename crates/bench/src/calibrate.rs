@@ -1,0 +1,298 @@
+//! What the things cost on this machine that admission prices: each by programs that do it more and less often, in a router; what is not in the
+//! packet besides as a cache miss.
+
+use crate::latency::latency;
+use crate::rig::{FRAME, Frame, Rig, Said, in_turns};
+use crate::{BenchError, Sample, Settings};
+use longwire_packet::BATCH;
+use longwire_program::{Item, MapKind, MapSpec, Prices, Program, assemble};
+use longwire_router::{Admission, Key, RouterPrices};
+
+/// How often a program does something, the less and the more.
+const FEW: usize = 8;
+const MANY: usize = 72;
+const BATCHES: usize = 3_000;
+const QUICK: usize = 60;
+/// More than any cache holds.
+const FAR: usize = 256 << 20;
+const QUICK_FAR: usize = 16 << 20;
+const PREFIXES: u32 = 1_000_000;
+const QUICK_PREFIXES: u32 = 10_000;
+/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and the key; one that changes something touches two more.
+const SEARCHED: u64 = 5;
+const CHANGED: u64 = 7;
+
+/// Two numbers that nobody can foresee.
+const NUMBERS: &str = "r9 = r1\n r0 = 2\n r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
+/// 64 bytes of stack.
+const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n *(u64 *)(r10 - 40) = r3\n \
+    *(u64 *)(r10 - 32) = r3\n *(u64 *)(r10 - 24) = r3\n *(u64 *)(r10 - 16) = r3\n *(u64 *)(r10 - 8) = r3\n";
+/// 54 bytes of the packet, from r6 on.
+const PACKET: &str =
+    "r6 = *(u32 *)(r1 + 0)\n r2 = *(u32 *)(r1 + 4)\n r3 = r6\n r3 += 54\n if r3 > r2 goto out\n";
+/// All of the largest state.
+const LINES: &str = "r1 = 4096\n call lw_flow_state\n r6 = r0\n";
+const STATE: &str = "r1 = 64\n call lw_flow_state\n r6 = r0\n";
+const KEY: &str = "r3 = 0\n *(u64 *)(r10 - 16) = r3\n *(u64 *)(r10 - 8) = r3\n";
+/// Writes that key's value; in a hash map it is there then.
+const WRITE: &str =
+    "r3 = r10\n r3 += -16\n r2 = r10\n r2 += -8\n r1 = map[0] ll\n r4 = 0\n call map_update_elem\n";
+const FOUND: &str = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n";
+/// What keeps all that was computed.
+const END: &str = "r7 ^= r8\n r0 = 2\n if r7 != 0x12345677 goto out\n r0 = 1\n out: exit";
+
+/// A thing that is done, and what else is done with it.
+struct Probe {
+    /// What comes before, besides [`NUMBERS`].
+    before: &'static [&'static str],
+    /// What is done; `#` is a number that each has for itself.
+    block: &'static str,
+    map: Option<MapKind>,
+}
+
+const fn probe(before: &'static [&'static str], block: &'static str) -> Probe {
+    Probe { before, block, map: None }
+}
+
+/// Instructions: sums, products, the stack, branches. The dearest of them is the price of all.
+const INSTRUCTIONS: [Probe; 4] = [
+    probe(&[], "r7 += r8\n r8 ^= r7\n"),
+    probe(&[], "r7 *= r8\n r8 += r7\n"),
+    probe(&[], "*(u64 *)(r10 - 8) = r7\n r7 = *(u64 *)(r10 - 8)\n"),
+    probe(&[], "if r7 == 0x4711# goto b#\n r8 += r7\n b#: r7 += r8\n"),
+];
+
+/// The prices of a machine, in picoseconds.
+///
+/// # Errors
+/// It is time to stop, or there is not the memory.
+pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
+    let desk = Desk { settings };
+    let mut own = 0.0f64;
+    for probe in &INSTRUCTIONS {
+        own = own.max(desk.each("instruction", probe)? / probe.instructions());
+    }
+    settings.next("a cache miss")?;
+    let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
+    let mut list = Prices::VRP_CYCLES.with(Item::Instruction, picoseconds(own));
+    for (item, times, probe) in simple() {
+        let cost = desk.each(item.name(), &probe)? - probe.instructions() * own;
+        let misses = match item {
+            Item::HashLookup => SEARCHED,
+            Item::HashUpdate => CHANGED,
+            _ => 0,
+        };
+        list = list.with(item, picoseconds(cost / times + misses as f64 * miss));
+    }
+    for (item, byte, [short, long], bytes) in sized() {
+        let [less, more] = [desk.each(item.name(), &short)?, desk.each(item.name(), &long)?];
+        let each = ((more - less) / f64::from(bytes[1] - bytes[0])).max(0.0);
+        let base = less - short.instructions() * own - f64::from(bytes[0]) * each;
+        list = list.with(item, picoseconds(base)).with(byte, picoseconds(each));
+    }
+    let lookup = list.price(Item::HashLookup);
+    let list = list
+        .with(Item::StateLine, picoseconds(miss))
+        .with(Item::MapLine, picoseconds(miss))
+        .with(Item::PortLookup, lookup);
+    let [classify, forward] = desk.router()?;
+    Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
+}
+
+/// Programs that do one thing often and have one way only, which is their dearest, by what they do.
+///
+/// # Errors
+/// Never: they are programs.
+pub(crate) fn dearest() -> Result<Vec<(&'static str, Program)>, BenchError> {
+    const TIMES: usize = 24;
+    let long = sized().into_iter().map(|(item, _, [_, long], _)| (item.name(), long));
+    let simple = simple().into_iter().map(|(item, _, probe)| (item.name(), probe));
+    let lines = (Item::StateLine.name(), probe(&[LINES], "r3 = *(u64 *)(r6 + #)\n r7 += r3\n"));
+    let instructions = INSTRUCTIONS.into_iter().map(|probe| (Item::Instruction.name(), probe));
+    let all = instructions.chain(simple).chain(long);
+    let mut programs: Vec<_> =
+        all.map(|(name, probe)| Ok((name, probe.program(TIMES)?))).collect::<Result<_, BenchError>>()?;
+    programs.push((lines.0, lines.1.spread(TIMES)?));
+    Ok(programs)
+}
+
+/// Whole picoseconds, not less than nothing.
+fn picoseconds(ns: f64) -> u64 {
+    (ns.max(0.0) * 1e3).ceil() as u64
+}
+
+/// Items, how many of them a block has, and the block.
+fn simple() -> Vec<(Item, f64, Probe)> {
+    let with = |map, probe: Probe| Probe { map: Some(map), ..probe };
+    let access = "r3 = *(u64 *)(r6 + 0)\n r7 += r3\n *(u64 *)(r6 + 0) = r7\n";
+    let search = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n r3 = *(u64 *)(r0 + 0)\n r7 += r3\n";
+    vec![
+        (Item::Division, 1.0, probe(&["r8 |= 3\n r6 = 0x7fffffffffffffff ll\n"], "r7 |= r6\n r7 /= r8\n")),
+        (Item::PacketLoad, 1.0, probe(&[PACKET], "r3 = *(u8 *)(r6 + 43)\n r7 += r3\n")),
+        (Item::PacketStore, 1.0, probe(&[PACKET], "*(u8 *)(r6 + 43) = r7\n r7 += r8\n")),
+        (Item::StateAccess, 2.0, probe(&[STATE], access)),
+        (Item::MapAccess, 2.0, with(MapKind::Array, probe(&[KEY, FOUND, "r6 = r0\n"], access))),
+        (Item::Atomic, 1.0, probe(&[STATE], "lock *(u64 *)(r6 + 0) += r7\n")),
+        (Item::ArrayLookup, 1.0, with(MapKind::Array, probe(&[KEY, WRITE], search))),
+        (Item::HashLookup, 1.0, with(MapKind::Hash, probe(&[KEY, WRITE], search))),
+        (Item::ArrayUpdate, 1.0, with(MapKind::Array, probe(&[KEY], WRITE))),
+        (Item::HashUpdate, 1.0, with(MapKind::Hash, probe(&[KEY], WRITE))),
+        (Item::Call, 1.0, probe(&[], "call ktime_get_ns\n")),
+        (Item::Random, 1.0, probe(&[], "call get_prandom_u32\n")),
+        (Item::Adjust, 1.0, probe(&[], "r1 = r9\n r2 = 0\n call xdp_adjust_head\n")),
+    ]
+}
+
+/// Items with bytes: a short and a long block, and their bytes.
+fn sized() -> Vec<(Item, Item, [Probe; 2], [u32; 2])> {
+    let on_stack = |block| probe(&[STACK], block);
+    vec![
+        (
+            Item::Checksum,
+            Item::SummedByte,
+            [
+                on_stack("r1 = 0\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 4\n r5 = 0\n call csum_diff\n"),
+                on_stack("r1 = 0\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 64\n r5 = 0\n call csum_diff\n"),
+            ],
+            [4, 64],
+        ),
+        (
+            Item::Hash,
+            Item::HashedByte,
+            [
+                on_stack("r1 = r10\n r1 += -64\n r2 = 8\n r3 = 0\n call lw_hash\n"),
+                on_stack("r1 = r10\n r1 += -64\n r2 = 64\n r3 = 0\n call lw_hash\n"),
+            ],
+            [8, 64],
+        ),
+        (
+            Item::Copy,
+            Item::CopiedByte,
+            [
+                on_stack("r1 = r9\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 4\n call xdp_load_bytes\n"),
+                on_stack("r1 = r9\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 52\n call xdp_load_bytes\n"),
+            ],
+            [4, 52],
+        ),
+    ]
+}
+
+impl Probe {
+    fn instructions(&self) -> f64 {
+        self.block.lines().filter(|line| !line.trim().is_empty()).count() as f64
+    }
+
+    /// A program that does it so often.
+    fn program(&self, times: usize) -> Result<Program, BenchError> {
+        let blocks = (0..times).map(|at| self.block.replace('#', &at.to_string()));
+        let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
+        let maps: Vec<MapSpec> = self.map.map(map).into_iter().collect();
+        Ok(Program::new("probe", assemble(&text)?, maps))
+    }
+
+    /// The same with numbers that are a cache line apart.
+    fn spread(&self, times: usize) -> Result<Program, BenchError> {
+        let blocks = (0..times).map(|at| self.block.replace('#', &(at * 64).to_string()));
+        let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
+        Ok(Program::new("lines", assemble(&text)?, []))
+    }
+
+    fn install(&self, times: usize) -> Result<Rig, BenchError> {
+        let mut rig = Rig::new(Admission::default())?;
+        rig.install(self.program(times)?, Key::All, None)?;
+        Ok(rig)
+    }
+}
+
+fn map(kind: MapKind) -> MapSpec {
+    MapSpec {
+        name: "values".into(),
+        kind,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 16,
+        read_only: false,
+        initial: Box::default(),
+    }
+}
+
+struct Desk<'s, 'a> {
+    settings: &'s Settings<'a>,
+}
+
+impl Desk<'_, '_> {
+    fn batches(&self) -> usize {
+        if self.settings.quick { QUICK } else { BATCHES }
+    }
+
+    /// Nanoseconds of a block: what more of them cost more.
+    fn each(&self, what: &str, probe: &Probe) -> Result<f64, BenchError> {
+        self.settings.next(what)?;
+        let (mut few, mut many) = (probe.install(FEW)?, probe.install(MANY)?);
+        let frames = vec![(0, Said::UDP.frame()); BATCH];
+        let mut rigs = [(&mut few, &frames[..]), (&mut many, &frames[..])];
+        let costs = in_turns(&mut rigs, self.batches(), || self.settings.go_on())?;
+        let [few, many] = [&costs[0], &costs[1]].map(Sample::median);
+        Ok((many - few) / (MANY - FEW) as f64)
+    }
+
+    /// Nanoseconds of classifying a packet, and of forwarding it besides by a table that no cache holds.
+    fn router(&self) -> Result<[f64; 2], BenchError> {
+        self.settings.next("classifying and forwarding")?;
+        let mut rig = Rig::new(Admission::default())?;
+        rig.add_routes(if self.settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
+        // Headers whose checksum is wrong are looked at as all others are, and go no further.
+        let mut broken: Frame = [0; FRAME];
+        broken.copy_from_slice(&Said::UDP.frame());
+        broken[24] ^= 0x10;
+        let broken = vec![(0, broken); BATCH];
+        let (mut classified, mut forwarded) = (Vec::new(), Vec::new());
+        for batch in 0..self.batches() {
+            self.settings.go_on()?;
+            let first = (batch * BATCH) as u32;
+            let far: Vec<_> = (first..first + BATCH as u32)
+                .map(|n| (0, Said::UDP.to(crate::rig::destination(n))))
+                .collect();
+            let each = |spent: std::time::Duration| spent.as_nanos() as f64 / BATCH as f64;
+            classified.push(each(rig.time_batch(&broken)));
+            forwarded.push(each(rig.time_batch(&far)));
+        }
+        let [classified, all] = [classified, forwarded].map(|costs| Sample::from_iter(costs).median());
+        Ok([classified, (all - classified).max(0.0)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_program::verify;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn probes_are_programs_that_do_what_they_are_for() {
+        let all = simple()
+            .into_iter()
+            .map(|(item, times, probe)| (item, times as u32, probe))
+            .chain(sized().into_iter().flat_map(|(item, _, probes, _)| probes.map(|probe| (item, 1, probe))));
+        for (item, times, probe) in all {
+            let most =
+                |times| *verify(probe.program(times).unwrap()).unwrap_or_else(|why| panic!("{why}")).most();
+            let (few, many) = (most(FEW), most(MANY));
+            let more = (MANY - FEW) as u32;
+            assert_eq!(many[item] - few[item], times * more, "{}", item.name());
+            let instructions = many[Item::Instruction] - few[Item::Instruction];
+            assert_eq!(f64::from(instructions), probe.instructions() * f64::from(more), "{}", item.name());
+        }
+        for probe in &INSTRUCTIONS {
+            verify(probe.program(MANY).unwrap()).unwrap_or_else(|why| panic!("{why}"));
+        }
+    }
+
+    #[test]
+    fn a_machine_has_prices() {
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        let prices = prices(&settings).unwrap();
+        assert!(prices.items.price(Item::StateLine) > 0 && prices.classify > 0);
+        assert!(prices.items.price(Item::HashLookup) >= SEARCHED * prices.items.price(Item::StateLine));
+    }
+}

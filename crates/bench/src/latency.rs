@@ -1,0 +1,74 @@
+//! What memory takes to answer.
+
+use longwire_block::Dice;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// A cache line that says where the next one is.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Line(u32);
+
+/// A walk through lines of memory in random order, each of which says where the next is.
+pub struct Walk {
+    lines: Vec<Line>,
+    at: u32,
+}
+
+impl Walk {
+    /// Through so many bytes, 128 at the least.
+    pub fn new(bytes: usize) -> Self {
+        let count = (bytes / size_of::<Line>()).clamp(2, u32::MAX as usize);
+        let mut dice = Dice::named(1, "bench/latency");
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        // One circle through all of them (Sattolo's algorithm).
+        for at in (1..count).rev() {
+            order.swap(at, dice.below(at as u64) as usize);
+        }
+        Self { lines: order.into_iter().map(Line).collect(), at: 0 }
+    }
+
+    /// Goes so many steps.
+    #[inline]
+    pub fn go(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.at = self.lines[self.at as usize].0;
+        }
+        black_box(self.at);
+    }
+}
+
+/// Nanoseconds that a read from so many bytes of memory takes, each waiting for the one before: the median of some rounds.
+pub fn latency(bytes: usize) -> f64 {
+    const STEPS: usize = 20_000;
+    const ROUNDS: usize = 31;
+    let mut walk = Walk::new(bytes);
+    walk.go(walk.lines.len().min(4 * STEPS));
+    let rounds = (0..ROUNDS).map(|_| {
+        let begin = Instant::now();
+        walk.go(STEPS);
+        begin.elapsed().as_nanos() as f64 / STEPS as f64
+    });
+    rounds.collect::<crate::Sample>().median()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_meets_every_line_once() {
+        let mut walk = Walk::new(64 * 100);
+        let mut met = [false; 100];
+        for _ in 0..100 {
+            walk.go(1);
+            assert!(!std::mem::replace(&mut met[walk.at as usize], true));
+        }
+        assert_eq!(walk.at, 0);
+    }
+
+    #[test]
+    fn reads_take_time() {
+        assert!(latency(1 << 12) > 0.0);
+    }
+}

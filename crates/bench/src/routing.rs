@@ -1,0 +1,205 @@
+//! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises holds.
+
+use crate::calibrate;
+use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Dice;
+use longwire_packet::BATCH;
+use longwire_program::{Program, Resource, assemble};
+use longwire_report::Row;
+use longwire_router::{Admission, Budget, Forwarder, Installation, Key, RouterPrices};
+use std::hint::black_box;
+use std::time::Instant;
+
+const PREFIXES: u32 = 1_000_000;
+const QUICK_PREFIXES: u32 = 20_000;
+/// Packets of one pass.
+const PACKETS: usize = 1 << 20;
+const QUICK_PACKETS: usize = 1 << 14;
+/// Destinations that the route cache holds all of.
+const KNOWN: u32 = 1000;
+const BATCHES: usize = 20_000;
+const QUICK_BATCHES: usize = 200;
+/// Flows with a program and a state of their own each: together more than the caches of a core hold.
+const FLOWS: u16 = 2048;
+const QUICK_FLOWS: u16 = 32;
+
+/// The rows of this bench.
+pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let mut rows = forwarding(settings)?;
+    rows.extend(added(settings)?);
+    rows.push(made(settings)?);
+    rows.extend(promised(settings)?);
+    Ok(rows)
+}
+
+/// Minimal IP, memory to memory.
+fn forwarding(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    settings.next("router: a million prefixes")?;
+    let mut rig = Rig::new(Admission::default())?;
+    rig.add_routes(if settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
+    let packets = if settings.quick { QUICK_PACKETS } else { PACKETS };
+    let mut rows = Vec::new();
+    for (what, among, target) in
+        [("random destinations", u32::MAX, 8e6), ("1000 destinations: route cache hits", KNOWN, 12e6)]
+    {
+        let name = format!("router: minimal IP, 64 B, {PORTS} ports, {what}");
+        let frames: Vec<Frame> =
+            (0..packets as u32).map(|n| Said::UDP.to(destination(n.wrapping_mul(7919) % among))).collect();
+        let mut rates = Vec::new();
+        let (before, mut passed) = (rig.router.stats(), 0);
+        for _ in 0..settings.runs(8) {
+            settings.next(&name)?;
+            let begin = Instant::now();
+            passed += pass(&mut rig, &frames);
+            rates.push(frames.len() as f64 / begin.elapsed().as_secs_f64());
+        }
+        let after = rig.router.stats();
+        let all = (rates.len() * frames.len()) as u64;
+        let hits = (after.cache.v4_hits - before.cache.v4_hits) as f64 * 100.0 / all as f64;
+        let rates: Sample = rates.into_iter().collect();
+        let row = rates.at_least(&name, "pps", target);
+        let row = if passed == all { row } else { row.judged(false).note("packets were lost") };
+        rows.push(
+            row.extra("cache_hits_percent", hits)
+                .note(format!("{hits:.1} % of the route cache's searches are hits")),
+        );
+    }
+    Ok(rows)
+}
+
+/// Every frame once, from memory into packets, through the router, and back: how many came out.
+fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
+    let before = rig.tally().forwarded;
+    let mut sent = [0; FRAME];
+    for chunk in frames.chunks(BATCH) {
+        let batch = rig.take_in(chunk.iter().map(|frame| (0, frame)));
+        rig.forward(&batch);
+        rig.give_out(&batch, |_, frame| {
+            sent.copy_from_slice(frame);
+            black_box(&sent);
+        });
+    }
+    rig.tally().forwarded - before
+}
+
+/// A program of so many instructions, all of which every packet takes; 2 are none that do anything.
+fn straight(instructions: usize) -> Result<Program, BenchError> {
+    let mut text = String::new();
+    if instructions >= 6 {
+        text += "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
+        for at in 0..instructions - 6 {
+            text += if at % 2 == 0 { "r7 += r8\n" } else { "r8 ^= r7\n" };
+        }
+        // What was computed has to be there at the end.
+        text += "r7 ^= r8\n r0 = 2\n if r7 != 0x12345677 goto out\n out: exit";
+    } else {
+        text += "r0 = 2\n exit";
+    }
+    Ok(Program::new("straight", assemble(&text)?, []))
+}
+
+/// What an empty program and one of 60 instructions add to a packet's time.
+fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let frames = vec![(0, Said::UDP.frame()); BATCH];
+    let batches = if settings.quick { QUICK_BATCHES } else { BATCHES };
+    let mut samples = [Vec::new(), Vec::new()];
+    let names = ["router: added by an empty program", "router: added by a program of 60 instructions"];
+    for _ in 0..settings.runs(5) {
+        settings.next("router: programs")?;
+        let [mut plain, mut empty, mut sixty] = [
+            Rig::new(Admission::default())?,
+            Rig::new(Admission::default())?,
+            Rig::new(Admission::default())?,
+        ];
+        empty.install(straight(2)?, Key::All, None)?;
+        sixty.install(straight(60)?, Key::All, None)?;
+        let mut rigs = [(&mut plain, &frames[..]), (&mut empty, &frames[..]), (&mut sixty, &frames[..])];
+        let costs = in_turns(&mut rigs, batches, || settings.go_on())?;
+        for (sample, with) in samples.iter_mut().zip(&costs[1..]) {
+            sample.push(with.median() - costs[0].median());
+        }
+    }
+    let rows = samples.into_iter().zip(names).zip([4.0, 15.0]);
+    Ok(rows.map(|((sample, name), most)| Sample::from_iter(sample).at_most(name, "ns", most)).collect())
+}
+
+/// How long verifying and compiling takes.
+fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
+    let name = "router: verifying and compiling a program of 500 instructions";
+    let mut times = Vec::new();
+    for _ in 0..settings.runs(11) {
+        settings.next(name)?;
+        let program = straight(500)?;
+        let begin = Instant::now();
+        let forwarder = Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1)?;
+        times.push(begin.elapsed().as_nanos() as f64);
+        if !forwarder.is_compiled() {
+            return Err(BenchError::NotHere("programs are not compiled on this machine".into()));
+        }
+    }
+    Ok(times.into_iter().collect::<Sample>().at_most(name, "ns", 5e6))
+}
+
+/// Programs that have one way only, and so always take the dearest, at calibrated prices: many flows with a program and a state of their own each, met in
+/// random order, so that states and code are not in the caches near a core. What a packet takes is held against what was reckoned.
+fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let prices = calibrate::prices(settings)?;
+    let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };
+    let mut rows = Vec::new();
+    for (what, program) in calibrate::dearest()? {
+        let name = format!("router: promised time held, {what}");
+        settings.next(&name)?;
+        let admission = Admission { budget: Budget::default(), prices: prices.clone() };
+        let mut rig = Rig::new(admission)?;
+        let said = |flow: u16| Said { ports: [1024 + flow, 53], ..Said::UDP };
+        install_all(&mut rig, &program, (0..flows).map(|flow| said(flow).flow()))?;
+        let promise = rig.router.forwarders().need().amount(Resource::Time) as f64 / 1e3;
+        let mut dice = Dice::named(1, "bench/promised");
+        let mut costs = Vec::new();
+        for _ in 0..if settings.quick { QUICK_BATCHES } else { BATCHES / 10 } {
+            settings.go_on()?;
+            let frames: Vec<_> =
+                (0..BATCH).map(|_| (0, said(dice.below(flows.into()) as u16).frame())).collect();
+            costs.push(rig.time_batch(&frames).as_nanos() as f64 / BATCH as f64);
+        }
+        let costs: Sample = costs.into_iter().collect();
+        let row = Row::new(name, "ns").expected(promise).measured(costs.median()).at_most();
+        rows.push(row.extra("p90_ns", costs.quantile(0.9)).note(format!(
+            "{:.2} Mpps are promised; p90 {:.0} ns; {flows} flows with a program and a state each",
+            1e3 / promise,
+            costs.quantile(0.9)
+        )));
+    }
+    Ok(rows)
+}
+
+/// One table with all of them, made step by step: each is verified and compiled by itself.
+fn install_all(rig: &mut Rig, program: &Program, keys: impl Iterator<Item = Key>) -> Result<(), BenchError> {
+    for key in keys {
+        rig.install(program.clone(), key, None)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_program::{Item, verify};
+
+    #[test]
+    fn programs_have_as_many_instructions_as_they_say() {
+        for instructions in [2, 60, 500] {
+            let most = *verify(straight(instructions).unwrap()).unwrap().most();
+            assert_eq!(most[Item::Instruction] as usize, instructions);
+        }
+    }
+
+    #[test]
+    fn passes_lose_nothing() {
+        let mut rig = Rig::new(Admission::default()).unwrap();
+        rig.add_routes(1000).unwrap();
+        let frames: Vec<_> = (0..1000).map(|n| Said::UDP.to(destination(n))).collect();
+        assert_eq!(pass(&mut rig, &frames), 1000);
+    }
+}

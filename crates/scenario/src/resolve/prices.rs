@@ -1,0 +1,24 @@
+//! Prices of a router, from a file.
+
+use super::{Desk, Entry};
+use crate::file_router::Router;
+use crate::prices_file::prices_of;
+use crate::written::Text;
+use longwire_router::RouterPrices;
+
+const MEND: &str = "run \"longwire calibrate\", or leave it out for assumed prices";
+
+impl Desk<'_, '_> {
+    /// What things cost: as measured on this machine, as a file says, or assumed.
+    pub(super) fn prices(&mut self, entry: &Entry<'_>, written: &Router) -> Option<RouterPrices> {
+        let Some(prices) = &written.prices else { return Some(RouterPrices::default()) };
+        let Text(name) = self.term(entry, "prices", prices)?;
+        match prices_of(&name, &self.folder) {
+            Ok(prices) => Some(prices),
+            Err(fault) => {
+                self.error(&prices.span, entry, "prices", fault, MEND);
+                None
+            }
+        }
+    }
+}

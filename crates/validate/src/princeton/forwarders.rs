@@ -1,0 +1,236 @@
+//! Table 5: what forwarders need, by the paper, by the verifier, and as they run.
+
+use super::budget::TABLE_5;
+use crate::Settings;
+use crate::book::{Book, paper};
+use longwire_bench::rig::{Frame, Rig, Said, destination, in_turns};
+use longwire_bench::{BenchError, Sample};
+use longwire_packet::BATCH;
+use longwire_program::{
+    Context, Effects, Environment, Item, Machine, Maps, Object, Packet, Program, Shipped, Stack, State,
+    interpret, verify,
+};
+use longwire_report::Row;
+use longwire_router::{Admission, Key};
+
+/// Batches of each of two routers that take turns.
+const BATCHES: usize = 20_000;
+const QUICK: usize = 200;
+
+/// A forwarder, and packets for which it does its work.
+struct Case {
+    name: &'static str,
+    said: Said,
+    /// Its state, as its control half has written it.
+    state: Vec<u8>,
+    per_flow: bool,
+}
+
+/// A TCP segment that acknowledges.
+const SEGMENT: Said = Said { protocol: 6, flags: 0x10, ports: [1024, 80], ..Said::UDP };
+
+/// The eight: those of table 5, and two that the paper describes without figures.
+fn cases() -> Vec<Case> {
+    let words = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
+    // From 10.0.0.1:5000 to the host behind port 2, port 8080.
+    let splice = [&[10, 0, 0, 1, 10, 0, 2, 9][..], &ports, &words(&[500, 7u32.wrapping_neg(), 0])].concat();
+    let next_hop = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0xff, 1][..], &words(&[1 + 1])].concat();
+    let case = |name, said, state, per_flow| Case { name, said, state, per_flow };
+    vec![
+        case("tcp-splicer", SEGMENT, splice, true),
+        // All layers pass.
+        case("wavelet", Said::UDP, words(&[255, 0]), true),
+        case("ack-monitor", SEGMENT, words(&[0, 0, 0]), true),
+        case("syn-monitor", Said { flags: 2, ..SEGMENT }, words(&[0, u32::MAX, 0]), false),
+        // Five ranges, none of which has the packets' port.
+        case("port-filter", Said::UDP, words(&[1000 << 16 | 9; 5]), false),
+        case("minimal-ip", Said::UDP, next_hop, true),
+        case("performance-monitor", SEGMENT, words(&[7]), false),
+        case("detector", SEGMENT, Vec::new(), false),
+    ]
+}
+
+impl Case {
+    fn program(&self) -> Result<Program, BenchError> {
+        let shipped = Shipped::named(self.name)
+            .ok_or_else(|| BenchError::NotHere(format!("{} does not come with this version", self.name)))?;
+        Ok(Object::parse(shipped.object)?.program(shipped.function)?)
+    }
+
+    fn key(&self) -> Key {
+        if self.per_flow { self.said.flow() } else { Key::All }
+    }
+
+    /// Instructions of one packet, told by the interpreter.
+    fn instructions(&self) -> Result<(u64, u64), BenchError> {
+        let program = self.program()?;
+        let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
+        let state = State::new(self.state.len() as u32);
+        if !state.set(&self.state) {
+            return Err(super::failed("writing the state", "it has another size"));
+        }
+        let mut frame = self.said.frame();
+        let mut stack = Stack::trusting();
+        let len = frame.len();
+        let mut machine = Machine {
+            context: Context { ingress: self.said.from.into(), queue: 0, now: 0, worker: 0 },
+            packet: Packet::new(&mut frame, 0..len),
+            stack: &mut stack,
+            state: &state,
+            maps: &maps,
+            environment: &mut Same,
+            effects: Effects::default(),
+        };
+        let finished = interpret(&program.code, &mut machine, 1 << 20)
+            .map_err(|stopped| super::failed("running a forwarder", stopped))?;
+        Ok((finished.instructions, finished.returned))
+    }
+}
+
+/// Draws the same number always: none of the eight draws any.
+struct Same;
+
+impl Environment for Same {
+    fn random(&mut self) -> u32 {
+        4
+    }
+}
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    for case in cases() {
+        let known = TABLE_5.iter().find(|line| line.name == case.name);
+        let row = Row::new(format!("table 5: {}, bytes of state", case.name), "bytes");
+        let row = known.map_or(row.clone(), |line| paper(row, line.bytes));
+        book.row(row, |row| {
+            let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
+            let most = verified.most();
+            Ok(row.measured(most[Item::StateByte]).note(format!(
+                "at most, read and written; {} transfers of 4 bytes, and {} of maps, {} hashes",
+                most[Item::StateTransfer],
+                most[Item::MapTransfer],
+                most.hashes()
+            )))
+        });
+        let row = Row::new(format!("table 5: {}, instructions", case.name), "");
+        let row = known.map_or(row.clone(), |line| paper(row, line.operations));
+        book.row(row, |row| {
+            let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
+            let bound = u64::from(verified.most()[Item::Instruction]);
+            let (instructions, returned) = case.instructions()?;
+            let registers = known.map_or_else(String::new, |line| {
+                format!("; the paper's needs {} registers, eBPF has eleven", line.registers)
+            });
+            Ok(row.extra("bound", bound).extra("returned", returned).measured(instructions).judged(instructions <= bound).note(format!(
+                "of a packet it works on, told by the interpreter; the verifier's bound is {bound}{registers}"
+            )))
+        });
+        let row = Row::new(format!("table 5: {}, time", case.name), "ns");
+        book.row(row, |row| {
+            let mut with = Rig::new(Admission::default())?;
+            case.install(&mut with)?;
+            let frames = vec![(case.said.from, case.said.frame()); BATCH];
+            Ok(timed(row, &beside_plain(settings, &mut with, &frames)?))
+        });
+    }
+    expensive(book);
+}
+
+impl Case {
+    /// Installs it with its state.
+    fn install(&self, rig: &mut Rig) -> Result<(), BenchError> {
+        let fid = rig.install(self.program()?, self.key(), None)?;
+        if self.state.is_empty() || rig.router.set_data(fid, &self.state) {
+            return Ok(());
+        }
+        Err(super::failed("writing the state", "it has another size"))
+    }
+}
+
+/// A packet's time in a router without programs, and in this one.
+fn beside_plain(
+    settings: &Settings<'_>,
+    with: &mut Rig,
+    frames: &[(u16, Frame)],
+) -> Result<[Sample; 2], BenchError> {
+    settings.require_real_time("speed")?;
+    let plain_frames = vec![(0, Said::UDP.frame()); BATCH];
+    let mut plain = Rig::new(Admission::default())?;
+    let batches = settings.choose(BATCHES, QUICK);
+    let costs = in_turns(&mut [(&mut plain, &plain_frames), (with, frames)], batches, || settings.go_on())?;
+    costs.try_into().map_err(|_| super::failed("timing two routers", "there are others"))
+}
+
+/// What is added to a packet's time, by the medians.
+fn timed(row: Row, [plain, with]: &[Sample; 2]) -> Row {
+    let (plain, with) = (plain.median(), with.median());
+    row.measured(with - plain).extra("with_ns", with).extra("without_ns", plain).note(format!(
+        "added to a packet's {plain:.1} ns in a router that has no programs, looking for the flow and classifying again included"
+    ))
+}
+
+/// What the paper calls too expensive for its MicroEngines: cycles at 733 MHz.
+fn expensive(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let row = paper(Row::new("table 5: full IP, a packet with options", "ns"), cycles(660));
+    book.row(row, |row| {
+        settings.require_real_time("speed")?;
+        let mut rig = Rig::new(Admission::default())?;
+        // As many as come: they are 64 at once and a thousand a second, so a second passes between two batches.
+        let frames = vec![(0, Said { options: true, ..Said::UDP }.frame()); BATCH];
+        let mut costs = Vec::new();
+        for second in 0..settings.choose(2000, QUICK as u64) {
+            rig.tick(longwire_units::Nanos::from_secs(2 + second));
+            costs.push(rig.time_batch(&frames).as_nanos() as f64 / BATCH as f64);
+        }
+        settings.go_on()?;
+        let (tally, cost) = (rig.tally(), Sample::from_iter(costs));
+        let note = format!("660 cycles and more; {} packets, {} forwarded", tally.offered, tally.forwarded);
+        Ok(row.measured(cost.median()).judged(tally.forwarded == tally.offered).note(note))
+    });
+    let row = paper(Row::new("table 5: prefix match", "ns"), cycles(236));
+    book.row(row, |row| {
+        settings.require_real_time("speed")?;
+        let prefixes = settings.choose(1_000_000, 20_000);
+        let mut far = Rig::new(Admission::default())?;
+        far.add_routes(prefixes)?;
+        // More destinations than the route cache has, so that it knows none of them when they come again.
+        let frames: Vec<_> = (0..1 << 16).map(|n| (0, Said::UDP.to(destination(n)))).collect();
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        for chunk in frames.chunks(BATCH) {
+            unknown.push(far.time_batch(chunk).as_nanos() as f64 / BATCH as f64);
+            known.push(far.time_batch(chunk).as_nanos() as f64 / BATCH as f64);
+        }
+        settings.go_on()?;
+        let [known, unknown] = [known, unknown].map(|costs| Sample::from_iter(costs).median());
+        Ok(row.measured(unknown - known).note(format!(
+            "236 cycles; {prefixes} prefixes: {unknown:.1} ns for a destination that the route cache does not know, {known:.1} ns for one that it knows"
+        )))
+    });
+}
+
+/// How long so many of the paper's Pentium's cycles took.
+fn cycles(count: u32) -> f64 {
+    (f64::from(count) / 0.0733).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_does_its_work_on_its_packets() {
+        for case in cases() {
+            let mut rig = Rig::new(Admission::default()).unwrap();
+            case.install(&mut rig).unwrap();
+            let frames = vec![(case.said.from, case.said.frame()); 3];
+            rig.time_batch(&frames);
+            let stats = rig.router.forwarders().all()[0].stats();
+            assert_eq!((stats.packets, rig.tally().forwarded), (3, 3), "{}", case.name);
+            let (instructions, _) = case.instructions().unwrap();
+            // More than what says that it has nothing to do.
+            assert!(instructions > 12, "{}: {instructions}", case.name);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Section 4.5: programs come and go while packets flow: how long that takes, for how long the path stops, and what is lost.
+
+use super::blocks::{Kind, program};
+use crate::Settings;
+use crate::book::{Book, paper};
+use longwire_bench::engine::Punctual;
+use longwire_bench::rig::Said;
+use longwire_bench::{BenchError, Sample};
+use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
+use longwire_engine::Remote;
+use longwire_engine::clock::monotonic;
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_report::Row;
+use longwire_router::{Forwarder, Installation, Router};
+use longwire_units::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often programs come and go.
+const TIMES: usize = 400;
+const QUICK: usize = 20;
+/// The longest pause, in nanoseconds.
+const PAUSE: u64 = 50_000;
+/// Blocks of both kinds: with the beginning and the end, 10 instructions, and nearly the 650 slots of the paper's store.
+const SMALL: (Kind, usize) = (Kind::Memory, 0);
+const LARGE: (Kind, usize) = (Kind::Both, 53);
+
+const SCENARIO: &str = r#"
+[engine]
+wait = "spin"
+cpus = [0]
+pool = "64 MiB"
+
+[[port]]
+name = "a"
+driver = "memory"
+
+[[port]]
+name = "b"
+driver = "memory"
+
+[[router]]
+name = "r"
+ports = [
+    { port = "a", mac = "02:00:00:00:ff:00", addresses = "10.0.0.1/24" },
+    { port = "b", mac = "02:00:00:00:ff:01", addresses = "10.0.1.1/24" },
+]
+neighbours = [{ address = "10.0.1.9", mac = "02:00:00:00:00:01" }]
+"#;
+
+/// What came of a run.
+struct Seen {
+    /// Nanoseconds from the program to its first packet, by verifying, compiling, and putting it in its place.
+    small: Sample,
+    large: Sample,
+    /// Longest times between two looks at the port, around each installation and removal.
+    pauses: Sample,
+    /// The same when nothing was installed.
+    quiet: Sample,
+    taken: u64,
+    lost: u64,
+    books: bool,
+}
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let mut seen = None;
+    let mut with = |row: Row, book: &mut Book<'_>, say: &dyn Fn(Row, &Seen) -> Row| {
+        book.row(row, |row| {
+            let seen = match &seen {
+                Some(seen) => seen,
+                None => &*seen.insert(run(settings)?),
+            };
+            Ok(say(row, seen))
+        });
+    };
+    let time = |row: Row, sample: &Sample| {
+        row.measured(sample.median()).extra("most_ns", sample.most()).note(format!(
+            "verified, compiled and in its place; at most {:.2} ms. On the asking thread: packets go on meanwhile",
+            sample.most() / 1e6
+        ))
+    };
+    // 800 and 80 000 cycles at 200 MHz.
+    let row = paper(Row::new("install: a small program while packets flow", "ns"), 4000);
+    with(row, book, &|row, seen| time(row, &seen.small));
+    let row = paper(Row::new("install: a program of 646 instructions while packets flow", "ns"), 400_000);
+    with(row, book, &|row, seen| time(row, &seen.large));
+    let row = paper(Row::new("install: pause of the path", "ns"), "the engine is stopped").expected(PAUSE);
+    with(row, book, &|row, seen| {
+        row.measured(seen.pauses.median()).at_most().extra("p99_ns", seen.pauses.quantile(0.99)).note(format!(
+            "median of the longest times between two looks at a port, around each of {} changes; p99 {:.1} µs, most {:.1} µs; with none, median {:.1}, p99 {:.1} and most {:.1} µs: the machine's own",
+            settings.choose(TIMES, QUICK) * 4,
+            seen.pauses.quantile(0.99) / 1e3,
+            seen.pauses.most() / 1e3,
+            seen.quiet.median() / 1e3,
+            seen.quiet.quantile(0.99) / 1e3,
+            seen.quiet.most() / 1e3
+        ))
+    });
+    let row = Row::new("install: packets lost", "packets").expected(0);
+    with(row, book, &|row, seen| {
+        row.measured(seen.lost)
+            .judged(seen.lost == 0 && seen.books && seen.taken > 0)
+            .note(format!("of {} that were forwarded meanwhile", seen.taken))
+    });
+}
+
+fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
+    settings.require_real_time("speed")?;
+    let plan = longwire_scenario::parse("validate", SCENARIO)?;
+    let blast = |name, plan| Blast::new(name, plan).map_err(|error| super::failed("making a source", error));
+    let source = BlastPlan {
+        frame_bytes: 60,
+        pairs: vec![(Said::host(0), Said::host(1))],
+        macs: ([2, 0, 0, 0, 0xff, 0], [2, 0, 0, 0, 0, 0]),
+        count: u64::MAX,
+        ..BlastPlan::sink()
+    };
+    let watch = Arc::new(Watch::default());
+    let watched = Watched { port: Punctual::new(blast("a", source)?), watch: Arc::clone(&watch), last: None };
+    let sink = blast("b", BlastPlan { count: 0, ..BlastPlan::sink() })?;
+    let built = longwire_scenario::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
+    let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
+    let run = built.setup.start();
+    let changing = Changing { remote: run.remote(), router, watch: &watch };
+    let measured = changing.measure(settings);
+    let report = run.stop();
+    let stopped = DropReason::Stopped.name();
+    let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
+    let lost = drops.map(|(_, packets)| packets).sum();
+    let [small, large, pauses, quiet] = measured?;
+    Ok(Seen { small, large, pauses, quiet, taken: report.flow.taken, lost, books: report.is_conserved() })
+}
+
+struct Changing<'a> {
+    remote: Remote,
+    router: longwire_engine::NodeRef,
+    watch: &'a Watch,
+}
+
+impl Changing<'_> {
+    /// Times of installing a small and a large program, pauses with them, and without.
+    fn measure(&self, settings: &Settings<'_>) -> Result<[Sample; 4], BenchError> {
+        settings.pause(Duration::from_millis(50))?;
+        let [mut small, mut large, mut pauses, mut quiet] = [const { Vec::new() }; 4];
+        for _ in 0..settings.choose(TIMES, QUICK) {
+            settings.go_on()?;
+            for (kind, times) in [(SMALL, &mut small), (LARGE, &mut large)] {
+                let begin = monotonic();
+                pauses.push(self.change(Some(kind))?);
+                times.push(monotonic().since(begin).0 as f64);
+                pauses.push(self.change(None)?);
+            }
+            self.watch.longest.store(0, Ordering::Relaxed);
+            self.watch.wait()?;
+            quiet.push(self.watch.longest.load(Ordering::Relaxed) as f64);
+        }
+        Ok([small, large, pauses, quiet].map(Sample::from_iter))
+    }
+
+    /// Puts a program in, or takes the last one out; answers the longest time for which the worker did not look at its port meanwhile.
+    fn change(&self, program_of: Option<(Kind, usize)>) -> Result<f64, BenchError> {
+        let before = self.remote.at_node(self.router, |router: &mut Router, _| router.forwarders())?;
+        let table = match program_of {
+            Some((kind, blocks)) => {
+                let prices = &before.admission().prices;
+                let prepared =
+                    Forwarder::prepare(program(kind, blocks)?, Installation::default(), prices, 1)?;
+                before.with(prepared)?.1
+            }
+            None => {
+                let last = before.all().last().and_then(|last| before.without(last.fid()));
+                last.ok_or_else(|| super::failed("removing a program", "there is none"))?
+            }
+        };
+        self.watch.longest.store(0, Ordering::Relaxed);
+        let made_from = Arc::clone(&before);
+        let swap = move |router: &mut Router, _: Nanos| router.replace_forwarders(&made_from, table);
+        let swapped = self.remote.at_node(self.router, swap)?;
+        self.watch.wait()?;
+        let gap = self.watch.longest.load(Ordering::Relaxed);
+        swapped.map_err(|_| super::failed("replacing programs", "somebody else did"))?;
+        Ok(gap as f64)
+    }
+}
+
+/// How often the worker has looked at the source's port, and the longest time between two looks.
+#[derive(Default)]
+struct Watch {
+    looks: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl Watch {
+    /// Waits until the worker has looked at its port twice more: then the time around what was done before is over.
+    fn wait(&self) -> Result<(), BenchError> {
+        let looks = || self.looks.load(Ordering::Acquire);
+        let (from, begin) = (looks(), monotonic());
+        while looks() < from + 2 {
+            if monotonic().since(begin) > Nanos::from_secs(20) {
+                return Err(super::failed("waiting for the worker", "it does not look at its port"));
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+/// A source that notes for how long nobody asked it.
+struct Watched {
+    port: Punctual,
+    watch: Arc<Watch>,
+    last: Option<Nanos>,
+}
+
+impl Port for Watched {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        let here = monotonic();
+        if let Some(last) = self.last.replace(here) {
+            self.watch.longest.fetch_max(here.since(last).0, Ordering::Relaxed);
+        }
+        self.watch.looks.fetch_add(1, Ordering::Release);
+        self.port.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.port.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.port.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}

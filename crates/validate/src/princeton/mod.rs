@@ -1,0 +1,64 @@
+//! The tables and figures of the Princeton paper, and its experiments on robustness, in its order.
+//!
+//! What the paper has and Longwire has not lives here and nowhere else: queues between input and output workers, those among them that lose,
+//! and the circular pool of packet buffers. All the rest are Longwire's own router, programs and levels, driven from memory to memory.
+
+mod blocks;
+mod budget;
+mod circles;
+mod forwarders;
+mod install;
+mod levels;
+mod queue;
+mod robust;
+mod stage;
+mod stages;
+mod table_1;
+mod together;
+
+pub use stages::play_stage;
+
+use crate::book::Book;
+use longwire_bench::BenchError;
+
+/// All of them.
+pub(crate) fn all(book: &mut Book<'_>) {
+    table_1::rows(book);
+    circles::rows(book);
+    stages::rows(book);
+    levels::rows(book);
+    blocks::rows(book);
+    forwarders::rows(book);
+    budget::rows(book);
+    install::rows(book);
+    robust::rows(book);
+}
+
+/// Something that can't fail did.
+fn failed(doing: &'static str, why: impl ToString) -> BenchError {
+    BenchError::System { doing, source: std::io::Error::other(why.to_string()) }
+}
+
+/// Cycles a second of this machine's first processor, as the system tells them.
+fn clock() -> Result<f64, BenchError> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    megahertz(&text).map(|megahertz| megahertz * 1e6).ok_or_else(|| {
+        BenchError::NotHere("the system does not tell how fast the processor's clock is".into())
+    })
+}
+
+fn megahertz(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
+    line.split(':').nth(1)?.trim().parse().ok().filter(|megahertz| *megahertz > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::megahertz;
+
+    #[test]
+    fn the_clock_is_read_from_what_the_system_says() {
+        assert_eq!(megahertz("processor\t: 0\ncpu MHz\t\t: 2445.430\ncache size\t: 512 KB\n"), Some(2445.43));
+        assert_eq!(megahertz("processor\t: 0\n"), None);
+    }
+}

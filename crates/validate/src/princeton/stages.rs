@@ -1,0 +1,200 @@
+//! Tables 2 and 3: what a packet of 64 bytes costs in each stage, and what memory costs.
+
+use super::clock;
+use super::queue::{Buffers, Guard, Queue};
+use super::stage::{BURST, Choice, Input, Output};
+use super::together::{Burst, rates};
+use crate::Settings;
+use crate::book::{Book, paper};
+use longwire_bench::rig::{Rig, Said};
+use longwire_bench::{BenchError, latency};
+use longwire_packet::BATCH;
+use longwire_report::Row;
+use longwire_router::Admission;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Tells a process of this program which stage it is to run, and for how many bursts.
+const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
+const TIME: Duration = Duration::from_millis(300);
+const QUICK: Duration = Duration::from_millis(20);
+const RING: usize = 1 << 13;
+
+/// A stage, alone on a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// I.2, without contention.
+    Input,
+    /// O.1.
+    Output,
+    /// Longwire's router, with copies from memory to packets and back.
+    Router,
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Router];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input (I.2)",
+            Self::Output => "output (O.1)",
+            Self::Router => "Longwire's router, memory to memory",
+        }
+    }
+
+    const fn operations(self) -> Option<u64> {
+        match self {
+            Self::Input => Some(171),
+            Self::Output => Some(109),
+            Self::Router => None,
+        }
+    }
+
+    /// Runs it in bursts, each of which is timed where its preparation does not count.
+    fn with<R>(self, act: impl FnOnce(Burst<'_>) -> R) -> Result<R, BenchError> {
+        if self == Self::Router {
+            let mut rig = Rig::new(Admission::default())?;
+            let frames = vec![(0, Said::UDP.frame()); BATCH];
+            return Ok(act(Box::new(move || {
+                for _ in 0..BURST / BATCH as u64 {
+                    let batch = rig.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
+                    rig.forward(&batch);
+                    rig.give_out(&batch, |_, frame| {
+                        std::hint::black_box(frame);
+                    });
+                }
+                (BURST, None)
+            })));
+        }
+        let (buffers, queues) = ([Buffers::new(RING)], [Queue::new(RING)]);
+        let mut input = Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Lock);
+        let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
+        Ok(act(Box::new(move || {
+            input.run(BURST);
+            if self == Self::Input {
+                return (BURST, None);
+            }
+            let started = Instant::now();
+            let mut left = BURST;
+            while left > 0 {
+                left -= output.run(left).min(left);
+            }
+            (BURST, Some(started.elapsed()))
+        })))
+    }
+}
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    for stage in Stage::ALL {
+        let row = Row::new(format!("table 2: {}, instructions of a packet", stage.name()), "");
+        let row = stage.operations().map_or(row.clone(), |known| paper(row, known));
+        book.row(row, |row| {
+            let count = |stage| instructions(settings, stage);
+            let all = count(stage)?;
+            let own = if stage == Stage::Output { all - count(Stage::Input)? } else { all };
+            Ok(row.measured(own.round()).note("counted by valgrind's callgrind, as a difference of two runs"))
+        });
+    }
+    for stage in Stage::ALL {
+        let row = Row::new(format!("table 2: {}, cycles of a packet", stage.name()), "cycles");
+        let row = if stage == Stage::Router { paper(row, 710) } else { row };
+        book.row(row, |row| {
+            let time = settings.choose(TIME, QUICK);
+            let rates = stage.with(|burst| rates(settings, vec![burst], time))??;
+            let (ns, hertz) = (1e9 / rates.median, clock()?);
+            Ok(row
+                .measured((ns * hertz / 1e9).round())
+                .extra("ns_per_packet", ns)
+                .note(format!("{ns:.1} ns at {:.2} GHz, memory included", hertz / 1e9)))
+        });
+    }
+    for (what, known, bytes) in [("16 kB", 16, 16 << 10), ("256 kB", 22, 256 << 10), ("64 MB", 52, 64 << 20)]
+    {
+        let place = if known == 16 {
+            "Scratch"
+        } else if known == 22 {
+            "SRAM"
+        } else {
+            "DRAM"
+        };
+        let name = format!("table 3: a read from {what} of memory (the paper's {place})");
+        book.row(paper(Row::new(name, "cycles"), known), |row| {
+            settings.require_real_time("speed")?;
+            settings.go_on()?;
+            let ns = latency::latency(bytes);
+            Ok(row
+                .measured((ns * clock()? / 1e9).round())
+                .extra("ns", ns)
+                .note(format!("{ns:.1} ns, each read waiting for the one before")))
+        });
+    }
+}
+
+/// Runs a stage, if this process was started for that. False if it was not.
+pub fn play_stage() -> bool {
+    let Ok(text) = std::env::var(STAGE) else { return false };
+    let mut words = text.split(' ');
+    let number = |word: Option<&str>| word.and_then(|word| word.parse::<usize>().ok());
+    let (stage, bursts) = (number(words.next()), number(words.next()));
+    let Some(stage) = stage.and_then(|stage| Stage::ALL.get(stage)) else { return true };
+    // Who started it sees from the numbers if nothing was done.
+    let _ = stage.with(|mut burst| {
+        for _ in 0..bursts.unwrap_or(0) {
+            burst();
+        }
+    });
+    true
+}
+
+/// Instructions of a packet, by a tool that counts them: the difference between more packets and fewer.
+fn instructions(settings: &Settings<'_>, stage: Stage) -> Result<f64, BenchError> {
+    const BURSTS: [usize; 2] = [5, 25];
+    let mut counts = [0; 2];
+    for (count, bursts) in counts.iter_mut().zip(BURSTS) {
+        settings.go_on()?;
+        *count = counted(stage, bursts)?;
+    }
+    let packets = (BURSTS[1] - BURSTS[0]) as u64 * BURST;
+    Ok((counts[1].saturating_sub(counts[0])) as f64 / packets as f64)
+}
+
+fn counted(stage: Stage, bursts: usize) -> Result<u64, BenchError> {
+    let program = std::env::current_exe()
+        .map_err(|source| BenchError::System { doing: "finding this program", source })?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .env(STAGE, format!("{} {bursts}", stage as usize))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| BenchError::NotHere("there is no valgrind, which counts instructions".into()))?;
+    collected(&String::from_utf8_lossy(&output.stderr))
+        .ok_or_else(|| BenchError::NotHere("valgrind does not count this program's instructions".into()))
+}
+
+/// The number that callgrind says it has collected.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
+    line.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_what_valgrind_says() {
+        let said =
+            "==7== \n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n==7== I   refs:      4,711\n";
+        assert_eq!(collected(said), Some(4711));
+        assert_eq!(collected("valgrind: no such tool"), None);
+    }
+
+    #[test]
+    fn stages_run_in_bursts() {
+        for stage in Stage::ALL {
+            assert_eq!(stage.with(|mut burst| burst().0).unwrap(), BURST);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Table 1 and figure 7: queue disciplines between input and output workers, and how the stages scale.
+
+use super::queue::{Buffers, Guard, Queue, Ready};
+use super::stage::{BURST, Choice, Input, Output, PORTS, PRIORITIES};
+use super::together::{Burst, Rates, processors, rates};
+use crate::Settings;
+use crate::book::{Book, paper};
+use crate::plot::{Plot, Style};
+use longwire_bench::BenchError;
+use longwire_report::Row;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Buffers of an input worker: 8192 among 16 contexts are 512 in the paper, whose packets are sent at once. Here a worker is put aside for milliseconds now and then.
+const BUFFERS: usize = 1 << 14;
+const ENTRIES: usize = 1 << 14;
+const TIME: Duration = Duration::from_millis(400);
+const QUICK: Duration = Duration::from_millis(20);
+
+/// Which queues input workers put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spread {
+    /// No two into the same one at the same time.
+    Apart,
+    /// All into one.
+    Together,
+}
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let inputs = [
+        ("input: private queues (I.1)", Some(3.75e6), Guard::Private, Spread::Apart),
+        ("input: protected queues, no contention (I.2)", Some(3.47e6), Guard::Lock, Spread::Apart),
+        ("input: protected queues, all to one (I.3)", Some(1.67e6), Guard::Lock, Spread::Together),
+        ("input: all to one queue, test-until-acquired lock", None, Guard::TestAndSet, Spread::Together),
+    ];
+    let mut points = vec![Vec::new(); 2];
+    for (place, (name, known, guard, spread)) in inputs.into_iter().enumerate() {
+        let points = &mut points;
+        row(book, name, known, |settings| {
+            if spread == Spread::Together && processors() < 2 {
+                return Err(BenchError::NotHere("one processor alone has nobody to contend with".into()));
+            }
+            let rates = input(settings, processors(), guard, spread)?;
+            points[0].extend(known.map(|known| (place as f64 + 1.0, known / 1e6)));
+            points[1].push((place as f64 + 1.0, rates.median / 1e6));
+            Ok(rates)
+        });
+    }
+    let outputs = [
+        ("output: one queue, batched (O.1)", 3.78e6, Choice::Batched),
+        ("output: one queue, unbatched (O.2)", 3.41e6, Choice::Unbatched),
+        ("output: 16 queues with readiness bits (O.3)", 3.29e6, Choice::Indirect),
+    ];
+    for (place, (name, known, choice)) in outputs.into_iter().enumerate() {
+        let points = &mut points;
+        row(book, name, Some(known), |settings| {
+            let rates = output(settings, processors(), choice)?;
+            points[0].push((place as f64 + 5.0, known / 1e6));
+            points[1].push((place as f64 + 5.0, rates.median / 1e6));
+            Ok(rates)
+        });
+    }
+    system(book);
+    let [known, ours] = points.try_into().unwrap_or_default();
+    let plot = Plot::new("Table 1: queue disciplines", "I.1, I.2, I.3, test-and-set; O.1, O.2, O.3", "Mpps");
+    book.plot(plot.with("the paper, 24 contexts", Style::Bars, known).with("Longwire", Style::Bars, ours));
+    scaling(book);
+}
+
+fn row(
+    book: &mut Book<'_>,
+    name: &str,
+    known: Option<f64>,
+    measure: impl FnOnce(&Settings<'_>) -> Result<Rates, BenchError>,
+) {
+    let settings = book.settings;
+    let row = Row::new(format!("table 1: {name}"), "pps");
+    let row = known.map_or(row.clone(), |known| paper(row, known));
+    book.row(row, |row| {
+        let rates = measure(settings)?;
+        let note = format!(
+            "{} workers, the median of their bursts; best {:.2} Mpps",
+            processors(),
+            rates.best / 1e6
+        );
+        Ok(row.measured(rates.median).extra("best", rates.best).note(note))
+    });
+}
+
+/// Input workers by themselves: nobody takes out what they put in, and they go on in a circle.
+fn input(settings: &Settings<'_>, workers: usize, guard: Guard, spread: Spread) -> Result<Rates, BenchError> {
+    // Each its own set of queues where they don't meet, as private ones are; else one set for all.
+    let sets = if spread == Spread::Apart { workers } else { 1 };
+    let queues: Vec<Vec<Queue>> =
+        (0..sets).map(|_| (0..PORTS).map(|_| Queue::new(ENTRIES)).collect()).collect();
+    let buffers: Vec<Buffers> = (0..workers).map(|_| Buffers::new(BUFFERS)).collect();
+    let every: Vec<u32> = (0..PORTS as u32).collect();
+    let ports = if spread == Spread::Apart { &every[..] } else { &every[..1] };
+    let bursts = (0..workers).map(|worker| -> Burst<'_> {
+        let set = &queues[worker % sets];
+        let mut input = Input::new(worker, ports, &buffers[worker], (set, None), guard);
+        Box::new(move || {
+            input.run(BURST);
+            (BURST, None)
+        })
+    });
+    rates(settings, bursts.collect(), settings.choose(TIME, QUICK))
+}
+
+/// Output workers by themselves: a queue is filled before each burst, which does not count.
+fn output(settings: &Settings<'_>, workers: usize, choice: Choice) -> Result<Rates, BenchError> {
+    let many = if choice == Choice::Indirect { PRIORITIES } else { 1 };
+    let buffers: Vec<[Buffers; 1]> = (0..workers).map(|_| [Buffers::new(BUFFERS)]).collect();
+    let queues: Vec<Vec<Queue>> =
+        (0..workers).map(|_| (0..many).map(|_| Queue::new(ENTRIES)).collect()).collect();
+    let bits: Vec<[Ready; 1]> = (0..workers).map(|_| [Ready::default()]).collect();
+    let bursts = (0..workers).map(|worker| -> Burst<'_> {
+        let ready = (many > 1).then_some(&bits[worker]);
+        let bits = ready.map(|bits| &bits[..]);
+        let mut input = Input::new(0, &[0], &buffers[worker][0], (&queues[worker], bits), Guard::Private);
+        let mut output = Output::new(choice, &buffers[worker], &queues[worker], ready.map(|bits| &bits[0]));
+        Box::new(move || {
+            input.run(BURST);
+            let started = Instant::now();
+            let mut left = BURST;
+            while left > 0 {
+                left -= output.run(left).min(left);
+            }
+            (BURST, Some(started.elapsed()))
+        })
+    });
+    rates(settings, bursts.collect(), settings.choose(TIME, QUICK))
+}
+
+/// I.2 and O.1 side by side, each on a processor of its own, with every packet accounted for.
+fn system(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let row = paper(Row::new("table 1: whole system, I.2 and O.1", "pps"), 3.47e6);
+    book.row(row, |row| {
+        settings.require_real_time("speed")?;
+        if processors() < 2 {
+            return Err(BenchError::NotHere("it needs two processors".into()));
+        }
+        let end = run_system(settings, settings.choose(TIME, QUICK))?;
+        let lost = end.late + end.overwritten;
+        let rate = end.sent as f64 / end.seconds;
+        Ok(row
+            .measured(rate)
+            .judged(end.put == end.sent + lost)
+            .extra("packets", end.put)
+            .extra("late", end.late)
+            .extra("overwritten", end.overwritten)
+            .note(format!(
+                "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose buffers and {} whose places in the queue had been used again",
+                end.put, end.sent, lost, end.late, end.overwritten
+            )))
+    });
+}
+
+struct End {
+    put: u64,
+    sent: u64,
+    late: u64,
+    overwritten: u64,
+    seconds: f64,
+}
+
+fn run_system(settings: &Settings<'_>, time: Duration) -> Result<End, BenchError> {
+    let buffers = [Buffers::new(BUFFERS)];
+    let queues = [Queue::new(ENTRIES)];
+    let (stop, put) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+    let (seen, seconds) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            longwire_engine::clock::settle_thread(Some(0));
+            let mut input = Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Lock);
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                input.run(BURST);
+                count += BURST;
+            }
+            put.store(count, Ordering::Release);
+        });
+        let working = scope.spawn(|| {
+            longwire_engine::clock::settle_thread(Some(1));
+            let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
+            let started = Instant::now();
+            while output.met() < put.load(Ordering::Acquire) {
+                output.run(BURST);
+            }
+            (output.seen, started.elapsed().as_secs_f64())
+        });
+        // An error is told below, when the workers have ended.
+        let _ = settings.pause(time);
+        stop.store(true, Ordering::Relaxed);
+        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    settings.go_on()?;
+    let put = put.load(Ordering::Acquire);
+    Ok(End { put, sent: seen.sent, late: seen.late, overwritten: seen.overwritten, seconds })
+}
+
+/// Figure 7: each stage by itself on one processor and more.
+fn scaling(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let mut curves = [Vec::new(), Vec::new()];
+    for workers in 1..=processors() {
+        for (curve, stage) in curves.iter_mut().zip(["output (O.1)", "input (I.2)"]) {
+            let known = if stage.starts_with('o') { "linear" } else { "level from 16 contexts on" };
+            let name = format!("fig 7: {stage}, {workers} workers");
+            book.row(paper(Row::new(name, "pps"), known), |row| {
+                let rates = if stage.starts_with('o') {
+                    output(settings, workers, Choice::Batched)?
+                } else {
+                    input(settings, workers, Guard::Lock, Spread::Apart)?
+                };
+                curve.push((workers as f64, rates.median / 1e6));
+                Ok(row.measured(rates.median).extra("best", rates.best))
+            });
+        }
+    }
+    let [output, input] = curves;
+    let plot = Plot::new("Figure 7: stages by themselves", "workers", "Mpps");
+    book.plot(plot.with("output", Style::Line, output).with("input", Style::Line, input));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Driver;
+
+    #[test]
+    fn every_packet_of_the_whole_system_is_accounted_for() {
+        let settings = Settings {
+            driver: Driver::AfPacket,
+            simulate: false,
+            quick: true,
+            only: &[],
+            list: false,
+            say: &|_| (),
+            stop: &AtomicBool::new(false),
+        };
+        let end = run_system(&settings, Duration::from_millis(5)).unwrap();
+        assert_eq!(end.put, end.sent + end.late + end.overwritten);
+        assert!(end.put > 0);
+        for rates in [
+            input(&settings, 2, Guard::TestAndSet, Spread::Together).unwrap(),
+            output(&settings, 1, Choice::Indirect).unwrap(),
+        ] {
+            assert!(rates.median > 0.0 && rates.best >= rates.median, "{rates:?}");
+        }
+    }
+}

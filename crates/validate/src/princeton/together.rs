@@ -1,0 +1,70 @@
+//! Workers side by side, each timing its own bursts.
+
+use crate::Settings;
+use longwire_bench::{BenchError, Sample};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Does some packets and says how many, and how long it took if not all of its time counts.
+pub(super) type Burst<'a> = Box<dyn FnMut() -> (u64, Option<Duration>) + Send + 'a>;
+
+/// What workers can do side by side: the sum of their rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rates {
+    /// Each one's median burst.
+    pub median: f64,
+    /// Each one's best burst.
+    pub best: f64,
+}
+
+/// How many workers there can be at once, each on a processor of its own.
+pub(super) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Packets a second of all workers, which run at the same time, each on a processor of its own.
+///
+/// # Errors
+/// It is time to stop.
+pub(super) fn rates(
+    settings: &Settings<'_>,
+    workers: Vec<Burst<'_>>,
+    time: Duration,
+) -> Result<Rates, BenchError> {
+    settings.require_real_time("speed")?;
+    let (stop, begin) = (AtomicBool::new(false), Barrier::new(workers.len() + 1));
+    let samples: Vec<Sample> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (workers.into_iter().enumerate())
+            .map(|(cpu, burst)| {
+                let (stop, begin) = (&stop, &begin);
+                scope.spawn(move || bursts(cpu, burst, stop, begin))
+            })
+            .collect();
+        begin.wait();
+        // Whoever stops the run gets its error below, when the workers have ended.
+        let _ = settings.pause(time);
+        stop.store(true, Ordering::Relaxed);
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined.map(|sample| sample.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    settings.go_on()?;
+    let sum = |of: fn(&Sample) -> f64| samples.iter().map(of).sum();
+    Ok(Rates { median: sum(Sample::median), best: sum(Sample::most) })
+}
+
+/// The rates of one worker's bursts, the first of which warms up.
+fn bursts(cpu: usize, mut burst: Burst<'_>, stop: &AtomicBool, begin: &Barrier) -> Sample {
+    longwire_engine::clock::settle_thread(Some(cpu % processors()));
+    burst();
+    begin.wait();
+    let mut rates = Vec::new();
+    // One at least, however short the time.
+    while rates.is_empty() || !stop.load(Ordering::Relaxed) {
+        let started = Instant::now();
+        let (packets, spent) = burst();
+        let spent = spent.unwrap_or_else(|| started.elapsed());
+        rates.push(packets as f64 / spent.as_secs_f64().max(1e-9));
+    }
+    rates.into_iter().collect()
+}
