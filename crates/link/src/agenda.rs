@@ -1,219 +1,233 @@
 //! What is to happen at which time, earliest first: a priority queue for times of which hardly any comes before one already
 //! taken.
 //!
-//! A radix heap (Ahuja, Mehlhorn, Orlin & Tarjan, "Faster algorithms for the shortest path problem", 1990) with 64 buckets a
-//! level, in which a time lies by the highest six bits in which it differs from the earliest. What comes next is
-//! a short sorted list, made of one bucket at a time. An entry is moved from bucket to bucket a few times, always at
-//! the end of a list, so that the cost hardly depends on how many there are. Small agendas are the sorted list alone.
+//! Most entries lie in a [`Ring`] of buckets, a calendar whose days are so short that most have an entry or none: there an entry costs the
+//! same however many there are. What does not fit its bucket lies in a heap beside it, which is all that small agendas have.
+
+use crate::ring::{Ring, What};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// Entries of a time and what happens then; equal times in the order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Agenda<T> {
-    /// The next entries, the first at the end: all that lie before `limit` if any are far, else all.
-    near: Vec<(u64, T)>,
-    limit: u64,
-    /// So many in `near` are too many.
-    crowd: usize,
-    far: Option<Box<Far<T>>>,
+pub(crate) struct Agenda<T: What> {
+    /// The earliest time in `over`: the end of time if there is none.
+    over_first: u64,
+    len: usize,
+    /// What does not fit there: for days gone by or full days; and all that a small agenda has. Of equal times here and in the ring, those there
+    /// were added before.
+    over: BinaryHeap<Entry<T>>,
+    ring: Option<Box<Ring<T>>>,
+    /// How many have gone to a heap.
+    number: u64,
 }
 
-/// Bits that a level tells apart.
-const DIGIT: u32 = 6;
-const DIGITS: usize = 1 << DIGIT;
-const LEVELS: usize = 64usize.div_ceil(DIGIT as usize);
+/// Something in a heap, which gives the greatest first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<T> {
+    pub(crate) time: u64,
+    number: u64,
+    pub(crate) what: T,
+}
 
-/// So many entries are sorted rather than told apart by their next six bits.
+/// So many entries are no matter for a heap.
 const FEW: usize = 48;
 
-/// Which of the next entries is fetched ahead.
-const AHEAD: usize = 2;
-
-/// The entries from `limit` on.
-#[derive(Debug)]
-struct Far<T> {
-    /// No entry here is earlier, and each is in the bucket of the highest digit in which it differs.
-    base: u64,
-    /// Levels that hold any, and of each level the buckets that do: a bit each.
-    levels: u16,
-    digits: [u64; LEVELS],
-    buckets: [Vec<(u64, T)>; LEVELS * DIGITS],
-    /// Empty: the room of a bucket that is being moved.
-    moving: Vec<(u64, T)>,
-}
-
-impl<T> Default for Agenda<T> {
+impl<T: What> Default for Agenda<T> {
     fn default() -> Self {
-        Self { near: Vec::new(), limit: 0, crowd: FEW, far: None }
+        Self { over_first: u64::MAX, len: 0, over: BinaryHeap::new(), ring: None, number: 0 }
     }
 }
 
-impl<T: Copy> Agenda<T> {
-    /// The earliest time.
+impl<T: What> Agenda<T> {
+    /// The earliest time; the end of time if there is nothing.
     #[inline]
-    pub(crate) fn first(&self) -> Option<u64> {
-        self.near.last().map(|entry| entry.0)
+    pub(crate) fn first(&self) -> u64 {
+        self.ring.as_ref().map_or(u64::MAX, |ring| ring.first()).min(self.over_first)
     }
 
-    /// One of the next entries, if they are known: to fetch ahead what it needs.
+    /// One of the next entries, perhaps: to fetch ahead what it needs.
     #[inline]
     pub(crate) fn soon(&self) -> Option<T> {
-        self.near.iter().rev().nth(AHEAD).map(|entry| entry.1)
+        self.ring.as_ref().and_then(|ring| ring.soon())
     }
 
     /// Whether there is nothing on it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.near.is_empty()
+        self.len == 0
     }
 
     /// Adds an entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, time: u64, what: T) {
-        match &mut self.far {
-            Some(far) if far.levels != 0 && time >= self.limit => far.push(time, what),
-            _ => self.push_near(time, what),
+        self.len += 1;
+        if let Some(ring) = &mut self.ring
+            && ring.push(time, what)
+        {
+            return;
         }
+        self.push_otherwise(time, what);
     }
 
     /// Takes the earliest entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(u64, T)> {
-        let first = self.near.pop()?;
-        if self.near.is_empty() {
-            self.refill();
+        match &mut self.ring {
+            Some(ring) if !ring.is_empty() && ring.first() <= self.over_first => {
+                let time = ring.first();
+                let (what, calls) = ring.pop();
+                self.len -= 1;
+                if calls {
+                    self.refill();
+                }
+                Some((time, what))
+            }
+            _ => self.pop_otherwise(),
         }
-        Some(first)
     }
 
-    /// Takes all entries, in any order.
+    /// Takes all entries, earliest first.
     pub(crate) fn drain(&mut self) -> Vec<(u64, T)> {
-        let mut all = std::mem::take(&mut self.near);
-        if let Some(far) = self.far.take() {
-            all.extend(far.buckets.into_iter().flatten());
-        }
+        let all = self.sorted();
         *self = Self::default();
         all
     }
 
-    fn push_near(&mut self, time: u64, what: T) {
-        let place = self.near.partition_point(|entry| entry.0 > time);
-        self.near.insert(place, (time, what));
-        if self.near.len() > self.crowd {
-            self.spread();
+    #[inline(never)]
+    fn push_otherwise(&mut self, time: u64, what: T) {
+        self.place(time, what);
+        let strained = match &mut self.ring {
+            None => self.over.len() > FEW,
+            Some(ring) => ring.is_strained(self.len),
+        };
+        if strained {
+            self.rebuild();
         }
     }
 
-    /// Puts near entries, of which there are too many, into buckets.
-    #[cold]
-    fn spread(&mut self) {
-        let far = self.far.get_or_insert_with(Box::default);
-        if far.levels == 0 {
-            far.base = self.near.last().map_or(0, |entry| entry.0);
-        }
-        let late = self.near.partition_point(|entry| entry.0 >= far.base);
-        for (time, what) in self.near.drain(..late).rev() {
-            far.push(time, what);
-        }
-        self.limit = far.base;
-        self.crowd = self.near.len() + FEW;
-        if self.near.is_empty() {
-            self.refill();
-        }
-    }
-
-    /// Makes the near entries of the first bucket.
-    fn refill(&mut self) {
-        self.crowd = FEW;
-        let Some(far) = &mut self.far else { return };
-        if let Some(limit) = far.take(&mut self.near) {
-            self.limit = limit;
-            self.crowd = FEW.max(2 * self.near.len());
-        }
-    }
-}
-
-impl<T> Default for Box<Far<T>> {
-    fn default() -> Self {
-        Self::new(Far {
-            base: 0,
-            levels: 0,
-            digits: [0; LEVELS],
-            buckets: [const { Vec::new() }; LEVELS * DIGITS],
-            moving: Vec::new(),
-        })
-    }
-}
-
-impl<T: Copy> Far<T> {
-    /// Adds an entry that is not before the base.
-    #[inline]
-    fn push(&mut self, time: u64, what: T) {
-        let level = (63 - ((time ^ self.base) | 1).leading_zeros()) / DIGIT;
-        let digit = (time >> (level * DIGIT)) as usize % DIGITS;
-        self.levels |= 1 << level;
-        self.digits[level as usize] |= 1 << digit;
-        self.buckets[level as usize * DIGITS + digit].push((time, what));
-    }
-
-    /// Moves the first entries to `near`, which is empty, the first of them at its end, and returns the time before which
-    /// there are no others. None if there are no entries.
-    fn take(&mut self, near: &mut Vec<(u64, T)>) -> Option<u64> {
-        while self.levels != 0 {
-            let level = self.levels.trailing_zeros();
-            let digits = &mut self.digits[level as usize];
-            let digit = digits.trailing_zeros();
-            *digits &= *digits - 1;
-            self.levels &= !(u16::from(*digits == 0) << level);
-            let below = level * DIGIT;
-            // The digits above this level are those of the base, those below are zero.
-            let above = self.base.checked_shr(below + DIGIT).unwrap_or(0) << DIGIT;
-            let first = (above | u64::from(digit)) << below;
-            self.base = first;
-            let bucket = &mut self.buckets[level as usize * DIGITS + digit as usize];
-            if bucket.len() <= FEW || level == 0 {
-                near.extend(bucket.drain(..).rev());
-                if level > 0 {
-                    // Stable, so that of equal times the first added stays at the end.
-                    near.sort_by_key(|entry| std::cmp::Reverse(entry.0));
-                }
-                return Some(first.saturating_add(1 << below));
+    /// Puts an entry where there is room for it.
+    fn place(&mut self, time: u64, what: T) {
+        let alone = self.over.is_empty();
+        let entry = Entry { time, number: self.number, what };
+        if let Some(ring) = &mut self.ring {
+            if ring.is_empty() {
+                ring.turn(time, alone);
             }
-            std::mem::swap(&mut self.moving, bucket);
-            let mut moving = std::mem::take(&mut self.moving);
-            moving.drain(..).for_each(|(time, what)| self.push(time, what));
-            self.moving = moving;
+            if ring.push(time, what) {
+                return;
+            }
+            if ring.defer(entry) {
+                self.number += 1;
+                return;
+            }
         }
-        None
+        self.number += 1;
+        self.over_first = self.over_first.min(time);
+        self.over.push(entry);
+    }
+
+    #[inline(never)]
+    fn pop_otherwise(&mut self) -> Option<(u64, T)> {
+        let Entry { time, what, .. } = self.over.pop()?;
+        self.len -= 1;
+        self.over_first = self.over.peek().map_or(u64::MAX, |entry| entry.time);
+        Some((time, what))
+    }
+
+    /// Brings into the ring what its days have come to, and gives back a large ring that is empty.
+    #[inline(never)]
+    fn refill(&mut self) {
+        if self.ring.as_ref().is_some_and(|ring| ring.is_idle()) {
+            self.ring = None;
+            return;
+        }
+        while let Some(entry) = self.ring.as_mut().and_then(|ring| ring.recall()) {
+            self.place(entry.time, entry.what);
+        }
+        if self.ring.as_mut().is_some_and(|ring| ring.is_sparse(self.len)) {
+            self.rebuild();
+        }
+    }
+
+    /// Makes a ring for the entries that there are.
+    #[cold]
+    fn rebuild(&mut self) {
+        let all = self.sorted();
+        let ring = (all.len() > FEW).then(|| Box::new(Ring::new(&all, self.ring.as_deref())));
+        *self = Self { ring, ..Self::default() };
+        self.len = all.len();
+        for (time, what) in all {
+            self.place(time, what);
+        }
+        if let Some(ring) = &mut self.ring {
+            ring.settle();
+        }
+    }
+
+    /// All entries, earliest first.
+    fn sorted(&self) -> Vec<(u64, T)> {
+        let mut all: Vec<_> = self.ring.iter().flat_map(|ring| ring.entries()).collect();
+        for heap in self.ring.iter().map(|ring| &ring.beyond).chain([&self.over]) {
+            let mut heap: Vec<_> = heap.iter().copied().collect();
+            heap.sort_unstable_by(|one, other| other.cmp(one));
+            all.extend(heap.into_iter().map(|entry| (entry.time, entry.what)));
+        }
+        // Stable: of equal times those in the ring come first.
+        all.sort_by_key(|entry| entry.0);
+        all
     }
 }
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.time, other.number).cmp(&(self.time, self.number))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Entry<T> {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use longwire_block::Dice;
+    use longwire_packet::Handle;
     use std::collections::BTreeMap;
 
     /// What is asked of an agenda, and answered at once by a sorted map of (time, number).
     fn agree(mut next: impl FnMut(&mut Dice, u64) -> u64, most: usize, steps: u32) {
-        let (mut agenda, mut map) = (Agenda::default(), BTreeMap::new());
+        let (mut agenda, mut times, mut map) = (Agenda::default(), Agenda::default(), BTreeMap::new());
         let mut dice = Dice::named(u64::from(steps), "agenda");
         let (mut now, mut filling) = (1_000_000_000_000, true);
         for number in 0..steps {
             filling = if filling { map.len() < most } else { map.is_empty() };
             if dice.below(8) < if filling { 5 } else { 3 } {
                 let time = next(&mut dice, now);
-                agenda.push(time, number);
+                agenda.push(time, Handle(number));
+                times.push(time, ());
                 map.insert((time, number), ());
             } else {
                 let wanted = map.pop_first().map(|(entry, ())| entry);
-                assert_eq!(agenda.pop(), wanted);
+                assert_eq!(agenda.pop().map(|(time, Handle(number))| (time, number)), wanted);
+                assert_eq!(times.pop().map(|(time, ())| time), wanted.map(|(time, _)| time));
                 now = wanted.map_or(now, |(time, _)| time.min(u64::MAX / 2)).max(now);
             }
-            assert_eq!(agenda.first(), map.first_key_value().map(|((time, _), ())| *time));
-            assert_eq!(agenda.is_empty(), map.is_empty());
+            assert_eq!(agenda.first(), map.first_key_value().map_or(u64::MAX, |((time, _), ())| *time));
+            assert_eq!((agenda.is_empty(), times.first()), (map.is_empty(), agenda.first()));
         }
-        let mut left = agenda.drain();
-        left.sort_unstable();
+        let left: Vec<_> = agenda.drain().into_iter().map(|(time, Handle(number))| (time, number)).collect();
         assert_eq!(left, map.into_keys().collect::<Vec<_>>());
         assert!(agenda.is_empty() && agenda.pop().is_none());
     }

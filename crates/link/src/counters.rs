@@ -54,7 +54,16 @@ pub(crate) struct Rare {
 impl Counters {
     #[inline]
     pub(crate) fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_with(Box::default)
+        /// Out of the way of those that have it.
+        #[cold]
+        #[inline(never)]
+        fn make(rare: &mut Option<Box<Rare>>) -> &mut Rare {
+            rare.insert(Box::default())
+        }
+        match &mut self.rare {
+            Some(rare) => rare,
+            none => make(none),
+        }
     }
 
     #[inline(never)]

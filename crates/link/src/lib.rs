@@ -21,6 +21,7 @@ mod links;
 mod medium;
 pub mod queue;
 mod registry;
+mod ring;
 mod sending;
 mod simulated;
 mod train;

@@ -68,8 +68,8 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a packet to a line that has heaps, or is to have them.
-    #[inline(never)]
+    /// Adds a packet to a line that has agendas, or is to have them.
+    #[inline(always)]
     pub(crate) fn join_heaps(
         &mut self,
         heaps: &mut Heaps,
@@ -77,21 +77,33 @@ impl Line {
         handle: Handle,
         (leave, order): (Nanos, Order),
     ) {
-        let leave = if order == Order::Sorted { leave.max(heaps.floor) } else { leave };
-        if order == Order::Sorted && !heaps.slots.is_empty() {
-            // What happens all the time on such a line; the rest is for its first packet, and for mixtures.
-            heaps.slots.push(leave.0, ());
-            self.last = self.last.max(leave);
-            self.next = self.next.min(leave);
-            return self.append(pool, handle, leave);
-        }
         if order == Order::Free {
             // It holds up nobody until another delay wants order again.
             self.last = self.last.max(leave);
             return self.join_apart(heaps, pool, handle, leave);
         }
-        let leave = if order == Order::InOrder { leave.max(self.last) } else { leave };
-        if order == Order::Sorted && heaps.slots.is_empty() {
+        if order == Order::InOrder || heaps.slots.is_empty() {
+            return self.join_others(heaps, pool, handle, (leave, order));
+        }
+        // What happens all the time on a line whose times are sorted.
+        let leave = leave.max(heaps.floor);
+        heaps.slots.push(leave.0, ());
+        self.last = self.last.max(leave);
+        self.next = self.next.min(leave);
+        self.append(pool, handle, leave);
+    }
+
+    /// Adds the first packet whose time is sorted, or one that leaves in order behind such.
+    #[inline(never)]
+    fn join_others(
+        &mut self,
+        heaps: &mut Heaps,
+        pool: &mut Pool,
+        handle: Handle,
+        (leave, order): (Nanos, Order),
+    ) {
+        let leave = leave.max(if order == Order::InOrder { self.last } else { heaps.floor });
+        if order == Order::Sorted {
             // The times of those that joined in order are sorted already.
             self.fifo.iter(pool).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
         }
@@ -105,6 +117,7 @@ impl Line {
     }
 
     /// Adds a packet that leaves at `leave` whatever the others do, nor do they mind it.
+    #[inline(always)]
     pub(crate) fn join_apart(&mut self, heaps: &mut Heaps, pool: &mut Pool, handle: Handle, leave: Nanos) {
         self.irregular = true;
         self.packets += u32::from(pool.meta(handle).segments);
@@ -136,30 +149,47 @@ impl Line {
         Some(handle)
     }
 
-    /// The same for a line with heaps.
-    #[inline(never)]
+    /// The same for a line with agendas.
+    #[inline(always)]
     pub(crate) fn take_heaps(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
-        let listed = self.next_listed(heaps, pool);
-        let free = heaps.free.first().unwrap_or(u64::MAX);
-        let handle = if listed <= free && !self.fifo.is_empty() {
-            heaps.slots.pop();
-            let handle = self.fifo.pop(pool)?;
-            pool.meta_mut(handle).leave = listed;
-            handle
-        } else {
-            heaps.free.pop()?.1
-        };
+        if heaps.free.is_empty() {
+            return self.take_listed(heaps, pool);
+        }
+        if !self.fifo.is_empty() && self.next_listed(heaps, pool) <= heaps.free.first() {
+            return self.take_before_free(heaps, pool);
+        }
+        let (_, handle) = heaps.free.pop()?;
         if let Some(soon) = heaps.free.soon() {
             pool.prefetch(soon);
         }
-        if let Some(first) = self.fifo.first() {
-            pool.prefetch(first);
-        }
         self.packets -= u32::from(pool.meta(handle).segments);
-        self.irregular = !heaps.slots.is_empty() || !heaps.free.is_empty();
-        let free = heaps.free.first().unwrap_or(u64::MAX);
-        self.next = Nanos(self.next_listed(heaps, pool).min(free));
+        self.note_next(heaps, pool);
         Some(handle)
+    }
+
+    /// Takes the first of those that keep their places, which leaves next.
+    #[inline(always)]
+    fn take_listed(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
+        let handle = self.fifo.pop(pool)?;
+        let meta = pool.meta_mut(handle);
+        if let Some((leave, ())) = heaps.slots.pop() {
+            meta.leave = leave;
+        }
+        self.packets -= u32::from(meta.segments);
+        self.note_next(heaps, pool);
+        Some(handle)
+    }
+
+    /// The same where there are also others.
+    #[inline(never)]
+    fn take_before_free(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
+        self.take_listed(heaps, pool)
+    }
+
+    #[inline(always)]
+    fn note_next(&mut self, heaps: &Heaps, pool: &Pool) {
+        self.irregular = !heaps.slots.is_empty() || !heaps.free.is_empty();
+        self.next = Nanos(self.next_listed(heaps, pool).min(heaps.free.first()));
     }
 
     /// Takes all packets out: a run ends.
@@ -173,11 +203,12 @@ impl Line {
     }
 
     /// When the first packet of the list leaves.
+    #[inline]
     fn next_listed(&self, heaps: &Heaps, pool: &Pool) -> u64 {
-        match (heaps.slots.first(), self.fifo.first()) {
-            (Some(slot), _) => slot,
-            (None, Some(first)) => pool.meta(first).leave,
-            (None, None) => u64::MAX,
+        match self.fifo.first() {
+            None => u64::MAX,
+            Some(first) if heaps.slots.is_empty() => pool.meta(first).leave,
+            Some(_) => heaps.slots.first(),
         }
     }
 

@@ -55,19 +55,22 @@ impl Link {
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     #[inline(always)]
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
-        self.send_on(pool, self.sending, finish);
-        self.follow(pool, finish);
-    }
-
-    /// Sends a packet on its way whose last bit is sent at `finish`.
-    #[inline(always)]
-    pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        let handle = self.sending;
         self.latest = self.latest.max(finish);
         self.books.unqueue(pool.meta(handle));
         if self.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
             let leave = finish + self.delay.travel(finish);
             self.line.join(pool, handle, leave);
         }
+        self.follow(pool, finish);
+    }
+
+    /// Sends a packet on its way that is not [`Link::sending`], and whose last bit is sent at `finish`.
+    #[inline(never)]
+    pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        self.latest = self.latest.max(finish);
+        self.books.unqueue(pool.meta(handle));
+        self.cross(pool, handle, finish);
     }
 
     /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and did nothing to it.
