@@ -255,7 +255,8 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
     let frames = [frames(0), frames(share)];
     let mut sides = [Flooded::new(exception)?, Flooded::new(exception)?];
     let mut costs = [Vec::new(), Vec::new()];
-    let mut now = Nanos::from_secs(1);
+    // After all that joining may have taken.
+    let mut now = Nanos::from_secs(60);
     for _ in 0..settings.choose(GROUPS, FEW_GROUPS) {
         settings.go_on()?;
         let mut sums = [Duration::ZERO; 2];
@@ -302,7 +303,7 @@ impl Flooded {
             if begin.elapsed() > Duration::from_secs(20) {
                 return Err(super::failed("joining the router", "nobody comes"));
             }
-            rig.tick(Nanos(begin.elapsed().as_nanos() as u64).min(Nanos::from_millis(900)));
+            rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
         Ok(Self { rig, _above: Some((guest, silent)) })
     }
