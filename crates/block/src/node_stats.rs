@@ -25,6 +25,10 @@ pub struct NodeStats {
     pub exceptions: Vec<(&'static str, u64)>,
     /// Not done because there was too much, by kind of work, where any was.
     pub policed: Vec<(&'static str, u64)>,
+    /// Given to its control plane, by class, where any were.
+    pub punted: Vec<(&'static str, u64)>,
+    /// Taken from its control plane.
+    pub from_control: u64,
     /// Destinations that the route caches knew.
     pub cache_hits: u64,
     /// Destinations that they did not.

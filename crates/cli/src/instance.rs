@@ -1,5 +1,6 @@
 //! A run in real time as its control socket shows it.
 
+use crate::control_planes::ControlPlanes;
 use crate::live::LiveLinks;
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
@@ -36,6 +37,7 @@ pub struct RunningInstance {
     sources: LiveSources,
     routers: LiveRouters,
     media: LiveMedia,
+    planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
     started: Nanos,
@@ -59,14 +61,20 @@ impl RunningInstance {
     pub fn new(
         name: String,
         plan: Arc<Plan>,
-        (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
+        (links, sources, media, routers, planes): (
+            LiveLinks,
+            LiveSources,
+            LiveMedia,
+            LiveRouters,
+            ControlPlanes,
+        ),
         remote: Remote,
         watches: Vec<Option<Watch>>,
         stop: Sender<StopCause>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, sources, media, routers, remote, watches, started, stop }
+        Self { name, plan, links, sources, media, routers, planes, remote, watches, started, stop }
     }
 
     /// The plan that runs.
@@ -77,6 +85,11 @@ impl RunningInstance {
     /// Its links.
     pub const fn links(&self) -> &LiveLinks {
         &self.links
+    }
+
+    /// The control planes of its routers.
+    pub const fn control_planes(&self) -> &ControlPlanes {
+        &self.planes
     }
 
     /// How long it has been running.
@@ -109,7 +122,8 @@ impl RunningInstance {
         let settings = Box::new(|place| self.links.settings_json(place));
         let aims = Box::new(|place| self.sources.aims(place));
         let watches = self.watches.clone();
-        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims }
+        let planes = self.planes.rows();
+        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims, planes }
     }
 
     /// The same, at most a moment old.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod control_planes;
 pub mod instance;
 pub mod live;
 pub mod live_forwarders;

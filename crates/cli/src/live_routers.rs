@@ -52,6 +52,15 @@ impl LiveRouters {
     /// If there is no such router, the text is no such route, or the router refuses; nothing has changed then.
     pub fn change(&self, remote: &Remote, name: &str, add: bool, text: &str) -> Result<(), SetError> {
         let place = self.place(name)?;
+        if self.plan.routers[place].control {
+            return Err(SetError::Value {
+                key: "route".into(),
+                reason: format!(
+                    "router \"{name}\" follows its control plane: change the route there, with longwire lab exec LAB {name} -- ip \
+                    route …"
+                ),
+            });
+        }
         let wrong = |reason: String| SetError::Value { key: "route".into(), reason };
         let change = if add {
             let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));

@@ -1,9 +1,10 @@
 //! Opens the ports of a plan.
 
+use crate::control_planes::open_port;
 use crate::port_files::{Captures, PortFiles};
 use crate::replay_port::{Beginning, ReplayPort, Watch};
 use crate::test_hosts::TestHosts;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use longwire_block::Port;
 use longwire_engine::InnerPort;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
@@ -44,6 +45,13 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     let origin = Origin { epoch: files.epoch.unwrap_or_default(), beginning: Beginning::at_zero() };
     let flows = flows(plan)?;
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
+    if let Some(router) = plan.control_planes().next() {
+        bail!(
+            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without --virtual, or \
+            take control-plane away and give the router its routes",
+            router.name
+        );
+    }
     for (place, captures) in files.captures.iter().enumerate() {
         if let Attachment::Inner { .. } = plan.ports[place].attachment {
             open.watches.push(None);
@@ -79,6 +87,10 @@ pub fn open_real(
             Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?,
             Attachment::Interface { xdp: true, .. } => None,
             Attachment::Inner { .. } => Some(Box::new(InnerPort::new(name))),
+            Attachment::Control { router, port } => {
+                let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
+                Some(Box::new(open_port(lab, name, &plan.routers[*router as usize], *port)?))
+            }
             Attachment::Interface { interface, .. } => {
                 Some(Box::new(AfPacket::open(name, interface, &AfPacketOptions::default())?))
             }

@@ -1,5 +1,6 @@
 //! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
 
+use crate::control_planes::ControlPlanes;
 use crate::instance::{RunningInstance, StopCause};
 use crate::live::LiveLinks;
 use crate::live_media::LiveMedia;
@@ -76,14 +77,22 @@ impl RealRun {
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, built.links);
         let sources = LiveSources::new(&plan, built.sources);
-        let routers = LiveRouters::new(Arc::clone(&plan), built.routers);
+        let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone());
         let media = LiveMedia::new(&plan, built.media);
         let run = built.setup.start();
+        let lab = hosts.as_ref().map(TestHosts::lab);
+        let planes = match ControlPlanes::start(&plan, lab, &run.remote(), &built.routers) {
+            Ok(planes) => planes,
+            Err(error) => {
+                run.stop();
+                return Err(error);
+            }
+        };
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
             plan,
-            (links, sources, media, routers),
+            (links, sources, media, routers, planes),
             run.remote(),
             open.watches,
             stop.clone(),
@@ -123,6 +132,7 @@ impl RealRun {
     /// Ends it: first the control socket, then the engine, then the hosts.
     pub fn stop(mut self) -> Ended {
         self.server = None;
+        self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
         let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
         if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
@@ -138,6 +148,7 @@ impl RealRun {
 impl Drop for RealRun {
     fn drop(&mut self) {
         self.server = None;
+        self.instance.control_planes().end();
         if let Some(run) = self.run.take() {
             run.stop();
         }

@@ -30,6 +30,8 @@ pub struct Ran<'a> {
     pub settings: Box<dyn Fn(usize) -> Map<String, Value> + 'a>,
     /// By a source's place in the plan: ports that people have let it send to.
     pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
+    /// A row for each control plane of a router.
+    pub planes: Vec<Row>,
 }
 
 /// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
@@ -63,6 +65,7 @@ impl Ran<'_> {
         let ports = counted.ports.iter().filter(|port| !is_far_side(self.plan, port.place));
         report.extend(ports.map(|port| self.port_row(port)));
         report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
+        report.extend(self.planes.iter().cloned());
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());

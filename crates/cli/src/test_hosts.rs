@@ -19,11 +19,12 @@ impl TestHosts {
     /// # Errors
     /// If the system doesn't allow it; nothing is left behind.
     pub fn make(name: &str, plan: &Plan) -> anyhow::Result<Option<Self>> {
-        if plan.hosts.is_empty() {
+        if !plan.has_lab() {
             return Ok(None);
         }
         longwire_lab::sweep().context("removing what killed runs left")?;
-        let specs = plan.hosts.iter().map(host_spec).collect::<Result<Vec<_>, _>>()?;
+        let planes = plan.control_planes().map(crate::control_planes::host_spec);
+        let specs = plan.hosts.iter().map(host_spec).chain(planes).collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
     }
 
@@ -65,7 +66,7 @@ impl TestHosts {
 /// If neither this user nor a user namespace may make hosts; the error says why and what would help.
 pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     let mut notes = Vec::new();
-    if plan.hosts.is_empty() {
+    if !plan.has_lab() {
         return Ok(notes);
     }
     let mut can = longwire_lab::abilities();
@@ -79,6 +80,11 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
         longwire_lab::enter_user_namespace()?;
         can = longwire_lab::abilities();
     }
+    anyhow::ensure!(
+        can.tap.available || plan.control_planes().next().is_none(),
+        "routers' control planes are reached through TAP devices, and there can be none here: {}",
+        can.tap.reason
+    );
     let wants_tap = plan.hosts.iter().any(|host| host.driver == HostDriver::Tap);
     if wants_tap && !can.tap.available {
         notes.push(format!("hosts are wired by veth pairs instead of TAP devices: {}", can.tap.reason));

@@ -4,7 +4,9 @@ mod support;
 
 use longwire_lab::abilities;
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A lab that is taken down when dropped.
@@ -15,6 +17,25 @@ struct Up {
 impl Up {
     /// Skips the test, and says so, where there can be none.
     fn new(test: &str) -> Option<Self> {
+        // Without what changes by itself: this test says when.
+        let text = std::fs::read_to_string(repository("scenarios/router.toml")).unwrap();
+        Self::of(test, text.split("[[at]]").next().unwrap())
+    }
+
+    /// The same with routers that have control planes, where `programs` are installed.
+    fn with_control_planes(test: &str, programs: &[&str]) -> Option<Self> {
+        if let Some(missing) = programs.iter().find(|program| !Path::new(program).exists()) {
+            println!("skipped {test}: {missing} is not installed");
+            return None;
+        }
+        if !abilities().tap.available {
+            println!("skipped {test}: {}", abilities().tap.reason);
+            return None;
+        }
+        Self::of(test, &std::fs::read_to_string(repository("scenarios/control-plane.toml")).unwrap())
+    }
+
+    fn of(test: &str, text: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -23,10 +44,8 @@ impl Up {
             }
         }
         let name = format!("t{}-{test}", std::process::id());
-        // Without what changes by itself: this test says when.
-        let text = std::fs::read_to_string(repository("scenarios/router.toml")).unwrap();
         let folder = Folder::new("routers");
-        let scenario = folder.write("router.toml", text.split("[[at]]").next().unwrap());
+        let scenario = folder.write("router.toml", text);
         let up = longwire(&["lab", "up", &scenario, "--name", &name]);
         assert!(up.status.success(), "{}", stderr(&up));
         Some(Self { name })
@@ -42,6 +61,32 @@ impl Up {
         stdout(&done) + &stderr(&done)
     }
 
+    /// Asks a command in a host until it says all of what is wanted: other tests may have the processors.
+    fn until(&self, host: &str, script: &str, wanted: &[&str]) -> String {
+        let begin = Instant::now();
+        loop {
+            let said = self.says(host, &format!("{script}; sleep 0.3"));
+            if wanted.iter().all(|wanted| said.contains(wanted)) {
+                return said;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{host}: {script}: {said}\n{:#}", self.stats());
+        }
+    }
+
+    /// The same of a router's routes.
+    fn until_routes(&self, router: &str, wanted: &[&str]) {
+        let begin = Instant::now();
+        loop {
+            let listed = stdout(&self.route(&["list", router]));
+            if wanted.iter().all(|wanted| listed.contains(wanted)) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{wanted:?}: {listed}\n{:#}", self.stats());
+            // Asking takes the run's attention: not all the time.
+            self.says(router, "sleep 0.3");
+        }
+    }
+
     fn route(&self, args: &[&str]) -> Output {
         longwire(&[&["ctl", "route"], args, &["--instance", &self.name]].concat())
     }
@@ -55,6 +100,163 @@ impl Drop for Up {
     fn drop(&mut self) {
         longwire(&["lab", "down", &self.name]);
     }
+}
+
+/// Longest wait for routing protocols: they have timers of many seconds.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// BIRD's configuration: OSPF for both families on all ports, `more` besides. Its timers leave room for a machine that is busy.
+fn bird(lab: &Up, folder: &Folder, router: &str, (id, lan): (&str, &str), more: &str) {
+    let area = format!(
+        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead 30; }}; }};"
+    );
+    let text = format!(
+        "router id {id};\nprotocol device {{ scan time 1; }}\n\
+        protocol kernel {{ ipv4 {{ export where source != RTS_STATIC; }}; }}\nprotocol kernel {{ ipv6 {{ export all; }}; }}\n\
+        protocol ospf v2 o4 {{ ipv4; {area} }}\nprotocol ospf v3 o6 {{ ipv6; {area} }}\n{more}\n"
+    );
+    let config = folder.write(&format!("{router}.conf"), text);
+    let (control, pid) = (folder.text(&format!("{router}.ctl")), folder.text(&format!("{router}.pid")));
+    let said = lab.says(router, &format!("/usr/sbin/bird -c {config} -s {control} -P {pid} && echo started"));
+    assert!(said.contains("started"), "{said}");
+}
+
+#[test]
+fn bird_finds_the_ways_between_three_routers() {
+    const PROGRAMS: [&str; 2] = ["/usr/sbin/bird", "/usr/sbin/birdc"];
+    let folder = Folder::new("bird");
+    let Some(lab) = Up::with_control_planes("bird", &PROGRAMS) else { return };
+    for (router, id, lan) in
+        [("west", "10.255.0.1", "a"), ("east", "10.255.0.2", "b"), ("south", "10.255.0.3", "-")]
+    {
+        bird(&lab, &folder, router, (id, lan), "");
+    }
+    let neighbours = format!("birdc -s {} show ospf neighbors", folder.text("west.ctl"));
+    // Of each family one over the line, and one over the detour.
+    let are_full = |said: &str| said.matches("Full").count() == 4;
+    let begin = Instant::now();
+    while !are_full(&lab.says("west", &format!("{neighbours}; sleep 0.3"))) {
+        assert!(begin.elapsed() < PATIENCE, "{}", lab.says("west", &neighbours));
+    }
+    // fe80::4c:57ff:fe01:7 is east's, made of its hardware address.
+    lab.until_routes(
+        "west",
+        &["10.0.2.0/24 via 10.9.0.2 dev west-east", "fd00:0:0:2::/64 via fe80::4c:57ff:fe01:7 dev west-east"],
+    );
+    lab.until_routes("east", &["10.0.1.0/24 via 10.9.0.1 dev east-west", "fd00:0:0:1::/64 via fe80::"]);
+    lab.until(
+        "a",
+        "ping -c 1 -W 2 10.0.2.9; ping -6 -c 1 -W 2 fd00:0:0:2::9",
+        &["ttl=62 time", "icmp_seq=1 ttl=62"],
+    );
+    // Programs in the namespace reach what is far; and are reached.
+    lab.until("west", "ping -c 1 -W 2 -I 10.0.1.1 10.0.2.9", &["1 received"]);
+    lab.until("b", "ping -c 1 -W 2 10.9.1.1", &["1 received"]);
+    let by_hand = lab.route(&["add", "west", "10.5.0.0/16 via 10.9.0.2"]);
+    assert!(stderr(&by_hand).contains("follows its control plane"), "{}", stderr(&by_hand));
+
+    // Floods of pings, and of packets with options, for the router and through it.
+    lab.says(
+        "a",
+        "ping -f -q -w 3 10.0.1.1 & ping -f -q -w 3 -R 10.0.1.1 & ping -f -q -w 3 -R 10.0.2.9; wait",
+    );
+    let said = lab.says("west", &neighbours);
+    assert!(are_full(&said), "{said}");
+
+    // East's end of the line is set down: the way is the detour then.
+    lab.says("east", "ip link set east-west down");
+    lab.until_routes("west", &["10.0.2.0/24 via 10.9.1.2 dev west-south"]);
+    lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=61"]);
+    let stats = lab.stats();
+    for router in ["west", "east", "south"] {
+        let row = row(&stats, &format!("router {router}"));
+        assert!(row["pass"] == true && row["punted"]["control-routing"].as_u64() > Some(10), "{row:#}");
+    }
+    let mirror = row(&stats, "control plane west");
+    assert!(
+        mirror["refused"] == 0 && mirror["malformed"] == 0 && mirror["routes"].as_u64() > Some(15),
+        "{mirror:#}"
+    );
+}
+
+#[test]
+fn frr_and_bird_speak_ospf_and_bgp() {
+    const PROGRAMS: [&str; 4] =
+        ["/usr/sbin/bird", "/usr/lib/frr/zebra", "/usr/lib/frr/ospfd", "/usr/lib/frr/bgpd"];
+    let folder = Folder::new("frr");
+    let Some(lab) = Up::with_control_planes("frr", &PROGRAMS) else { return };
+    let bgp = "protocol static own { ipv4; route 203.0.113.0/24 blackhole; }\n\
+        protocol bgp west { local 10.9.0.2 as 65002; neighbor 10.9.0.1 as 65001; connect retry time 2; hold time 60;\n\
+        ipv4 { import all; export where source = RTS_STATIC; }; }";
+    bird(&lab, &folder, "east", ("10.255.0.2", "b"), bgp);
+    let config = folder.write(
+        "frr.conf",
+        "interface a\n ip ospf passive\n ip ospf area 0\ninterface west-east\n ip ospf network point-to-point\n ip ospf hello-interval 1\n \
+        ip ospf dead-interval 30\n ip ospf area 0\nrouter ospf\n ospf router-id 10.255.0.1\nrouter bgp 65001\n bgp router-id 10.255.0.1\n \
+        no bgp ebgp-requires-policy\n neighbor 10.9.0.2 remote-as 65002\n neighbor 10.9.0.2 timers connect 2\n \
+        address-family ipv4 unicast\n  network 198.51.100.0/24\n exit-address-family\nip route 198.51.100.0/24 blackhole\n",
+    );
+    let own = folder.text("");
+    let mine = Command::new("chown").args(["-R", "frr:frr", &own]).status().unwrap();
+    assert!(mine.success());
+    for daemon in ["zebra", "ospfd", "bgpd", "staticd"] {
+        let start = format!(
+            "/usr/lib/frr/{daemon} -d -f {config} -i {own}{daemon}.pid -z {own}zserv.api --vty_socket {own} && echo started"
+        );
+        let said = lab.says("west", &start);
+        assert!(said.contains("started"), "{said}");
+    }
+    // By OSPF, and by BGP, which is TCP between addresses of the routers; the next hops are objects of their own in the kernel.
+    lab.until_routes(
+        "west",
+        &["10.0.2.0/24 via 10.9.0.2 dev west-east", "203.0.113.0/24 via 10.9.0.2 dev west-east"],
+    );
+    lab.until_routes(
+        "east",
+        &["10.0.1.0/24 via 10.9.0.1 dev east-west", "198.51.100.0/24 via 10.9.0.1 dev east-west"],
+    );
+    lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=62"]);
+    let said = lab.says("east", &format!("birdc -s {} show protocols west", folder.text("east.ctl")));
+    assert!(said.contains("Established"), "{said}");
+    // It goes with the lab, and so do those who run in it.
+    let running = || {
+        std::fs::read_to_string(folder.path("zebra.pid"))
+            .map(|pid| Path::new("/proc").join(pid.trim()).exists())
+    };
+    assert!(running().unwrap());
+    let down = longwire(&["lab", "down", &lab.name]);
+    assert!(down.status.success() && !running().unwrap_or(false), "{}", stderr(&down));
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_that_the_next_does_not_remove() {
+    let Some(lab) = Up::with_control_planes("killed", &[]) else { return };
+    assert!(lab.says("west", "ip -br link").contains("west-east"));
+    let listed = json(&longwire(&["lab", "list", "--json"]), 0);
+    let pid = row(&listed, &lab.name)["pid"].as_u64().unwrap();
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    let begin = Instant::now();
+    // Any command that makes hosts sweeps first; `down` says what there was.
+    while longwire(&["lab", "down", &lab.name]).status.success() && begin.elapsed() < PATIENCE {}
+    let named = std::fs::read_dir("/run/netns").unwrap().filter_map(Result::ok);
+    let left: Vec<_> = named
+        .map(|entry| entry.file_name())
+        .filter(|name| name.to_string_lossy().contains(&lab.name))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn control_planes_are_of_real_time_only() {
+    let scenario = repository("scenarios/control-plane.toml").display().to_string();
+    let refused = longwire(&["run", &scenario, "--virtual"]);
+    let said = stderr(&refused);
+    assert!(
+        refused.status.code() == Some(2) && said.contains("router \"west\" has a control plane"),
+        "{said}"
+    );
+    let checked = longwire(&["check", &scenario]);
+    assert!(checked.status.success() && stderr(&checked).contains("real time only"), "{}", stderr(&checked));
 }
 
 fn example() -> String {

@@ -276,6 +276,8 @@ impl Worker {
                     self.change_nodes(now);
                     if let Some(node) = self.nodes.get_mut(place as usize) {
                         act(&mut **node, now);
+                        // It may have to be told the time sooner than it was.
+                        self.turns.next = self.turns.next.min(node.deadline());
                     }
                 }
             }

@@ -116,6 +116,8 @@ pub enum Wiring {
     },
     /// A TAP device that the engine makes in the core namespace and hands over with [`crate::Lab::adopt`].
     Tap,
+    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a router is.
+    Own,
 }
 
 /// A host as it was made.

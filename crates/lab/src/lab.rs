@@ -301,7 +301,9 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
         let Some(name) = &host.namespace else { continue };
         let has_v6 = host.spec.addresses.iter().any(|a| a.address().is_ipv6());
         Namespace::create(name)?.run(|| {
-            if has_v6 {
+            if host.spec.wiring == Wiring::Own {
+                quiet::as_router();
+            } else if has_v6 {
                 quiet::with_fixed_ipv6();
             } else {
                 quiet::without_ipv6();

@@ -162,6 +162,9 @@ impl Links {
 }
 
 /// The index of an interface in the calling thread's namespace.
+///
+/// # Errors
+/// When there is none of this name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: a live string with its closing zero.

@@ -7,6 +7,7 @@
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use crate::namespace::check;
 
@@ -17,7 +18,14 @@ const NLA_TYPE_MASK: u16 = 0x3fff;
 /// How long the kernel may take to answer; it answers at once, unless something is wrong with the request.
 const PATIENCE: libc::timeval = libc::timeval { tv_sec: 10, tv_usec: 0 };
 
+/// Requests that are sent before their answers are read: these must find room in the socket.
+const TOGETHER: usize = 64;
+
+/// Bytes that fit every datagram of the kernel's: it makes none longer than 32 KiB (netlink(7)).
+pub const LONGEST: usize = 64 * 1024;
+
 /// A netlink socket in one namespace.
+#[derive(Debug)]
 pub struct Socket {
     socket: OwnedFd,
     sequence: u32,
@@ -26,6 +34,9 @@ pub struct Socket {
 impl Socket {
     /// Opens a socket for one of the kernel's parts (`NETLINK_ROUTE` and the like) in the calling thread's
     /// namespace.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
     pub fn open(part: libc::c_int) -> io::Result<Self> {
         // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, part) };
@@ -51,6 +62,9 @@ impl Socket {
     }
 
     /// Sends a request and waits for its acknowledgement.
+    ///
+    /// # Errors
+    /// What the kernel answers, in words where it has some.
     pub fn request(&mut self, mut m: Message) -> io::Result<()> {
         m.add_flags(libc::NLM_F_ACK);
         let sequence = self.number(&mut m);
@@ -58,15 +72,105 @@ impl Socket {
         self.replies(sequence..=sequence, |_, _| {})
     }
 
-    /// Sends a request for a listing and hands each entry's type and body to `each`.
-    pub fn dump(&mut self, mut m: Message, each: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    /// Sends requests in one go, and answers with what error each of them ended, if it did. The rest is carried out all the same.
+    ///
+    /// # Errors
+    /// When the kernel does not take them, or does not answer.
+    pub fn requests(&mut self, mut requests: Vec<Message>) -> io::Result<Vec<Option<io::Error>>> {
+        let mut ends = Vec::with_capacity(requests.len());
+        for chunk in requests.chunks_mut(TOGETHER) {
+            let mut bytes = Vec::new();
+            let first = self.sequence + 1;
+            for m in chunk {
+                m.add_flags(libc::NLM_F_ACK);
+                self.number(m);
+                bytes.extend_from_slice(&m.bytes);
+            }
+            self.send(&bytes)?;
+            for sequence in first..=self.sequence {
+                ends.push(self.replies(sequence..=sequence, |_, _| {}).err());
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Sends a request for a listing and hands each entry's type and body to `each`. Whether the listing is of one moment: if not, something
+    /// changed while it was made.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn dump(&mut self, mut m: Message, each: impl FnMut(u16, &[u8])) -> io::Result<bool> {
         m.add_flags(libc::NLM_F_DUMP);
         let sequence = self.number(&mut m);
         self.send(&m.bytes)?;
-        self.replies(sequence..=sequence, each)
+        let mut whole = true;
+        self.listen_to(sequence..=sequence, &mut whole, each)?;
+        Ok(whole)
+    }
+
+    /// Listens to what the kernel tells these groups (`RTNLGRP_…`), with `buffer` bytes of room for what is not read yet, waiting at most
+    /// `patience` for the next message.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn subscribe(
+        &self,
+        groups: &[libc::c_int],
+        buffer: libc::c_int,
+        patience: Duration,
+    ) -> io::Result<()> {
+        // Beyond the machine's limit only where there is the right to; else as much as there is.
+        if self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer).is_err() {
+            self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &buffer)?;
+        }
+        let time = libc::timeval {
+            tv_sec: patience.as_secs() as libc::time_t,
+            tv_usec: libc::suseconds_t::from(patience.subsec_micros() as i32),
+        };
+        self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
+        self.bind()?;
+        groups.iter().try_for_each(|group| self.set(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group))
+    }
+
+    /// Gives the socket a number of its own: the kernel tells groups' members nothing that have its own, which is none.
+    fn bind(&self) -> io::Result<()> {
+        // SAFETY: an address of the kernel's layout; zeros are valid, and let the kernel choose.
+        let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        own.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: a live address of the length given.
+        check(unsafe { libc::bind(self.socket.as_raw_fd(), (&raw const own).cast(), length) })
+    }
+
+    /// Waits for the next datagram: its bytes in `buffer`, and whether the kernel itself has sent it. A datagram that was longer than `buffer`
+    /// is cut short.
+    ///
+    /// # Errors
+    /// `WouldBlock` if none comes within the socket's patience (or at once, if not `waits`); `ENOBUFS` if some were lost for want of room.
+    pub fn receive<'b>(&self, buffer: &'b mut [u8], waits: bool) -> io::Result<(&'b [u8], bool)> {
+        // SAFETY: an address of the kernel's layout; zeros are valid.
+        let mut from: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        let flags = if waits { 0 } else { libc::MSG_DONTWAIT };
+        // SAFETY: both pointers describe live memory of the lengths given.
+        let n = unsafe {
+            libc::recvfrom(
+                self.socket.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                flags,
+                (&raw mut from).cast(),
+                &raw mut length,
+            )
+        };
+        let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+        Ok((&buffer[..n.min(buffer.len())], from.nl_pid == 0))
     }
 
     /// Sends requests that take effect together or not at all, between the two that mark their begin and end.
+    ///
+    /// # Errors
+    /// What the kernel answers; nothing has changed then.
     pub fn batch(&mut self, begin: Message, requests: Vec<Message>, end: Message) -> io::Result<()> {
         let last = requests.len();
         let mut bytes = Vec::new();
@@ -96,19 +200,29 @@ impl Socket {
     }
 
     /// Hands every reply to `each`, up to the first acknowledgement, error, or end of the dump.
-    fn replies(&self, sequences: RangeInclusive<u32>, mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
-        let mut buffer = vec![0u8; 64 * 1024];
+    fn replies(&self, sequences: RangeInclusive<u32>, each: impl FnMut(u16, &[u8])) -> io::Result<()> {
+        self.listen_to(sequences, &mut true, each)
+    }
+
+    /// The same; `whole` becomes false if what was listed changed meanwhile.
+    fn listen_to(
+        &self,
+        sequences: RangeInclusive<u32>,
+        whole: &mut bool,
+        mut each: impl FnMut(u16, &[u8]),
+    ) -> io::Result<()> {
+        let mut buffer = vec![0u8; LONGEST];
         loop {
-            // SAFETY: pointer and length describe a live buffer.
-            let n =
-                unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-            let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
-            let mut rest = &buffer[..n];
+            let (mut rest, of_the_kernel) = self.receive(&mut buffer, true)?;
+            if !of_the_kernel {
+                continue;
+            }
             while let Some((reply, tail)) = split_reply(rest) {
                 rest = tail;
                 if !sequences.contains(&reply.sequence) {
                     continue;
                 }
+                *whole &= i32::from(reply.flags) & libc::NLM_F_DUMP_INTR == 0;
                 match libc::c_int::from(reply.kind) {
                     libc::NLMSG_ERROR => return acknowledgement(reply.flags, reply.body),
                     libc::NLMSG_DONE => return Ok(()),
@@ -120,15 +234,20 @@ impl Socket {
 }
 
 /// One message of a datagram.
-struct Reply<'a> {
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    body: &'a [u8],
+#[derive(Debug, Clone, Copy)]
+pub struct Reply<'a> {
+    /// Its type (`RTM_…`, `NLMSG_…`).
+    pub kind: u16,
+    /// Its flags (`NLM_F_…`).
+    pub flags: u16,
+    /// The number of the request that it answers.
+    pub sequence: u32,
+    /// What follows its header.
+    pub body: &'a [u8],
 }
 
-/// The first message of a datagram, and what follows it.
-fn split_reply(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
+/// The first message of a datagram, and what follows it. None at its end, and where something else stands.
+pub fn split_reply(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
     let length = u32_at(bytes, 0)? as usize;
     let body = bytes.get(HEADER..length)?;
     let tail = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
@@ -136,7 +255,7 @@ fn split_reply(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
     Some((Reply { kind, flags, sequence, body }, tail))
 }
 
-/// (type, value) of each attribute.
+/// (type, value) of each attribute, up to the first that is malformed.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u16_at(bytes, 0)? as usize;
@@ -166,15 +285,18 @@ fn acknowledgement(flags: u16, body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+/// The number of 16 bits at a place.
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+/// The number of 32 bits at a place.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// A request being written: header, fixed part, attributes.
+#[derive(Debug)]
 pub struct Message {
     bytes: Vec<u8>,
 }

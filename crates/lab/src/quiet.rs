@@ -41,3 +41,15 @@ pub fn ping_for_all() {
         set("ipv4/ping_group_range", "0 0");
     }
 }
+
+/// For interfaces made here from now on: what a router's are set to, whose packets come and go by other ways than the kernel's tables say. IPv6
+/// with the address of the hardware's number within the link, as Longwire's routers have it.
+pub fn as_router() {
+    with_fixed_ipv6();
+    set("ipv6/conf/default/addr_gen_mode", "0");
+    for which in ["all", "default"] {
+        set(&format!("ipv4/conf/{which}/rp_filter"), "0");
+    }
+    // An address of another interface is that interface's to answer for.
+    set("ipv4/conf/default/arp_ignore", "1");
+}

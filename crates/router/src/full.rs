@@ -35,6 +35,7 @@ impl Core {
         out.because_of(pool.meta(handle));
         let in_port = pool.meta(handle).in_port;
         if let Some(reason) = too_much(why)
+            && !self.is_for_control(pool, handle, why)
             && !self.allows(in_port, Work::Exceptions, out)
         {
             return Fate::Dropped(reason);
@@ -54,8 +55,11 @@ impl Core {
         let frame = pool.data(handle);
         let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return Fate::Dropped(DropReason::BadHeader) };
         let (destination, ttl, has_options) = (ip.destination(), ip.ttl(), !ip.options().is_empty());
-        if frame[0] & 1 == 1 || destination >= 0xe000_0000 {
-            return Fate::Dropped(DropReason::Group);
+        if destination >= 0xe000_0000 {
+            return self.punt(pool, handle, out).unwrap_or(Fate::Dropped(DropReason::Group));
+        }
+        if frame[0] & 1 == 1 {
+            return self.broadcast(pool, handle, destination, out);
         }
         let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v4(destination)) {
             None => {
@@ -80,6 +84,15 @@ impl Core {
         }
         lower_ttl(pool.data_mut(handle));
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
+    }
+
+    /// What all stations of a link are sent: only what is for all hosts of a network there is anybody's (RFC 1122, 3.3.6).
+    fn broadcast(&mut self, pool: &Pool, handle: Handle, destination: u32, out: &Outbox) -> Fate {
+        let punted = match self.fib.way_v4(destination) {
+            Some(NextHop::Broadcast) => self.punt(pool, handle, out),
+            _ => None,
+        };
+        punted.unwrap_or(Fate::Dropped(DropReason::Group))
     }
 
     /// Sees to the options of a packet that goes out of the port at `place`.
@@ -138,7 +151,10 @@ impl Core {
         let (source, destination) = (ip.source(), ip.destination());
         let (hop_limit, next_header) = (ip.hop_limit(), ip.next_header());
         if frame[0] & 1 == 1 || destination >> 120 == 0xff {
-            return self.discovery(pool, handle, out).unwrap_or(Fate::Dropped(DropReason::Group));
+            let read = self.discovery(pool, handle, out);
+            let is_group = destination >> 120 == 0xff;
+            let fate = read.or_else(|| if is_group { self.punt(pool, handle, out) } else { None });
+            return fate.unwrap_or(Fate::Dropped(DropReason::Group));
         }
         if is_link_local(source) || is_link_local(destination) {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v6(destination));
@@ -202,6 +218,10 @@ impl Core {
         let Ok(ip) = Ipv4::check(&pool.data(handle)[ETHERNET..]) else {
             return Fate::Dropped(DropReason::BadHeader);
         };
+        let is_own = ip.protocol() == protocol::ICMP && !ip.is_fragment();
+        if !is_own && let Some(fate) = self.punt(pool, handle, out) {
+            return fate;
+        }
         // There is no reassembly: what comes in parts is not served.
         if ip.is_fragment() {
             return Fate::Dropped(DropReason::Unserved);
@@ -219,8 +239,12 @@ impl Core {
     fn local_v6(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
         let packet = &pool.data(handle)[ETHERNET..];
         let transport = Ipv6::check(packet).ok().and_then(|ip| ip.transport());
-        let Some(transport) = transport.filter(|transport| !transport.is_fragment && !transport.is_routed)
-        else {
+        let whole = transport.filter(|transport| !transport.is_fragment && !transport.is_routed);
+        let is_own = whole.as_ref().is_some_and(|transport| transport.protocol == protocol::ICMPV6);
+        if !is_own && let Some(fate) = self.punt(pool, handle, out) {
+            return fate;
+        }
+        let Some(transport) = whole else {
             return Fate::Dropped(DropReason::Unserved);
         };
         let message = match transport.protocol {

@@ -75,7 +75,7 @@ impl Core {
         let Ok(icmp) = Icmp::check(payload) else { return Fate::Dropped(DropReason::BadHeader) };
         let whole = usize::from(ip.total_len()) - ip.header_len();
         if icmp.kind() != icmp_kind::ECHO {
-            return Fate::Consumed;
+            return self.punt(pool, handle, out).unwrap_or(Fate::Consumed);
         }
         let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
         let (start, class) = (ETHERNET + ip.header_len() + ICMP, ip.traffic_class());
@@ -110,7 +110,7 @@ impl Core {
         let Some(payload) = packet.get(offset..end) else { return Fate::Dropped(DropReason::BadHeader) };
         let Ok(icmp) = Icmp::check(payload) else { return Fate::Dropped(DropReason::BadHeader) };
         if icmp.kind() != icmpv6_kind::ECHO {
-            return Fate::Consumed;
+            return self.punt(pool, handle, out).unwrap_or(Fate::Consumed);
         }
         let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
         let echoed = payload.len() - ICMP;

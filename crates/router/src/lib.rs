@@ -5,6 +5,7 @@ mod above;
 mod bridge;
 mod cache;
 mod classify;
+mod control;
 mod fdb;
 mod fib;
 mod forwarder;
@@ -26,6 +27,7 @@ mod support;
 
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 pub use classify::{Class, Classify, IpClassifier, Why};
+pub use control::{ControlPort, Known};
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,

@@ -19,11 +19,19 @@ pub enum Work {
     Neighbours,
     /// Requests that the router sends for neighbours' addresses, those of gateways and of known neighbours apart.
     Requests,
+    /// Routing protocols' packets given to the control plane.
+    ControlRouting,
+    /// ICMP given to the control plane: answers to its own pings, and errors. Pings of the router are [`Work::Echo`].
+    ControlPing,
+    /// Packets with IP options or hop-by-hop headers given to the control plane.
+    ControlOptions,
+    /// All else given to the control plane.
+    ControlOther,
 }
 
 impl Work {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Exceptions,
         Self::Errors,
         Self::Echo,
@@ -31,6 +39,10 @@ impl Work {
         Self::Fragments,
         Self::Neighbours,
         Self::Requests,
+        Self::ControlRouting,
+        Self::ControlPing,
+        Self::ControlOptions,
+        Self::ControlOther,
     ];
 
     /// Its name in statistics.
@@ -43,6 +55,10 @@ impl Work {
             Self::Fragments => "fragments",
             Self::Neighbours => "neighbours",
             Self::Requests => "requests",
+            Self::ControlRouting => "control-routing",
+            Self::ControlPing => "control-ping",
+            Self::ControlOptions => "control-options",
+            Self::ControlOther => "control-other",
         }
     }
 }
@@ -73,10 +89,19 @@ pub struct Limits {
     pub neighbours: Limit,
     /// See [`Work::Requests`].
     pub requests: Limit,
+    /// See [`Work::ControlRouting`].
+    pub control_routing: Limit,
+    /// See [`Work::ControlPing`].
+    pub control_ping: Limit,
+    /// See [`Work::ControlOptions`].
+    pub control_options: Limit,
+    /// See [`Work::ControlOther`].
+    pub control_other: Limit,
 }
 
 impl Default for Limits {
-    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests.
+    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests. To
+    /// the control plane 20000 packets of routing protocols, 1000 of ICMP, 100 with options, 5000 others.
     fn default() -> Self {
         let thousand = Limit { rate: 1000, burst: 64 };
         Self {
@@ -87,6 +112,10 @@ impl Default for Limits {
             fragments: Limit { rate: 10_000, burst: 256 },
             neighbours: Limit { rate: 600, burst: 128 },
             requests: Limit { rate: 200, burst: 64 },
+            control_routing: Limit { rate: 20_000, burst: 1024 },
+            control_ping: thousand,
+            control_options: Limit { rate: 100, burst: 64 },
+            control_other: Limit { rate: 5000, burst: 256 },
         }
     }
 }
@@ -101,6 +130,10 @@ impl Limits {
             Work::Fragments => self.fragments,
             Work::Neighbours => self.neighbours,
             Work::Requests => self.requests,
+            Work::ControlRouting => self.control_routing,
+            Work::ControlPing => self.control_ping,
+            Work::ControlOptions => self.control_options,
+            Work::ControlOther => self.control_other,
         }
     }
 }
@@ -198,6 +231,6 @@ mod tests {
         assert!(!police.allows(0, Work::Echo, Nanos(5)));
         assert!(police.allows(0, Work::Errors, Nanos(5)) && !police.allows(0, Work::Errors, Nanos(5)));
         assert!(police.allows(1, Work::Errors, Nanos(5)) && police.allows(0, Work::Options, Nanos(5)));
-        assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0]);
+        assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct Ports {
     list: Vec<RouterPort>,
     places: Vec<u16>,
     first: u16,
-    /// By place from `first` on: the number in `list`, or [`NOBODY`].
+    /// By place from `first` on: the number in `list`, or [`NOBODY`]; of a port that is down, too.
     numbers: Vec<u16>,
 }
 
@@ -136,6 +136,38 @@ impl Ports {
     #[inline]
     pub fn at(&self, place: u16) -> Option<&RouterPort> {
         self.list.get(self.number(place)?)
+    }
+
+    /// Whether there is a port with this place, up or down.
+    pub fn is_port(&self, place: u16) -> bool {
+        self.places.binary_search(&place).is_ok()
+    }
+
+    /// Sets the port with this place up or down: it is not found while it is down. False if there is none.
+    pub fn set_up(&mut self, place: u16, up: bool) -> bool {
+        let Ok(number) = self.places.binary_search(&place) else { return false };
+        self.numbers[usize::from(place - self.first)] = if up { number as u16 } else { NOBODY };
+        true
+    }
+
+    /// Gives the port with this place other addresses, its link-local one besides, and answers those it had.
+    #[expect(clippy::type_complexity, reason = "two lists, of two families")]
+    pub fn set_addresses(
+        &mut self,
+        place: u16,
+        v4: Vec<InterfaceAddress<u32>>,
+        v6: Vec<InterfaceAddress<u128>>,
+    ) -> Result<(Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>), PortsError> {
+        let number = self.places.binary_search(&place).map_err(|_| PortsError::None)?;
+        let RouterPort { mac, mtu, .. } = self.list[number];
+        let mut port = RouterPort { place, mac, mtu, v4, v6 };
+        check(&port)?;
+        let address = port.link_local();
+        if !port.has_v6(address) {
+            port.v6.push(InterfaceAddress { address, len: 64 });
+        }
+        let RouterPort { v4, v6, .. } = std::mem::replace(&mut self.list[number], port);
+        Ok((v4, v6))
     }
 
     pub fn list(&self) -> &[RouterPort] {

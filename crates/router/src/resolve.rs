@@ -155,7 +155,8 @@ impl Core {
         let near = port.v4.iter().any(|own| own.is_neighbour(address));
         let key = v4_key(address);
         let solicited = operation == REPLY && self.neighbours.is_asked(place, key);
-        if !solicited && !self.allows(place, Work::Neighbours, out) {
+        let awaited = operation == REPLY && self.is_awaited(place, key, out.time());
+        if !solicited && !awaited && !self.allows(place, Work::Neighbours, out) {
             return Fate::Dropped(DropReason::SlowPath);
         }
         if !plausible {
@@ -168,7 +169,7 @@ impl Core {
             let message = arp_message(REPLY, (own_mac, target), (mac, address));
             self.send_arp(pool, place, (mac, own_mac), &message, out);
         }
-        Fate::Consumed
+        if operation == REPLY { self.answered(place) } else { Fate::Consumed }
     }
 
     /// A neighbour solicitation or advertisement; none if the packet is neither.
@@ -191,7 +192,8 @@ impl Core {
         let plausible = !port.has_v6(address) && message.link_address.is_none_or(|mac| mac[0] & 1 == 0);
         let asked = !message.is_solicitation && self.neighbours.is_asked(place, address);
         let solicited = asked && message.is_solicited;
-        if !asked && !self.allows(place, Work::Neighbours, out) {
+        let awaited = !message.is_solicitation && self.is_awaited(place, address, out.time());
+        if !asked && !awaited && !self.allows(place, Work::Neighbours, out) {
             return Some(Fate::Dropped(DropReason::SlowPath));
         }
         if !plausible {
@@ -215,7 +217,8 @@ impl Core {
             let answer = Discovery::advertise(target, destination, target, own_mac, source != 0);
             self.send_discovery(pool, place, (to, own_mac), (target, destination), &answer, out);
         }
-        Some(Fate::Consumed)
+        let is_answer = !message.is_solicitation;
+        Some(if is_answer { self.answered(place) } else { Fate::Consumed })
     }
 
     /// Does what is due by `now`: asks again, or gives up those that do not answer and tells the senders.
@@ -226,6 +229,7 @@ impl Core {
                 Due::Ask { port, address, mac, is_gateway } => {
                     self.ask(pool, (port, address, mac), is_gateway, out);
                 }
+                Due::Noted { port, mac, waiting } => self.send_waiting(pool, waiting, (port, mac), out),
                 Due::GivenUp { mut waiting, .. } => {
                     while let Some(handle) = waiting.pop(pool) {
                         self.neighbours.release(pool.meta(handle).segments);

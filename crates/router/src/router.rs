@@ -2,6 +2,7 @@
 
 use crate::above::Above;
 use crate::classify::{Classify, IpClassifier, Why};
+use crate::control::{Control, ControlPort, PUNTED};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
 use crate::hops::{NextHop, neighbour_key};
@@ -34,6 +35,8 @@ pub struct RouterConfig {
     pub admission: Admission,
     /// How its processors are shared between flows, if they are.
     pub sharing: Option<SharingConfig>,
+    /// The ports beside its own through which a control plane is reached; none if there is none.
+    pub control: Vec<ControlPort>,
     /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random numbers.
     pub seed: u64,
 }
@@ -78,6 +81,10 @@ pub struct RouterStats {
     pub exceptions: [u64; Why::ALL.len()],
     /// Not done because there was too much, in the order of [`Work::ALL`].
     pub policed: [u64; Work::ALL.len()],
+    /// Given to the control plane: routing protocols, ICMP, with options, others.
+    pub punted: [u64; PUNTED.len()],
+    /// Taken from the control plane.
+    pub from_control: u64,
     /// The route cache.
     pub cache: CacheStats,
     /// Neighbours known, those being asked for included.
@@ -92,6 +99,7 @@ impl From<RouterStats> for NodeStats {
     fn from(stats: RouterStats) -> Self {
         let exceptions = Why::ALL.iter().map(|why| why.name()).zip(stats.exceptions);
         let policed = Work::ALL.iter().map(|work| work.name()).zip(stats.policed);
+        let punted = PUNTED.iter().map(|work| work.name()).zip(stats.punted);
         Self {
             received: stats.received,
             made: stats.made,
@@ -103,6 +111,8 @@ impl From<RouterStats> for NodeStats {
             unmade: stats.unmade,
             exceptions: exceptions.filter(|(_, packets)| *packets > 0).collect(),
             policed: policed.filter(|(_, packets)| *packets > 0).collect(),
+            punted: punted.filter(|(_, packets)| *packets > 0).collect(),
+            from_control: stats.from_control,
             cache_hits: stats.cache.v4_hits + stats.cache.v6_hits,
             cache_misses: stats.cache.v4_misses + stats.cache.v6_misses,
             neighbours: stats.neighbours as u64,
@@ -148,6 +158,7 @@ impl<C: Classify> Router<C> {
             neighbours,
             police,
             counts: Counts::default(),
+            control: (!config.control.is_empty()).then(|| Box::new(Control::new(config.control))),
             bound: None,
             id: 0,
         };
@@ -312,6 +323,8 @@ impl<C: Classify> Router<C> {
             unmade,
             exceptions,
             policed: self.core.police.refused(),
+            punted: self.core.control.as_deref().map_or([0; PUNTED.len()], |control| control.punted),
+            from_control: self.core.control.as_deref().map_or(0, |control| control.sent),
             cache: self.core.fib.cache_stats(),
             neighbours,
             asked,
@@ -339,13 +352,21 @@ impl<C: Classify> Router<C> {
 
     fn check(&self, hop: NextHop) -> Result<(), RouteError> {
         match hop {
-            NextHop::Gateway { port, .. } | NextHop::Direct { port }
-                if self.core.ports.number(port).is_none() =>
-            {
+            NextHop::Gateway { port, .. } | NextHop::Direct { port } if !self.core.ports.is_port(port) => {
                 Err(RouteError::ForeignPort { port })
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl<C> Router<C> {
+    pub(crate) const fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(crate) const fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 }
 

@@ -1,6 +1,7 @@
 //! What minimal and full IP work on together, and what they count.
 
 use crate::classify::Why;
+use crate::control::Control;
 use crate::fib::Fib;
 use crate::hops::NextHop;
 use crate::neighbour::Neighbours;
@@ -72,6 +73,8 @@ pub(crate) struct Core {
     pub neighbours: Neighbours,
     pub police: Police,
     pub counts: Counts,
+    /// The control plane beside it.
+    pub control: Option<Box<Control>>,
     /// Where a program's installation sends the packet that is being decided about, if it does.
     pub bound: Option<NextHop>,
     /// The identification of the next IPv4 packet that is made.

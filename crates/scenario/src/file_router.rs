@@ -28,6 +28,8 @@ pub(crate) struct Router {
     pub(crate) neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding, for each port.
     pub(crate) police: Option<RouterPolice>,
+    /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows. Default: none. Real time only.
+    pub(crate) control_plane: Option<Written<Text>>,
     /// How much a packet may cost, programs included: "vrp", the virtual router processor of Spalink and others. Default: anything.
     pub(crate) profile: Option<Written<Text>>,
     /// The same by the time that this rate leaves between the shortest frames.
@@ -139,4 +141,12 @@ pub(crate) struct RouterPolice {
     pub(crate) neighbours: Option<Written<Frequency>>,
     /// Requests for neighbours' hardware addresses. Default "200/s burst 64".
     pub(crate) requests: Option<Written<Frequency>>,
+    /// Routing protocols' packets given to the control plane. Default "20000/s burst 1024".
+    pub(crate) control_routing: Option<Written<Frequency>>,
+    /// ICMP given to the control plane. Default "1000/s burst 64".
+    pub(crate) control_ping: Option<Written<Frequency>>,
+    /// Packets with options given to the control plane. Default "100/s burst 64".
+    pub(crate) control_options: Option<Written<Frequency>>,
+    /// All else given to the control plane. Default "5000/s burst 256".
+    pub(crate) control_other: Option<Written<Frequency>>,
 }

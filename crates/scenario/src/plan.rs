@@ -203,6 +203,13 @@ pub enum Attachment {
     Memory,
     /// Traffic sources; what goes out is counted and forgotten.
     Source,
+    /// The control plane of a router: an interface in its namespace.
+    Control {
+        /// Index of the router.
+        router: u32,
+        /// Its port beside this one, by its place among the router's ports.
+        port: u32,
+    },
     /// Another node: what goes out by it comes in by the port with the place `far`.
     Inner {
         /// Its far side.
@@ -211,10 +218,10 @@ pub enum Attachment {
 }
 
 impl Attachment {
-    /// The word for it in a scenario; none for a host, and for a router's own port.
+    /// The word for it in a scenario; none for a host, a router's own port, and its control plane's.
     pub const fn driver(&self) -> Option<Driver> {
         match self {
-            Self::Host(_) | Self::Inner { .. } => None,
+            Self::Host(_) | Self::Inner { .. } | Self::Control { .. } => None,
             Self::Interface { xdp: true, .. } => Some(Driver::AfXdp),
             Self::Interface { xdp: false, .. } => Some(Driver::AfPacket),
             Self::Tap { .. } => Some(Driver::Tap),
@@ -360,6 +367,16 @@ pub struct PairRule {
 }
 
 impl Plan {
+    /// Whether a run in real time needs a lab: for hosts, or for routers' control planes.
+    pub fn has_lab(&self) -> bool {
+        !self.hosts.is_empty() || self.control_planes().next().is_some()
+    }
+
+    /// The routers that have control planes.
+    pub fn control_planes(&self) -> impl Iterator<Item = &Router> {
+        self.routers.iter().filter(|router| router.control)
+    }
+
     /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they cross
     /// unimpaired, `None` if there is no way.
     pub fn pair_route(&self, in_port: u16, out_port: u16) -> Option<&[u32]> {

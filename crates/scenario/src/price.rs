@@ -259,6 +259,7 @@ fn routers_passed(plan: &Plan) -> f64 {
             Attachment::Inner { far } => {
                 next[port.segment as usize].push(plan.ports[usize::from(far)].segment as usize);
             }
+            Attachment::Control { .. } => {}
             _ => outer[port.segment as usize] += 1,
         }
     }

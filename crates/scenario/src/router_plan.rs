@@ -23,6 +23,8 @@ pub struct Router {
     pub admission: Admission,
     /// How flows share its processors, if they do.
     pub sharing: Option<SharingConfig>,
+    /// Whether it has a control plane: a namespace named after it, with an interface named after each of its ports.
+    pub control: bool,
     /// Index of its segment.
     pub segment: u32,
 }
@@ -40,6 +42,8 @@ pub struct RouterPort {
     pub mtu: u32,
     /// Its addresses, with the prefixes of their networks.
     pub addresses: Vec<Network>,
+    /// The place among the plan's ports of the one beside it, to the control plane, if there is one.
+    pub control: Option<u16>,
 }
 
 /// A route of a router.
@@ -283,6 +287,7 @@ mod tests {
             mac: Mac::of_port(place),
             mtu: 1500,
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+            control: None,
         };
         let ports = vec![port("west", 3, &["10.0.0.1/24", "fd00::1/64"]), port("east", 5, &["10.0.1.1/24"])];
         Router { name: "r".into(), ports, ..Router::default() }

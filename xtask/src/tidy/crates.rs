@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-engine"],
     &["longwire-scenario"],
     &["longwire-control", "longwire-lab"],
+    &["longwire-mirror"],
     &["longwire-bench"],
     &["longwire-validate"],
     &["longwire"],

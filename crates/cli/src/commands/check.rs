@@ -54,6 +54,7 @@ impl Args {
         report.set("routers", plan.routers.len());
         report.set("sources", plan.sources.len());
         report.set("sources_in_virtual_time_only", silent.len());
+        report.set("control_planes", plan.control_planes().count());
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
@@ -63,6 +64,10 @@ impl Args {
         if !self.json && !silent.is_empty() {
             let more = if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
             outcome::note(&format!("note: {}{more}", silent[0]));
+        }
+        if !self.json && let Some(router) = plan.control_planes().next() {
+            let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";
+            outcome::note(&format!("note: router \"{}\" {what}", router.name));
         }
         let timeline = timeline(&plan);
         if !self.json && !timeline.is_empty() {

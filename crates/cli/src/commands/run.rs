@@ -109,7 +109,7 @@ impl Args {
         let settings = Box::new(move |place| links.settings_json(place));
         let (counted, watches, elapsed) = (run.counted, run.watches, run.elapsed);
         let aims = Box::new(|_| Vec::new());
-        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings, aims })
+        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings, aims, planes: Vec::new() })
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {

@@ -7,7 +7,7 @@ use crate::{BuildError, Network};
 use longwire_block::Node;
 use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::prefix::Prefix;
-use longwire_router::{InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig};
+use longwire_router::{ControlPort, InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::net::IpAddr;
@@ -26,6 +26,7 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
         police: written.police,
         admission: written.admission.clone(),
         sharing: written.sharing.clone(),
+        control: written.ports.iter().filter_map(control).collect(),
         seed: plan.seed ^ u64::from(index) << 32,
         ..RouterConfig::default()
     };
@@ -158,6 +159,10 @@ fn port(port: &crate::RouterPort) -> longwire_router::RouterPort {
         }
     }
     longwire_router::RouterPort { place: port.place, mac: port.mac.0, mtu: port.mtu, v4, v6 }
+}
+
+fn control(port: &crate::RouterPort) -> Option<ControlPort> {
+    Some(ControlPort { port: port.place, control: port.control? })
 }
 
 /// The neighbours that a router need not ask for: what the file says, the plan's stations where its ports are, and the ends of traffic

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod blocks;
+mod control_planes;
 mod doubts;
 mod events;
 mod foresight;

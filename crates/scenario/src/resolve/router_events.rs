@@ -61,6 +61,12 @@ impl Desk<'_, '_> {
             return None;
         }
         let known = &routers[router as usize];
+        if known.control {
+            let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
+            let mend = "take the entry away, or control-plane from the router";
+            self.error(&name.span, entry, "router", what, mend);
+            return None;
+        }
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
             let to = self.term(entry, "remove-route", text)?.masked();

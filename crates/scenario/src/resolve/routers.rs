@@ -61,11 +61,13 @@ impl Desk<'_, '_> {
             ports.push(self.router_port(entry, port, number as u32, nodes)?);
         }
         self.apart(entry, written, &ports)?;
+        let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let police = self.police(entry, written)?;
         let (routes, neighbours) = (Vec::new(), Vec::new());
         let admission = self.admission(entry, written)?;
         let sharing = self.processors(entry, written, &ports)?;
-        let mut router = Router { name, ports, routes, neighbours, police, admission, sharing, segment: 0 };
+        let mut router =
+            Router { name, ports, routes, neighbours, police, admission, sharing, control, segment: 0 };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
         }
@@ -140,7 +142,7 @@ impl Desk<'_, '_> {
             }
             addresses.push(net);
         }
-        Some(RouterPort { name, place, mac, mtu, addresses })
+        Some(RouterPort { name, place, mac, mtu, addresses, control: None })
     }
 
     /// Checks that a router can sit on a host or port.
@@ -248,6 +250,10 @@ impl Desk<'_, '_> {
             ("police.fragments", &police.fragments, &mut limits.fragments),
             ("police.neighbours", &police.neighbours, &mut limits.neighbours),
             ("police.requests", &police.requests, &mut limits.requests),
+            ("police.control-routing", &police.control_routing, &mut limits.control_routing),
+            ("police.control-ping", &police.control_ping, &mut limits.control_ping),
+            ("police.control-options", &police.control_options, &mut limits.control_options),
+            ("police.control-other", &police.control_other, &mut limits.control_other),
         ];
         for (key, text, limit) in rows {
             if let Some(text) = text {

@@ -43,7 +43,7 @@ impl Args {
             "a scenario from standard input has no name; give the lab one: longwire lab up - --name NAME"
         );
         ensure!(
-            !plan.hosts.is_empty(),
+            plan.has_lab(),
             "{} has no hosts, so there is no lab to make; `longwire run` runs it",
             self.scenario.display()
         );
@@ -111,6 +111,10 @@ fn in_words(plan: &Plan, name: &str, pid: u32) -> String {
     let mut lines = vec![format!("lab {name} is up (process {pid})")];
     lines.extend(addresses(plan).map(|(host, addresses)| {
         format!("  host {host} ({addresses}): longwire lab exec {name} {host} -- COMMAND")
+    }));
+    lines.extend(plan.control_planes().map(|router| {
+        let router = &router.name;
+        format!("  control plane of router {router}: longwire lab exec {name} {router} -- COMMAND")
     }));
     lines.push(format!("  what it does: longwire ctl stats {name}"));
     lines.push(format!("  its end: longwire lab down {name}"));

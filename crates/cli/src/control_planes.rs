@@ -1,0 +1,151 @@
+//! The control planes of a run's routers: namespaces of the lab with an interface beside each port, and what mirrors them into the routers' tables.
+
+use anyhow::Context;
+use longwire_engine::{NodeRef, Remote};
+use longwire_lab::{Cidr, HostSpec, Lab, LabError, Wiring};
+use longwire_mirror::{
+    Change, Destination, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
+};
+use longwire_port::driver::tap::{Tap, TapOptions};
+use longwire_report::Row;
+use longwire_router::{NextHop, Router as Node};
+use longwire_scenario::{Network, Plan, Router, RouterRoute};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+
+/// A router's namespace as the lab makes it.
+///
+/// # Errors
+/// If an address is none.
+pub fn host_spec(router: &Router) -> Result<HostSpec, LabError> {
+    let addresses = router.ports.iter().flat_map(|port| &port.addresses).map(cidr);
+    Ok(HostSpec {
+        name: router.name.to_string(),
+        addresses: addresses.collect::<Result<_, _>>()?,
+        mac: None,
+        mtu: 1500,
+        gateways: Vec::new(),
+        routes: Vec::new(),
+        wiring: Wiring::Own,
+    })
+}
+
+/// Makes the interface beside a router's port, in the router's namespace.
+///
+/// # Errors
+/// If there is no such namespace, or the kernel refuses.
+pub fn open_port(lab: &Lab, name: &str, router: &Router, port: u32) -> anyhow::Result<Tap> {
+    let port = &router.ports[port as usize];
+    let options = TapOptions { mac: Some(port.mac.0), mtu: port.mtu, ..TapOptions::default() };
+    let made = lab.host(&router.name)?.run(|| Tap::create(name, &port.name, &options))?;
+    made.with_context(|| format!("the control plane of router \"{}\"", router.name))
+}
+
+/// The control planes of a run; none if its routers have none.
+#[derive(Debug, Default)]
+pub struct ControlPlanes {
+    planes: Vec<Plane>,
+}
+
+#[derive(Debug)]
+struct Plane {
+    name: String,
+    /// While it is mirrored, and what was done when that ended.
+    mirror: Mutex<(Option<Mirror>, MirrorStats)>,
+}
+
+impl ControlPlanes {
+    /// Gives the namespaces of the plan's routers their addresses and routes, and begins to mirror them into the routers, which the engine finds at
+    /// `refs`.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn start(plan: &Plan, lab: Option<&Lab>, remote: &Remote, refs: &[NodeRef]) -> anyhow::Result<Self> {
+        let mut planes = Vec::new();
+        for (router, &node) in plan.routers.iter().zip(refs).filter(|(router, _)| router.control) {
+            let host = lab.context("the routers' namespaces are not up")?.host(&router.name)?;
+            let (ports, routes) = specs(router)?;
+            let indices = host.run(|| configure(&ports, &routes))?;
+            let indices =
+                indices.with_context(|| format!("the control plane of router \"{}\"", router.name))?;
+            let places = router.ports.iter().map(|port| port.place);
+            let pairs: Vec<_> =
+                indices.into_iter().zip(places).map(|(index, port)| Pair { index, port }).collect();
+            let target = AtNode { remote: remote.clone(), node };
+            let mirror = Mirror::start(host.namespace(), &pairs, Box::new(target))?;
+            let mirror = Mutex::new((Some(mirror), MirrorStats::default()));
+            planes.push(Plane { name: router.name.to_string(), mirror });
+        }
+        Ok(Self { planes })
+    }
+
+    /// Mirrors no more. What was done until now can still be asked.
+    pub fn end(&self) {
+        for plane in &self.planes {
+            let mut mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(ended) = mirror.0.take() {
+                mirror.1 = ended.stats();
+            }
+        }
+    }
+
+    /// A row for each: the routes that the router has, and how they came.
+    pub fn rows(&self) -> Vec<Row> {
+        let row = |plane: &Plane| {
+            let mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+            let stats = mirror.0.as_ref().map_or(mirror.1, Mirror::stats);
+            let row = Row::new(format!("control plane {}", plane.name), "routes").measured(stats.routes);
+            let row = row.extra("kind", "control-plane");
+            stats.rows().into_iter().fold(row, |row, (name, value)| row.extra(name, value))
+        };
+        self.planes.iter().map(row).collect()
+    }
+}
+
+/// A router of a run that goes on.
+struct AtNode {
+    remote: Remote,
+    node: NodeRef,
+}
+
+impl Target for AtNode {
+    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>> {
+        self.remote.at_node(self.node, |router: &mut Node, _| routes_of(router)).ok()
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>> {
+        let act = move |router: &mut Node, now| {
+            changes.into_iter().map(|change| change.carry_out(router, now)).collect()
+        };
+        self.remote.at_node(self.node, act).ok()
+    }
+}
+
+fn specs(router: &Router) -> Result<(Vec<PortSpec>, Vec<RouteSpec>), LabError> {
+    let port = |port: &longwire_scenario::RouterPort| {
+        let addresses = port.addresses.iter().map(cidr).collect::<Result<_, _>>()?;
+        Ok(PortSpec { name: port.name.to_string(), addresses })
+    };
+    let ports = router.ports.iter().map(port).collect::<Result<_, LabError>>()?;
+    let routes = router.routes.iter().map(|route| route_spec(router, route)).collect::<Result<_, _>>()?;
+    Ok((ports, routes))
+}
+
+fn route_spec(router: &Router, route: &RouterRoute) -> Result<RouteSpec, LabError> {
+    let name =
+        |place: u16| router.ports.iter().find(|port| port.place == place).map(|port| port.name.to_string());
+    let (via, port) = match route.hop {
+        NextHop::Gateway { port, gateway } => {
+            let gateway = Ipv6Addr::from(gateway);
+            let gateway = gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4);
+            (Some(gateway), name(port))
+        }
+        NextHop::Direct { port } => (None, name(port)),
+        NextHop::Local | NextHop::Broadcast | NextHop::Discard => (None, None),
+    };
+    Ok(RouteSpec { to: cidr(&route.to)?, via, port })
+}
+
+fn cidr(network: &Network) -> Result<Cidr, LabError> {
+    Cidr::new(network.address, network.prefix)
+}

@@ -1,0 +1,173 @@
+//! What a router is told, and by whom it is carried out.
+
+use longwire_router::prefix::Prefix;
+use longwire_router::{InterfaceAddress, Known, NextHop, Router};
+use longwire_units::Nanos;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A network that routes lead to: an address whose bits behind the prefix are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Destination {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Destination {
+    /// The network of `prefix` bits that `address` is in; none if that is more than the address has.
+    pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
+        let address = match address {
+            IpAddr::V4(v4) => {
+                let host = 32_u32.checked_sub(prefix.into())?;
+                IpAddr::V4(Ipv4Addr::from_bits(cleared(v4.to_bits().into(), host) as u32))
+            }
+            IpAddr::V6(v6) => {
+                let host = 128_u32.checked_sub(prefix.into())?;
+                IpAddr::V6(Ipv6Addr::from_bits(cleared(v6.to_bits(), host)))
+            }
+        };
+        Some(Self { address, prefix })
+    }
+
+    /// Its first address.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Bits of its prefix.
+    pub const fn prefix(&self) -> u8 {
+        self.prefix
+    }
+}
+
+/// A number with its lowest bits zero.
+fn cleared(bits: u128, lowest: u32) -> u128 {
+    bits.checked_shr(lowest).and_then(|bits| bits.checked_shl(lowest)).unwrap_or(0)
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// Something that a router is to know from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A port is up, or down.
+    Up {
+        /// The port's place in the plan.
+        port: u16,
+        /// Whether it is up.
+        up: bool,
+    },
+    /// A port has these addresses, and no others.
+    Addresses {
+        /// The port's place in the plan.
+        port: u16,
+        /// Those of IPv4.
+        v4: Vec<InterfaceAddress<u32>>,
+        /// Those of IPv6.
+        v6: Vec<InterfaceAddress<u128>>,
+    },
+    /// Where a network is; none if nowhere.
+    Route {
+        /// The network.
+        to: Destination,
+        /// Where packets go.
+        hop: Option<NextHop>,
+    },
+    /// A neighbour's link address; none if it is not known any more.
+    Neighbour {
+        /// The place in the plan of the port that it is behind.
+        port: u16,
+        /// Its address.
+        address: IpAddr,
+        /// Its link address, and how it is known.
+        mac: Option<([u8; 6], Known)>,
+    },
+}
+
+impl Change {
+    /// Tells a router. False if it refuses: a table is full, or there is no such port.
+    pub fn carry_out(self, router: &mut Router, now: Nanos) -> bool {
+        match self {
+            Self::Up { port, up } => router.set_up(port, up),
+            Self::Addresses { port, v4, v6 } => router.set_addresses(port, v4, v6).is_ok(),
+            Self::Route { to, hop } => route(router, to, hop),
+            Self::Neighbour { port, address, mac: Some((mac, known)) } => {
+                router.note_neighbour(port, address, mac, known, now)
+            }
+            Self::Neighbour { port, address, mac: None } => {
+                router.forget_neighbour(port, address);
+                true
+            }
+        }
+    }
+}
+
+fn route(router: &mut Router, to: Destination, hop: Option<NextHop>) -> bool {
+    match to.address {
+        IpAddr::V4(address) => {
+            let Ok(prefix) = Prefix::<u32>::new(address.to_bits(), to.prefix) else { return false };
+            match hop {
+                Some(hop) => router.add_route_v4(prefix, hop).is_ok(),
+                None => {
+                    router.remove_route_v4(prefix);
+                    true
+                }
+            }
+        }
+        IpAddr::V6(address) => {
+            let Ok(prefix) = Prefix::<u128>::new(address.to_bits(), to.prefix) else { return false };
+            match hop {
+                Some(hop) => router.add_route_v6(prefix, hop).is_ok(),
+                None => {
+                    router.remove_route_v6(prefix);
+                    true
+                }
+            }
+        }
+    }
+}
+
+/// All routes of a router.
+pub fn routes_of(router: &Router) -> Vec<(Destination, NextHop)> {
+    let v4 = router
+        .routes_v4()
+        .filter_map(|(to, hop)| Some((Destination::new(IpAddr::V4(to.address().into()), to.bits())?, hop)));
+    let v6 = router
+        .routes_v6()
+        .filter_map(|(to, hop)| Some((Destination::new(IpAddr::V6(to.address().into()), to.bits())?, hop)));
+    v4.chain(v6).collect()
+}
+
+/// Who tells the router, between two batches of packets.
+pub trait Target: Send {
+    /// The routes that the router has; none if it has ended.
+    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>>;
+
+    /// Carries changes out in order, and answers which were; none if the router has ended.
+    fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_have_no_bits_behind_their_prefix() {
+        for (address, prefix, network) in [
+            ("10.1.2.3", 24, Some("10.1.2.0/24")),
+            ("10.1.2.3", 0, Some("0.0.0.0/0")),
+            ("10.1.2.3", 32, Some("10.1.2.3/32")),
+            ("10.1.2.3", 33, None),
+            ("fd00::1", 64, Some("fd00::/64")),
+            ("fd00::1", 0, Some("::/0")),
+            ("fd00::1", 129, None),
+        ] {
+            let made = Destination::new(address.parse().unwrap(), prefix).map(|to| to.to_string());
+            assert_eq!(made.as_deref(), network, "{address}/{prefix}");
+        }
+    }
+}

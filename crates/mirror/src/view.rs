@@ -1,0 +1,193 @@
+//! What the kernel has said that still holds, and what of it a router is to know.
+
+use crate::change::{Change, Destination};
+use crate::message::{KernelHop, Route, Told};
+use longwire_router::{InterfaceAddress, Known, NextHop};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Most addresses of an interface that its port has: each is compared with what neighbours ask for.
+const MOST_ADDRESSES: usize = 64;
+
+/// What holds in the kernel. What changes is remembered as *touched*, until it is taken.
+#[derive(Debug, Default)]
+pub struct View {
+    /// Places of the router's ports by the index of the interface beside each.
+    ports: BTreeMap<u32, u16>,
+    up: BTreeMap<u32, bool>,
+    addresses: BTreeMap<u32, BTreeSet<(IpAddr, u8)>>,
+    routes: BTreeMap<Destination, Vec<Route>>,
+    neighbours: BTreeMap<(u32, IpAddr), ([u8; 6], Known)>,
+    touched: Touched,
+}
+
+#[derive(Debug, Default)]
+struct Touched {
+    links: BTreeSet<u32>,
+    addresses: BTreeSet<u32>,
+    routes: BTreeSet<Destination>,
+    neighbours: BTreeSet<(u32, IpAddr)>,
+}
+
+impl View {
+    /// Nothing yet, of a router whose ports at these places have interfaces with these indices: (index, place).
+    pub fn new(ports: impl IntoIterator<Item = (u32, u16)>) -> Self {
+        Self { ports: ports.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Forgets everything, and touches it, so that a dump tells what still holds.
+    pub fn forget(&mut self) {
+        let touched = &mut self.touched;
+        touched.links.extend(self.ports.keys());
+        touched.addresses.extend(self.ports.keys());
+        touched.routes.extend(self.routes.keys());
+        touched.neighbours.extend(self.neighbours.keys());
+        let ports = std::mem::take(&mut self.ports);
+        let touched = std::mem::take(&mut self.touched);
+        *self = Self { ports, touched, ..Self::default() };
+    }
+
+    /// Touches networks, so that what is to be said of them is said.
+    pub fn touch(&mut self, networks: impl IntoIterator<Item = Destination>) {
+        self.touched.routes.extend(networks);
+    }
+
+    /// Notes what the kernel says. False if from now on it can't be relied upon that everything is known, and a dump is needed.
+    #[must_use]
+    pub fn note(&mut self, told: Told) -> bool {
+        match told {
+            Told::Link { index, up } => {
+                let before = self.up.insert(index, up);
+                self.touched.links.insert(index);
+                // The kernel takes the routes of an interface away without a word about each of IPv4.
+                before != Some(true) || up
+            }
+            Told::LinkGone { index } => {
+                self.up.remove(&index);
+                self.touched.links.insert(index);
+                false
+            }
+            Told::Address { index, address, prefix, there } => {
+                let own = self.addresses.entry(index).or_default();
+                let changed =
+                    if there { own.insert((address, prefix)) } else { own.remove(&(address, prefix)) };
+                if changed {
+                    self.touched.addresses.insert(index);
+                }
+                there || !changed
+            }
+            Told::Route { route, there, replaces } => self.note_route(route, there, replaces),
+            Told::RoutesUncertain => false,
+            Told::Neighbour { index, address, mac, failed } => {
+                self.note_neighbour((index, address), mac, failed);
+                true
+            }
+        }
+    }
+
+    fn note_route(&mut self, route: Route, there: bool, replaces: bool) -> bool {
+        let list = self.routes.entry(route.to).or_default();
+        let alike =
+            |other: &Route| (other.is_local_table, other.metric) == (route.is_local_table, route.metric);
+        self.touched.routes.insert(route.to);
+        if there {
+            if replaces {
+                list.retain(|other| !alike(other));
+            }
+            if !list.contains(&route) {
+                list.push(route);
+            }
+            return true;
+        }
+        let at = list.iter().position(|other| *other == route);
+        let known = at.map(|at| list.remove(at)).is_some();
+        // One that is not known by its next hop but may be by its metric: somebody has changed it in the meantime.
+        let doubtful = !known && list.iter().any(alike);
+        if list.is_empty() {
+            self.routes.remove(&route.to);
+        }
+        !doubtful
+    }
+
+    fn note_neighbour(&mut self, key: (u32, IpAddr), mac: Option<([u8; 6], Known)>, failed: bool) {
+        if !self.ports.contains_key(&key.0) {
+            return;
+        }
+        let before = self.neighbours.get(&key).copied();
+        if before == mac {
+            return;
+        }
+        // The kernel forgets whom it has not sent anything to for a while; the router may be sending all the time.
+        let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Known::Permanent);
+        if !is_idle {
+            self.touched.neighbours.insert(key);
+        }
+        match mac {
+            Some(known) => self.neighbours.insert(key, known),
+            None => self.neighbours.remove(&key),
+        };
+    }
+
+    /// Where packets to a network go.
+    pub fn hop(&self, to: &Destination) -> Option<NextHop> {
+        let best = self.routes.get(to)?.iter().min_by_key(|route| (!route.is_local_table, route.metric))?;
+        Some(match best.hop {
+            KernelHop::Local => NextHop::Local,
+            KernelHop::Broadcast => NextHop::Broadcast,
+            KernelHop::Discard => NextHop::Discard,
+            KernelHop::Via { index, gateway } => match (self.ports.get(&index), gateway) {
+                (Some(&port), Some(gateway)) => NextHop::via(port, gateway),
+                (Some(&port), None) => NextHop::Direct { port },
+                // Behind an interface that is none of the router's ports there is nothing that it could reach.
+                (None, _) => NextHop::Discard,
+            },
+        })
+    }
+
+    /// How many neighbours are known.
+    pub fn neighbours(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// What the router is to be told, in the order in which it is to be told; nothing is touched any more.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        let touched = std::mem::take(&mut self.touched);
+        let place = |index: &u32| self.ports.get(index).copied();
+        let ups = touched.links.iter().filter_map(|index| {
+            Some(Change::Up { port: place(index)?, up: self.up.get(index).copied().unwrap_or(false) })
+        });
+        let addresses = touched.addresses.iter().filter_map(|index| {
+            let (v4, v6) = self.addresses_of(*index);
+            Some(Change::Addresses { port: place(index)?, v4, v6 })
+        });
+        let routes = touched.routes.iter().map(|to| Change::Route { to: *to, hop: self.hop(to) });
+        let neighbours = touched.neighbours.iter().filter_map(|key| {
+            let mac = self.neighbours.get(key).copied();
+            Some(Change::Neighbour { port: place(&key.0)?, address: key.1, mac })
+        });
+        ups.chain(addresses).chain(routes).chain(neighbours).collect()
+    }
+
+    fn addresses_of(&self, index: u32) -> (Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>) {
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for &(address, len) in self.addresses.get(&index).into_iter().flatten() {
+            // What the router's ports can't have they are not given, instead of nothing at all.
+            match address {
+                _ if len == 0
+                    || address.is_loopback()
+                    || address.is_unspecified()
+                    || address.is_multicast() => {}
+                IpAddr::V4(address) if v4.len() < MOST_ADDRESSES && address.octets()[0] != 0 => {
+                    v4.push(InterfaceAddress { address: address.into(), len });
+                }
+                IpAddr::V6(address) if v6.len() < MOST_ADDRESSES => {
+                    v6.push(InterfaceAddress { address: address.into(), len });
+                }
+                _ => {}
+            }
+        }
+        // The link-local one comes last: errors come from the first.
+        v6.sort_by_key(|own| Ipv6Addr::from_bits(own.address).is_unicast_link_local());
+        (v4, v6)
+    }
+}

@@ -1,0 +1,213 @@
+//! A router that follows a namespace of this machine. Without the right to make one the tests say so, and pass.
+
+use longwire_lab::netlink::{Message, Socket};
+use longwire_lab::{Namespace, abilities, interface_index};
+use longwire_mirror::{Change, Destination, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of};
+use longwire_router::{NextHop, Router, RouterConfig, RouterPort};
+use longwire_units::Nanos;
+use std::net::IpAddr;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Longest wait for what should be there soon: other tests may have the processors.
+const PATIENCE: Duration = Duration::from_secs(120);
+const PLACE: u16 = 10;
+
+/// A namespace with two interfaces, `p0` beside the router's port and `other`, and the router that follows it.
+struct World {
+    name: String,
+    namespace: Namespace,
+    router: Arc<Mutex<Router>>,
+    mirror: Mirror,
+    told: Receiver<usize>,
+}
+
+struct Direct {
+    router: Arc<Mutex<Router>>,
+    told: Sender<usize>,
+}
+
+impl Target for Direct {
+    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>> {
+        Some(routes_of(&self.router.lock().unwrap()))
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>> {
+        let mut router = self.router.lock().unwrap();
+        let done: Vec<bool> =
+            changes.into_iter().map(|change| change.carry_out(&mut router, Nanos::ZERO)).collect();
+        drop(router);
+        // The test may have seen enough.
+        let _ = self.told.send(done.len());
+        Some(done)
+    }
+}
+
+impl World {
+    fn new(test: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let name = format!("lw-mirror-{}-{test}", std::process::id());
+        let namespace = Namespace::create(&name).unwrap();
+        sh(
+            &namespace,
+            "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer name far",
+        );
+        let port = PortSpec { name: "p0".into(), addresses: vec!["10.0.0.1/24".parse().unwrap()] };
+        let route = |to: &str, via: Option<&str>, port: Option<&str>| RouteSpec {
+            to: to.parse().unwrap(),
+            via: via.map(|via| via.parse().unwrap()),
+            port: port.map(str::to_owned),
+        };
+        let routes = [
+            route("10.1.0.0/16", Some("10.0.0.2"), Some("p0")),
+            route("10.2.0.0/16", None, None),
+            route("fd02::/16", None, Some("p0")),
+        ];
+        let index = namespace.run(|| configure(&[port], &routes)).unwrap().unwrap()[0];
+        let config = RouterConfig {
+            ports: vec![RouterPort {
+                place: PLACE,
+                mac: [2, 0, 0, 0, 0, 1],
+                mtu: 1500,
+                v4: vec![],
+                v6: vec![],
+            }],
+            ..RouterConfig::default()
+        };
+        let mut router = Router::new(config).unwrap();
+        // The namespace does not know of it: it goes.
+        router.add_route_v4("10.99.0.0/16".parse().unwrap(), NextHop::Direct { port: PLACE }).unwrap();
+        let router = Arc::new(Mutex::new(router));
+        let (sender, told) = channel();
+        let target = Direct { router: Arc::clone(&router), told: sender };
+        let mirror = Mirror::start(&namespace, &[Pair { index, port: PLACE }], Box::new(target)).unwrap();
+        Some(Self { name, namespace, router, mirror, told })
+    }
+
+    fn sh(&self, script: &str) {
+        sh(&self.namespace, script);
+    }
+
+    fn hop(&self, to: &str) -> Option<NextHop> {
+        let routes = routes_of(&self.router.lock().unwrap());
+        routes.into_iter().find(|(known, _)| known.to_string() == to).map(|(_, hop)| hop)
+    }
+
+    fn routes(&self) -> usize {
+        self.router.lock().unwrap().routes_v4().count()
+    }
+
+    /// Waits until the router has been told what makes `is` true.
+    fn until(&self, what: &str, is: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is(self) {
+            let rest = end.saturating_duration_since(Instant::now());
+            assert!(self.told.recv_timeout(rest).is_ok(), "{what}: {:?}", self.mirror.stats());
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Nothing is left but the name, which would be seen.
+        let _ = Namespace::remove(&self.name);
+    }
+}
+
+fn sh(namespace: &Namespace, script: &str) {
+    let done = namespace.run(|| Command::new("sh").args(["-ec", script]).output()).unwrap().unwrap();
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn via(last: u8) -> Option<NextHop> {
+    Some(NextHop::via(PLACE, IpAddr::from([10, 0, 0, last])))
+}
+
+#[test]
+fn what_is_there_then_what_changes() {
+    let Some(world) = World::new("follow") else { return };
+    let direct = Some(NextHop::Direct { port: PLACE });
+    world.until("the first dump", |w| w.hop("fd02::/16") == direct && w.hop("10.99.0.0/16").is_none());
+    for (to, hop) in [
+        ("10.0.0.0/24", direct),
+        ("10.0.0.1/32", Some(NextHop::Local)),
+        ("10.0.0.255/32", Some(NextHop::Broadcast)),
+        ("10.1.0.0/16", via(2)),
+        ("10.2.0.0/16", Some(NextHop::Discard)),
+        ("127.0.0.0/8", None),
+    ] {
+        assert_eq!(world.hop(to), hop, "{to}");
+    }
+    world.sh("ip route replace 10.1.0.0/16 via 10.0.0.3");
+    world.until("another gateway", |w| w.hop("10.1.0.0/16") == via(3));
+    world.sh("ip route add 10.1.0.0/16 via 10.0.0.4 metric 7; ip route del 10.1.0.0/16 via 10.0.0.3");
+    world.until("the route of the higher metric", |w| w.hop("10.1.0.0/16") == via(4));
+    world.sh("ip neigh replace 10.0.0.9 lladdr 02:00:00:00:00:09 dev p0 nud permanent");
+    world.until("a neighbour", |w| w.router.lock().unwrap().stats().neighbours == 1);
+    world.sh("ip neigh del 10.0.0.9 dev p0");
+    world.until("no neighbour", |w| w.router.lock().unwrap().stats().neighbours == 0);
+    // The kernel says nothing of the IPv4 routes that go with an address, or with an interface that is set down.
+    world.sh("ip addr add 10.7.0.1/16 dev p0; ip route add 10.8.0.0/16 via 10.0.0.9 src 10.7.0.1");
+    world.until("more addresses", |w| {
+        w.hop("10.8.0.0/16").is_some() && w.hop("10.7.0.1/32") == Some(NextHop::Local)
+    });
+    world.sh("ip addr del 10.7.0.1/16 dev p0");
+    world.until("fewer addresses", |w| w.hop("10.8.0.0/16").is_none() && w.hop("10.7.0.1/32").is_none());
+    world.sh("ip link set p0 down");
+    world.until("a port that is down", |w| w.hop("10.1.0.0/16").is_none() && w.hop("10.0.0.0/24").is_none());
+    world.sh("ip link set p0 up; ip route add 10.1.0.0/16 via 10.0.0.5");
+    world.until("up again", |w| w.hop("10.1.0.0/16") == via(5));
+    let stats = world.mirror.stats();
+    assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
+}
+
+#[test]
+fn a_hundred_thousand_routes_at_once() {
+    let Some(world) = World::new("flood") else { return };
+    world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
+    let before = world.routes();
+    let most = 100_000;
+    // While the router answers nothing, messages are lost, however much room there is for them.
+    let busy = world.router.lock().unwrap();
+    flood(&world.namespace, most);
+    drop(busy);
+    world.until("all routes", |w| w.routes() == before + most as usize);
+    assert_eq!(world.hop("20.0.77.0/24"), via(2));
+    world.sh("ip route flush proto 99");
+    world.until("none of them", |w| w.routes() == before);
+    let stats = world.mirror.stats();
+    assert!(
+        stats.dumps > stats.overflows,
+        "a dump for the first time, and whenever messages were lost: {stats:?}"
+    );
+    assert_eq!((stats.malformed, stats.refused), (0, 0), "{stats:?}");
+}
+
+/// Routes to so many networks of 24 bits from 20.0.0.0 on.
+fn flood(namespace: &Namespace, most: u32) {
+    let add = || {
+        let index = interface_index("p0").unwrap();
+        let request = |number: u32| {
+            let to = (20 << 24 | number << 8).to_be_bytes();
+            let mut m = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE);
+            m.bytes(&[libc::AF_INET as u8, 24, 0, 0]);
+            m.bytes(&[libc::RT_TABLE_MAIN, 99, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST, 0, 0, 0, 0]);
+            m.attribute(libc::RTA_DST, &to);
+            m.attribute(libc::RTA_GATEWAY, &[10, 0, 0, 2]);
+            m.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+            m
+        };
+        let ends =
+            Socket::open(libc::NETLINK_ROUTE).unwrap().requests((0..most).map(request).collect()).unwrap();
+        assert!(ends.iter().all(Option::is_none), "{:?}", ends.iter().flatten().next());
+    };
+    namespace.run(add).unwrap();
+}

@@ -1,0 +1,269 @@
+//! Messages of the kernel, by hand, cut short and made of anything.
+
+use longwire_mirror::{Change, KernelHop, Malformed, Told, View, read};
+use longwire_router::{Known, NextHop};
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+/// (type, value) as an attribute, padded to four bytes.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = 4 + value.len() as u16;
+    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// `struct rtmsg` of an IPv4 route, and attributes.
+fn route_v4(prefix: u8, table: u8, kind: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![libc::AF_INET as u8, prefix, 0, 0, table, 0, 0, kind, 0, 0, 0, 0];
+    attributes.iter().for_each(|(kind, value)| bytes.extend(attribute(*kind, value)));
+    bytes
+}
+
+const MAIN: u8 = libc::RT_TABLE_MAIN;
+const UNICAST: u8 = libc::RTN_UNICAST;
+const THIRD: [u8; 4] = 3u32.to_ne_bytes();
+
+fn told(body: &[u8]) -> Option<Told> {
+    read(libc::RTM_NEWROUTE, 0, body).unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// A view of a router whose ports at the places 10 and 20 have the interfaces 3 and 4.
+fn view() -> View {
+    View::new([(3, 10), (4, 20)])
+}
+
+fn gateway(last: u8) -> [(u16, Vec<u8>); 3] {
+    let to = (libc::RTA_DST, vec![10, 1, 0, 0]);
+    [to, (libc::RTA_OIF, THIRD.to_vec()), (libc::RTA_GATEWAY, vec![10, 0, 0, last])]
+}
+
+fn via(last: u8, metric: u32) -> Vec<u8> {
+    let list = gateway(last);
+    let metric = metric.to_ne_bytes();
+    let mut parts: Vec<(u16, &[u8])> = list.iter().map(|(kind, value)| (*kind, &value[..])).collect();
+    parts.push((libc::RTA_PRIORITY, &metric));
+    route_v4(16, MAIN, UNICAST, &parts)
+}
+
+/// Where the view sends packets to 10.1.0.0/16, if it says anything of it.
+fn changes(view: &mut View) -> Vec<Option<NextHop>> {
+    let hop = |change| match change {
+        Change::Route { to, hop } if to.to_string() == "10.1.0.0/16" => Some(hop),
+        _ => None,
+    };
+    view.take_changes().into_iter().filter_map(hop).collect()
+}
+
+#[test]
+fn routes_are_read() {
+    let table: [(&str, Vec<u8>, Option<KernelHop>); 9] = [
+        ("10.1.0.0/16", via(2, 0), Some(KernelHop::Via { index: 3, gateway: Some(ip("10.0.0.2")) })),
+        (
+            "0.0.0.0/0",
+            route_v4(0, MAIN, UNICAST, &[(libc::RTA_OIF, &THIRD)]),
+            Some(KernelHop::Via { index: 3, gateway: None }),
+        ),
+        (
+            "10.0.0.1/32",
+            route_v4(32, libc::RT_TABLE_LOCAL, libc::RTN_LOCAL, &[(libc::RTA_DST, &[10, 0, 0, 1])]),
+            Some(KernelHop::Local),
+        ),
+        (
+            "10.0.0.255/32",
+            route_v4(32, libc::RT_TABLE_LOCAL, libc::RTN_BROADCAST, &[(libc::RTA_DST, &[10, 0, 0, 255])]),
+            Some(KernelHop::Broadcast),
+        ),
+        (
+            "10.2.0.0/16",
+            route_v4(16, MAIN, libc::RTN_BLACKHOLE, &[(libc::RTA_DST, &[10, 2, 0, 0])]),
+            Some(KernelHop::Discard),
+        ),
+        (
+            "another table",
+            route_v4(16, 100, UNICAST, &[(libc::RTA_DST, &[10, 2, 0, 0]), (libc::RTA_OIF, &THIRD)]),
+            None,
+        ),
+        (
+            "the loopback",
+            route_v4(8, libc::RT_TABLE_LOCAL, libc::RTN_LOCAL, &[(libc::RTA_DST, &[127, 0, 0, 0])]),
+            None,
+        ),
+        (
+            "a group",
+            route_v4(4, MAIN, UNICAST, &[(libc::RTA_DST, &[224, 0, 0, 0]), (libc::RTA_OIF, &THIRD)]),
+            None,
+        ),
+        ("nowhere said", route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 2, 0, 0])]), None),
+    ];
+    for (what, body, hop) in table {
+        let read = told(&body).map(|told| match told {
+            Told::Route { route, there: true, replaces: false } => {
+                assert_eq!(route.to.to_string(), what);
+                route.hop
+            }
+            other => panic!("{what}: {other:?}"),
+        });
+        assert_eq!(read, hop, "{what}");
+    }
+}
+
+#[test]
+fn of_several_next_hops_the_first_counts_that_is_not_dead() {
+    // `struct rtnexthop`: length, flags, weight, interface, and its gateway.
+    let next_hop = |flags: u8, index: u32, last: u8| {
+        let gateway = attribute(libc::RTA_GATEWAY, &[10, 0, 0, last]);
+        [&16u16.to_ne_bytes()[..], &[flags, 0], &index.to_ne_bytes(), &gateway].concat()
+    };
+    let list = [next_hop(1, 3, 2), next_hop(0, 4, 6), next_hop(0, 3, 7)].concat();
+    let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
+    let Some(Told::Route { route, .. }) = told(&body) else { panic!("no route") };
+    assert_eq!(route.hop, KernelHop::Via { index: 4, gateway: Some(ip("10.0.0.6")) });
+    for length in [0u16, 7, 17, 200] {
+        let mut broken = list.clone();
+        broken[16..18].copy_from_slice(&length.to_ne_bytes());
+        let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_MULTIPATH, &broken)]);
+        assert_eq!(read(libc::RTM_NEWROUTE, 0, &body), Err(Malformed), "{length}");
+    }
+}
+
+#[test]
+fn what_can_not_be_is_malformed() {
+    for (what, kind, body) in [
+        ("a prefix of 33", libc::RTM_NEWROUTE, route_v4(33, MAIN, UNICAST, &[])),
+        (
+            "an address of 5 bytes",
+            libc::RTM_NEWROUTE,
+            route_v4(8, MAIN, UNICAST, &[(libc::RTA_DST, &[1; 5])]),
+        ),
+        (
+            "an interface of 2 bytes",
+            libc::RTM_NEWROUTE,
+            route_v4(8, MAIN, UNICAST, &[(libc::RTA_OIF, &[1; 2])]),
+        ),
+        ("half a link", libc::RTM_NEWLINK, vec![0; 15]),
+        ("no address", libc::RTM_NEWADDR, vec![libc::AF_INET as u8, 24, 0, 0, 3, 0, 0, 0]),
+        ("a neighbour of no address", libc::RTM_NEWNEIGH, [vec![libc::AF_INET as u8], vec![0; 11]].concat()),
+    ] {
+        assert_eq!(read(kind, 0, &body), Err(Malformed), "{what}");
+        assert_eq!(read(9999, 0, &body), Ok(None), "{what}, of a type that is not known");
+    }
+}
+
+#[test]
+fn of_routes_to_one_network_the_lowest_metric_counts() {
+    let mut view = view();
+    let hop = |last: u8| Some(NextHop::via(10, IpAddr::from([10, 0, 0, last])));
+    let mut note = |kind: u16, flags: i32, body: &[u8]| {
+        let sound = read(kind, flags as u16, body).unwrap().is_none_or(|told| view.note(told));
+        (sound, changes(&mut view))
+    };
+    let (new, gone) = (libc::RTM_NEWROUTE, libc::RTM_DELROUTE);
+    assert_eq!(note(new, 0, &via(2, 20)), (true, vec![hop(2)]));
+    assert_eq!(note(new, 0, &via(3, 10)), (true, vec![hop(3)]));
+    assert_eq!(note(new, libc::NLM_F_REPLACE, &via(4, 10)), (true, vec![hop(4)]));
+    assert_eq!(note(gone, 0, &via(4, 10)), (true, vec![hop(2)]));
+    // One that is not known, beside one of the same metric: a dump is to say what holds.
+    assert_eq!(note(gone, 0, &via(9, 20)), (false, vec![hop(2)]));
+    assert_eq!(note(gone, 0, &via(2, 20)), (true, vec![None]));
+}
+
+#[test]
+fn an_interface_that_is_none_of_the_ports_leads_nowhere() {
+    let mut view = view();
+    let body =
+        route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_OIF, &9u32.to_ne_bytes())]);
+    assert!(view.note(told(&body).unwrap()));
+    assert_eq!(changes(&mut view), [Some(NextHop::Discard)]);
+}
+
+#[test]
+fn links_addresses_and_neighbours_become_changes_of_ports() {
+    let mut view = view();
+    let link = |flags: u32| [&[0; 4][..], &THIRD, &flags.to_ne_bytes(), &[0; 4]].concat();
+    let up = read(libc::RTM_NEWLINK, 0, &link(libc::IFF_UP as u32)).unwrap().unwrap();
+    assert!(view.note(up.clone()) && view.note(up));
+    assert_eq!(view.take_changes(), [Change::Up { port: 10, up: true }]);
+    // IPv4 routes go with it, and nobody says so.
+    assert!(!view.note(read(libc::RTM_NEWLINK, 0, &link(0)).unwrap().unwrap()));
+    assert_eq!(view.take_changes(), [Change::Up { port: 10, up: false }]);
+
+    let header = [&[libc::AF_INET as u8, 24, 0, 0][..], &THIRD].concat();
+    let own = [header, attribute(libc::IFA_LOCAL, &[10, 0, 0, 1])].concat();
+    assert!(view.note(read(libc::RTM_NEWADDR, 0, &own).unwrap().unwrap()));
+    assert!(
+        matches!(&view.take_changes()[..], [Change::Addresses { port: 10, v4, v6 }] if v4[0].len == 24 && v6.is_empty())
+    );
+    assert!(!view.note(read(libc::RTM_DELADDR, 0, &own).unwrap().unwrap()));
+
+    let neighbour = |state: u16| {
+        let header = [&[libc::AF_INET as u8, 0, 0, 0][..], &THIRD, &state.to_ne_bytes(), &[0; 2]].concat();
+        [header, attribute(libc::NDA_DST, &[10, 0, 0, 2]), attribute(libc::NDA_LLADDR, &[2, 0, 0, 0, 0, 9])]
+            .concat()
+    };
+    let _ = view.take_changes();
+    let mac = [2, 0, 0, 0, 0, 9];
+    // (type, state, what the router is told): idle ones that the kernel forgets the router keeps.
+    for (kind, state, expected) in [
+        (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, Some(Some((mac, Known::Answered)))),
+        (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, None),
+        (libc::RTM_NEWNEIGH, libc::NUD_STALE, Some(Some((mac, Known::Doubtful)))),
+        (libc::RTM_DELNEIGH, libc::NUD_STALE, None),
+        (libc::RTM_NEWNEIGH, libc::NUD_PERMANENT, Some(Some((mac, Known::Permanent)))),
+        (libc::RTM_DELNEIGH, libc::NUD_PERMANENT, Some(None)),
+        (libc::RTM_NEWNEIGH, libc::NUD_NOARP, None),
+    ] {
+        assert!(view.note_if(read(kind, 0, &neighbour(state)).unwrap()));
+        let said = view.take_changes().into_iter().map(|change| match change {
+            Change::Neighbour { port: 10, mac, .. } => mac,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(said.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>(), "{kind} {state}");
+    }
+}
+
+trait NoteIf {
+    fn note_if(&mut self, told: Option<Told>) -> bool;
+}
+
+impl NoteIf for View {
+    fn note_if(&mut self, told: Option<Told>) -> bool {
+        told.is_none_or(|told| self.note(told))
+    }
+}
+
+proptest! {
+    #[test]
+    fn messages_made_of_anything_do_no_harm(
+        messages in prop::collection::vec((16u16..110, any::<u16>(), prop::collection::vec(any::<u8>(), 0..120)), 1..20)
+    ) {
+        let mut view = view();
+        for (kind, flags, body) in messages {
+            if let Ok(told) = read(kind, flags, &body) {
+                view.note_if(told);
+            }
+        }
+        for change in view.take_changes() {
+            if let Change::Addresses { v4, v6, .. } = change {
+                prop_assert!(v4.len() <= 64 && v6.len() <= 64);
+            }
+        }
+    }
+
+    #[test]
+    fn good_messages_with_bytes_changed_or_cut_do_no_harm(
+        at in 0usize..44, byte in any::<u8>(), length in 0usize..=44
+    ) {
+        let mut body = via(2, 10);
+        body[at] = byte;
+        body.truncate(length);
+        if let Ok(told) = read(libc::RTM_NEWROUTE, 0, &body) {
+            view().note_if(told);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A router's `control-plane`: a port beside each of its own, to a namespace.
+
+use super::nodes::Nodes;
+use super::{Desk, Entry};
+use crate::file_router;
+use crate::plan::{Attachment, Port};
+use crate::router_plan::RouterPort;
+use crate::written::Text;
+
+/// Longest name of an interface (IFNAMSIZ without its end).
+const LONGEST_INTERFACE: usize = 15;
+/// Longest name of a namespace's host.
+const LONGEST_NAME: usize = 63;
+/// Names of interfaces that every namespace has, or that mean all or none.
+const TAKEN: [&str; 5] = ["lo", "all", "default", ".", ".."];
+
+impl Desk<'_, '_> {
+    /// Gives a router that wants a control plane the ports to it. Whether it wants one; none after an error.
+    pub(super) fn control_plane(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        (router, ports): (u32, &mut [RouterPort]),
+        nodes: &mut Nodes,
+    ) -> Option<bool> {
+        let Some(wanted) = &written.control_plane else { return Some(false) };
+        let Text(kind) = self.term(entry, "control-plane", wanted)?;
+        if kind != "netns" {
+            let what = format!("there is no control plane \"{kind}\"");
+            let mend = "write \"netns\": a network namespace, in which BIRD or FRR run";
+            self.error(&wanted.span, entry, "control-plane", what, mend);
+            return None;
+        }
+        let fits = |name: &str, longest: usize| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            name.len() <= longest && name.chars().all(plain) && !TAKEN.contains(&name)
+        };
+        let name = entry.name.unwrap_or_default();
+        if !fits(&name.replace(['{', '}'], ""), LONGEST_NAME) {
+            let mend =
+                "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
+            self.error(&written.name.span, entry, "name", "it can't be the name of a namespace", mend);
+            return None;
+        }
+        for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
+            if !fits(&port.name, LONGEST_INTERFACE) {
+                let what = format!("\"{}\" can't be the name of an interface", port.name);
+                let mend = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \"-\", \"_\" and \".\"";
+                self.error(&text.port.span, entry, "ports.port", what, mend);
+                return None;
+            }
+            let place = self.place(entry, &text.port, nodes)?;
+            nodes.ports.push(Port {
+                attachment: Attachment::Control { router, port: number as u32 },
+                router: Some(router),
+                ..Port::inner(format!("{}:control", port.name).into(), place)
+            });
+            nodes.spans.push(text.port.span.clone());
+            nodes.wishes.push(None);
+            port.control = Some(place);
+        }
+        Some(true)
+    }
+}
