@@ -31,6 +31,12 @@ impl Desk<'_, '_> {
             self.error(&wanted.span, entry, "control-plane", what, mend);
             return None;
         }
+        if let Some(scheduler) = &written.scheduler {
+            let what = "a router with a control plane can't share its processors between flows";
+            let mend = "take one of the two away: hellos of routing protocols would wait behind flows";
+            self.error(&scheduler.span, entry, "scheduler", what, mend);
+            return None;
+        }
         let fits = |name: &str, longest: usize| {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
             name.len() <= longest && name.chars().all(plain) && !TAKEN.contains(&name)
