@@ -101,7 +101,7 @@ impl Control {
 impl Core {
     /// What a packet is that came in by no port of the router's: from the control plane, or from nobody.
     #[cold]
-    pub fn from_control(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
+    pub fn send_for_control(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
         let meta = *pool.meta(handle);
         let Some(control) = self.control.as_deref_mut() else { return Fate::Dropped(DropReason::PortDown) };
         let place = control.port_of(meta.in_port).filter(|place| self.ports.at(*place).is_some());

@@ -102,7 +102,7 @@ impl Core {
             },
             Class::Switched { hop } => self.pass_on(pool, handle, (self.fib.hop(hop), 0), Hops::Label, out),
             Class::Exceptional(why) => self.exceptional(pool, handle, why, out),
-            Class::Dropped(DropReason::PortDown) => self.from_control(pool, handle, out),
+            Class::Dropped(DropReason::PortDown) => self.send_for_control(pool, handle, out),
             Class::Dropped(reason) => Fate::Dropped(reason),
         }
     }

@@ -327,7 +327,9 @@ fn processors_are_read() {
 #[test]
 fn processors_that_cannot_be_are_refused() {
     let flow = |weight: &str| {
-        format!("scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]")
+        format!(
+            "scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
+        )
     };
     for (keys, part) in [
         (flow("0"), "weight = 0 is out of range; give 1 to 65535"),

@@ -1,0 +1,61 @@
+//! Neighbours that a control plane knows.
+
+use super::{FREE, Neighbours, Slot, State, Told};
+use crate::control::Known;
+use longwire_units::Nanos;
+
+impl Neighbours {
+    /// Notes a neighbour as somebody else knows it. Packets that wait for it are due at once. False if there is no room.
+    pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Known, now: Nanos) -> bool {
+        let state = match known {
+            Known::Permanent => State::Permanent,
+            Known::Answered => State::Reachable,
+            Known::Doubtful => State::Stale,
+        };
+        let Some(at) = self.place(port, address) else {
+            if known == Known::Doubtful {
+                let told = Told { solicited: false, overrides: true, creates: true };
+                self.learn(port, address, mac, told, now);
+                return self.place(port, address).is_some();
+            }
+            return self.insert(Slot { address, port, mac, state, confirmed: now, ..FREE }, now).is_some();
+        };
+        let slot = &mut self.slots[at];
+        let was = slot.state;
+        match (known, was) {
+            (Known::Permanent, _) => {}
+            (_, State::Permanent) => return true,
+            (Known::Doubtful, State::Incomplete) | (Known::Answered, _) => {}
+            (Known::Doubtful, _) if slot.mac == mac => return true,
+            (Known::Doubtful, _) => {}
+        }
+        (slot.mac, slot.state, slot.confirmed) = (mac, state, now);
+        if known != Known::Doubtful && slot.unasked {
+            slot.unasked = false;
+            self.unasked -= 1;
+        }
+        match was {
+            State::Probe => self.stop_asking(port, address),
+            State::Incomplete => {
+                let asked = self.asked.iter_mut().find(|it| (it.port, it.address) == (port, address));
+                asked.into_iter().for_each(|it| it.due = now);
+                self.note_due();
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Forgets a neighbour, unless packets wait for it. Whether it was known.
+    pub fn forget(&mut self, port: u16, address: u128) -> bool {
+        let Some(at) = self.place(port, address) else { return false };
+        match self.slots[at].state {
+            State::Incomplete => return false,
+            _ if self.slots[at].waiting > 0 => return false,
+            State::Probe => self.stop_asking(port, address),
+            _ => {}
+        }
+        self.remove(at);
+        true
+    }
+}
