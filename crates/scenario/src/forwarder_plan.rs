@@ -305,6 +305,7 @@ mod tests {
             mac: Mac::of_router(place),
             mtu: 1500,
             addresses: vec![format!("10.0.{place}.1/24").parse().unwrap()],
+            control: None,
         };
         Router { name: "r".into(), ports: vec![port("west", 0), port("east", 1)], ..Router::default() }
     }
