@@ -1,6 +1,6 @@
 //! What the fuzz target and the ordinary tests do with any bytes.
 
-use longwire_scenario::{Calibration, parse, price};
+use longwire_scenario::{Attachment, Calibration, parse, price};
 
 /// Reads the bytes as a scenario and walks through all of the plan, or of what is wrong with it.
 pub fn run(bytes: &[u8]) {
@@ -25,6 +25,11 @@ pub fn run(bytes: &[u8]) {
         assert!(links.iter().all(|place| plan.links.len() > *place as usize));
     }
     for (place, port) in plan.ports.iter().enumerate() {
+        if let Attachment::Control { router, port } = port.attachment {
+            let beside = &plan.routers[router as usize].ports[port as usize];
+            assert_eq!(beside.control, Some(place as u16));
+            continue;
+        }
         assert!(plan.segments[port.segment as usize].ports.contains(&(place as u16)));
         match port.router {
             Some(router) => {
