@@ -361,33 +361,3 @@ fn a_quantum_below_the_largest_cost_is_warned_of() {
     let [note] = &notes("2999 ns")[..] else { panic!("one note") };
     assert!(note.contains("quantum = 2999") && note.contains("3000 ns"), "{note}");
 }
-
-#[test]
-fn control_planes_have_ports_beside_the_routers() {
-    let scenario = |keys: &str, more: &str| {
-        let text = format!(
-            "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"a-name-that-is-too-long\"\naddress = \"10.0.2.9/24\"\n\
-            [[router]]\nname = \"r\"\n{keys}\n{more}\n"
-        );
-        parse("control.toml", &text)
-    };
-    let ports = "ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }]\n[[bridge]]\nname = \"other\"\n";
-    let plan = scenario("control-plane = \"netns\"", ports).unwrap();
-    let port = &plan.routers[0].ports[0];
-    let beside = &plan.ports[usize::from(port.control.unwrap())];
-    assert_eq!(beside.attachment, Attachment::Control { router: 0, port: 0 });
-    assert_eq!((&*beside.name, beside.router, plan.has_lab()), ("a:control", Some(0), true));
-    assert_eq!(plan.segments[beside.segment as usize].router, Some(0));
-    let long = "ports = [{ port = \"a-name-that-is-too-long\", addresses = \"10.0.2.1/24\" }]";
-    for (keys, more, wanted) in [
-        ("control-plane = \"vm\"", ports, "there is no control plane \"vm\""),
-        ("control-plane = \"netns\"", long, "can't be the name of an interface"),
-        ("control-plane = \"netns\"\nscheduler = \"gmr3\"", ports, "can't share its processors"),
-    ] {
-        let error = scenario(keys, more).unwrap_err().to_string();
-        assert!(error.contains(wanted), "{error}");
-    }
-    let event = format!("{ports}[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = \"10.0.1.0/24\"");
-    let error = scenario("control-plane = \"netns\"", &event).unwrap_err().to_string();
-    assert!(error.contains("follows its control plane"), "{error}");
-}
