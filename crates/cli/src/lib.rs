@@ -6,6 +6,7 @@
 
 pub mod commands;
 pub mod control_planes;
+mod fitted;
 pub mod instance;
 pub mod live;
 pub mod live_forwarders;

@@ -1,10 +1,14 @@
 //! The links of a run by name, with their settings as of now, and changes to them as people write them.
 
 use longwire_block::path::LinkRef;
-use longwire_block::{Spec, Values};
+use longwire_block::{Spec, SpecError, Values};
 use longwire_control::SetError;
 use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target};
-use longwire_scenario::{Plan, block_meant, kind_meant, param_meant, unplanned_target, with_defaults};
+use longwire_link::{NONE, without};
+use longwire_scenario::{
+    Plan, block_meant, kind_hint, kind_meant, param_meant, removal_meant, suggestion, unplanned_target,
+    with_defaults,
+};
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -124,8 +128,9 @@ impl LiveLinks {
     fn edits(&self, blocks: &Blocks, pairs: &[&(String, String)]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
-            let (key, mut name) = self.find(written).ok_or_else(|| self.unknown(written))?;
-            if name.is_none() && kind_meant(&self.registry, key, text).is_some() {
+            let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
+            let (key, mut name) = found.ok_or_else(|| self.unknown(written))?;
+            if name.is_none() && self.word_meant(key, text).is_some() {
                 name = Some(KIND);
             }
             let setting = Setting { written, name, text };
@@ -151,12 +156,20 @@ impl LiveLinks {
         };
         let (mut given, mut texts) = (Vec::new(), Vec::new());
         for setting in params {
+            let wrong = |reason| SetError::Value { key: setting.written.into(), reason };
+            if spec.params.is_empty() {
+                return Err(wrong(format!("the same change takes {key} away; leave one of the two out")));
+            }
             let at = param_meant(&self.registry, spec, setting.name)
                 .ok_or_else(|| self.unknown(setting.written))?;
             let param = &spec.params[at];
-            let value = param.read(setting.text).map_err(|error| SetError::Value {
-                key: setting.written.into(),
-                reason: without_name(&error.to_string(), param.name),
+            let value = param.read(setting.text).map_err(|error| {
+                let reason = without_name(&error.to_string(), param.name);
+                let bare = setting.name.is_none();
+                match kind_hint(&self.registry, key, setting.text).filter(|_| bare) {
+                    Some(hint) => wrong(format!("{reason}; {hint}")),
+                    None => wrong(reason),
+                }
             })?;
             given.push((at, value));
             texts.push((param.name, setting.text));
@@ -164,7 +177,13 @@ impl LiveLinks {
         let fresh = Values::read(spec, &texts);
         let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
         match (edit.apply(blocks), fresh) {
-            (None, Err(error)) => Err(SetError::Value { key: key.into(), reason: error.to_string() }),
+            (None, Err(error)) => {
+                let mend = match &error {
+                    SpecError::Missing { name, .. } => format!("; write {key}.{name}=…"),
+                    _ => String::new(),
+                };
+                Err(SetError::Value { key: key.into(), reason: format!("{error}{mend}") })
+            }
             _ => Ok(edit),
         }
     }
@@ -172,11 +191,49 @@ impl LiveLinks {
     /// The block of a key that a setting names as its kind.
     fn of_kind(&self, key: &'static str, setting: &Setting<'_>) -> Result<&'static Spec, SetError> {
         let of_key = || self.registry.iter().copied().filter(|spec| spec.key == key);
-        of_key().find(|spec| spec.kind == setting.text).ok_or_else(|| {
-            let kinds: Vec<_> = of_key().map(|spec| spec.kind).collect();
-            let reason = format!("there is no kind \"{}\"; there are {}", setting.text, kinds.join(", "));
+        let found = of_key().find(|spec| spec.kind == setting.text);
+        found.or_else(|| removal_meant(key, setting.text)).ok_or_else(|| {
+            let kinds: Vec<_> = of_key().map(|spec| spec.kind).chain(without(key).map(|_| NONE)).collect();
+            let mend = match suggestion(setting.text, kinds.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", kinds.join(", ")),
+            };
+            let reason = format!("there is no kind \"{}\"; {mend}", setting.text);
             SetError::Value { key: setting.written.into(), reason }
         })
+    }
+
+    /// The kind that a mere value of a key names: one of its blocks, or none.
+    fn word_meant(&self, key: &str, text: &str) -> Option<&'static Spec> {
+        removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
+    }
+
+    /// The parameter that a mere name means which blocks of several keys have: that of the kind which the same change asks for, else
+    /// that of a block of the link. None if that is not clear.
+    fn find_among<'s>(
+        &self,
+        written: &'s str,
+        pairs: &[&Pair],
+        blocks: &Blocks,
+    ) -> Option<(&'static str, Option<&'s str>)> {
+        let has = |spec: &Spec| spec.params.iter().any(|param| param.name == written);
+        let only = |rows: Vec<&'static Spec>| {
+            let first = rows.first()?.key;
+            rows.iter().all(|spec| spec.key == first).then_some((first, Some(written)))
+        };
+        let kind_of = |(key, text): &&Pair| {
+            let (key, name) = self.find(key)?;
+            let row = self.registry.iter().copied().find(|spec| (spec.key, spec.kind) == (key, text.trim()));
+            match name {
+                None => self.word_meant(key, text),
+                Some(KIND) => row,
+                Some(_) => None,
+            }
+        };
+        let asked: Vec<&'static Spec> = pairs.iter().filter_map(|pair| kind_of(pair)).collect();
+        let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
+        let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
+        only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
     }
 
     /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
@@ -223,6 +280,14 @@ impl LiveLinks {
     }
 
     fn unknown(&self, key: &str) -> SetError {
+        let has = |spec: &&&Spec| spec.params.iter().any(|param| param.name == key);
+        let mut several: Vec<String> =
+            self.registry.iter().filter(has).map(|spec| format!("{}.{key}=", spec.key)).collect();
+        several.dedup();
+        if several.len() > 1 {
+            let reason = format!("several have one; write {}", several.join(" or "));
+            return SetError::Value { key: key.into(), reason };
+        }
         let mut known: Vec<String> = Vec::new();
         for spec in &self.registry {
             known.extend((0..spec.params.len()).map(|index| self.key(spec, index)));
@@ -417,13 +482,56 @@ mod tests {
         assert!(changed(&[("queue", "codel"), ("target", "7ms")]).unwrap()[0].contains("7 ms"));
         assert_eq!(changed(&[("filter", "")]).unwrap(), ["filter: "]);
         assert!(changed(&[("loss", "burst")]).unwrap_err().contains("loss (burst) needs \"loss\""));
-        assert!(changed(&[("queue", "codle")]).unwrap_err().contains("\"codle\" is not a limit"));
+        let error = changed(&[("queue", "codle")]).unwrap_err();
+        assert!(error.contains("\"codle\" is not a limit"), "{error}");
+        assert!(error.ends_with("did you mean the kind \"codel\"?"), "{error}");
+        let error = changed(&[("queue", "nonsense")]).unwrap_err();
+        assert!(error.contains("it is no kind either; there are tail-drop, head-drop, red,"), "{error}");
+        assert!(changed(&[("queue", "")]).unwrap_err().contains("a link always has a queue"));
         let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
         assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
         let jitter = changed(&[("delay.jitter", "5ms"), ("delay", "30ms")]).unwrap();
         assert!(jitter[0].starts_with("delay (jitter): 30 ms, 5 ms"), "{jitter:?}");
         let error = changed(&[("queue.kind", "redd")]).unwrap_err();
-        assert!(error.starts_with("queue.kind: there is no kind \"redd\"; there are tail-drop"), "{error}");
-        assert!(changed(&[("loss.kind", "gilbert-elliott")]).unwrap_err().contains("needs \"p\""));
+        assert_eq!(error, "queue.kind: there is no kind \"redd\"; did you mean \"red\"?");
+        let error = changed(&[("loss.kind", "gilbert-elliott")]).unwrap_err();
+        assert!(error.contains("needs \"p\"") && error.ends_with("; write loss.p=…"), "{error}");
+    }
+
+    /// Rates, losses and queues have a `burst`: it is that of the kind which is asked for, or which the link has.
+    #[test]
+    fn parameters_that_several_have() {
+        let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();
+        assert!(bucket[0].starts_with("rate (token-bucket): 1 Mbit/s, 10 kB, "), "{bucket:?}");
+        let pie = changed(&[("queue", "pie"), ("burst", "80ms")]).unwrap();
+        assert!(pie[0].starts_with("queue (pie): ") && pie[0].contains(", 80 ms, "), "{pie:?}");
+        let error = changed(&[("burst", "10kB")]).unwrap_err();
+        assert!(
+            error.starts_with("burst: several have one; write loss.burst= or queue.burst= or rate.burst="),
+            "{error}"
+        );
+        // A rate is the link's own: background traffic has to be named.
+        let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
+        assert!(error.contains("needs \"rate\"") && error.ends_with("write background.rate=…"), "{error}");
+    }
+
+    #[test]
+    fn what_a_link_can_be_without_is_taken_away() {
+        for text in ["", "none"] {
+            for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
+                assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);
+                assert_eq!(
+                    changed(&[(&format!("{key}.kind"), "none")]).unwrap(),
+                    [format!("{key} (none): ")]
+                );
+            }
+        }
+        for key in ["rate", "delay", "queue"] {
+            assert!(
+                changed(&[(key, "")]).unwrap_err().contains(&format!("a link always has a {key}: write"))
+            );
+        }
+        let error = changed(&[("loss", ""), ("loss.where", "wire")]).unwrap_err();
+        assert!(error.contains("takes loss away"), "{error}");
     }
 }

@@ -32,7 +32,8 @@ struct Changed {
     aims: Vec<(u32, u16)>,
 }
 
-/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere.
+/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere. It says what the source is
+/// ("not run …"), without its name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
     let what = match port.attachment {
@@ -41,9 +42,9 @@ pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<Str
         _ => return None,
     };
     Some(format!(
-        "source \"{}\" is not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire \
-         traffic, say); run with --virtual, or let it come in by a port with driver = \"source\"",
-        source.name, port.name
+        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, say); run with \
+         --virtual, or let it come in by a port with driver = \"source\"",
+        port.name
     ))
 }
 
@@ -108,7 +109,7 @@ impl LiveSources {
         let place = self.place(name).ok_or_else(|| SetError::UnknownSource(name.into()))?;
         let source = &self.plan.sources[place as usize];
         if let Some(why) = why_silent(&self.plan, source) {
-            return Err(SetError::Refused(why));
+            return Err(SetError::Refused(format!("source \"{name}\" is {why}")));
         }
         let (ramp, pairs) = ramp_of(pairs)?;
         let gone = |error| refusal(error, ramp);

@@ -181,7 +181,8 @@ impl Worker {
         for edit in edits {
             let (spec, values) = edit.apply(&blocks).ok_or(TOO_LITTLE)?;
             set_block(&mut blocks, spec, values.clone());
-            set_block(&mut changes, spec, values);
+            changes.retain(|(other, _)| other.key != spec.key);
+            changes.push((spec, values));
         }
         match of {
             Of::Links if self.is_medium(place) => self.set_medium(place, &changes, now)?,

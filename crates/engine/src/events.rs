@@ -170,8 +170,11 @@ fn same(one: &Spec, other: &Spec) -> bool {
     (one.key, one.kind) == (other.key, other.kind)
 }
 
-/// Sets a block of a link.
+/// Sets a block of a link. A row without parameters stands for having none of its key.
 pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
+    if spec.params.is_empty() {
+        return blocks.retain(|(other, _)| other.key != spec.key);
+    }
     match blocks.iter_mut().find(|(other, _)| other.key == spec.key) {
         Some(block) => *block = (spec, values),
         None => blocks.push((spec, values)),

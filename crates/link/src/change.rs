@@ -6,6 +6,7 @@ use crate::fifo::Fifo;
 use crate::judge::{Chain, Either};
 use crate::link::{Link, has};
 use crate::queue::Queue;
+use crate::registry::NONE;
 use crate::transmit::Transmit;
 use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
@@ -36,6 +37,9 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
         link.part_waiting(pool, when.spread);
     } else if Background::has(spec) {
         match link.books.counters.rare.as_mut().and_then(|rare| rare.background.as_mut()) {
+            // Those of its packets that wait are sent, and told from others as before.
+            Some(_) if spec.kind == NONE => link.books.counters.rare().background = None,
+            None if spec.kind == NONE => {}
             Some(background) => background.change(spec, values, when.now),
             None => {
                 let mut background = Background::new(spec, values, dice(), when.begin);
@@ -127,7 +131,7 @@ fn change_queue(
     }
 }
 
-/// Changes the judge of that key, or adds one.
+/// Changes the judge of that key, or adds one; what stands for none takes it away.
 fn change_judges(
     link: &mut Link,
     (spec, values): (&'static Spec, &Values),

@@ -33,5 +33,5 @@ pub use fifo::Fifo;
 pub use judge::Judge;
 pub use links::{ChangeError, Links};
 pub use medium::{MEDIA, check_medium, medium_profiles, medium_rate};
-pub use registry::{LinkConfig, registry};
+pub use registry::{LinkConfig, NONE, registry, without};
 pub use simulated::Lead;

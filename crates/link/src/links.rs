@@ -113,7 +113,7 @@ impl Links {
         self.media.iter_mut().for_each(|medium| medium.start(begin));
     }
 
-    /// Whether a link has background traffic.
+    /// Whether a link has background traffic, or had some.
     pub fn has_background(&self, link: u32) -> bool {
         self.links[link as usize].features & has::BACKGROUND != 0
     }

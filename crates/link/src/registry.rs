@@ -125,6 +125,36 @@ pub fn registry() -> Vec<&'static Spec> {
     rows
 }
 
+/// The kind that stands for having no block of a key.
+pub const NONE: &str = "none";
+
+/// What stands for having no block of a key: no link has it, but a change to it takes the link's own away.
+const fn nothing(key: &'static str) -> Spec {
+    Spec {
+        key,
+        kind: NONE,
+        summary: "Nothing: packets pass as if there were no such thing.",
+        source: "own definition",
+        params: &[],
+    }
+}
+
+/// For each key that a link can be without, what takes its block away.
+static WITHOUT: [Spec; 6] = [
+    nothing("mtu"),
+    nothing("loss"),
+    nothing("bit-error"),
+    nothing("duplicate"),
+    nothing("reorder"),
+    nothing(crate::background::KEY),
+];
+
+/// The row that takes a link's block of this key away; none if a link always has one (a rate, a queue), or one that does nothing by
+/// itself (a filter without rules, a state that is up).
+pub fn without(key: &str) -> Option<&'static Spec> {
+    WITHOUT.iter().find(|spec| spec.key == key)
+}
+
 /// What a link is made of: at most one block a key; keys not named have their default.
 #[derive(Debug, Clone, Default)]
 pub struct LinkConfig {

@@ -1,9 +1,11 @@
 //! Changes while a run goes on, and what a setting means for a link as it is.
 
+use crate::finding::suggestion;
 use crate::plan::Plan;
 use crate::source_edit::{INTERVAL, is_interval};
 use longwire_block::{Spec, Values};
 use longwire_engine::{Blocks, Edit, Ramp, Repeat};
+use longwire_link::{NONE, without};
 use longwire_units::Nanos;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -79,7 +81,8 @@ fn described(edits: &[Edit]) -> String {
     };
     let each = edits.iter().flat_map(|edit| {
         let given = edit.given.iter();
-        given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind)))
+        let removed = edit.spec.params.is_empty().then(|| format!("{} none", edit.spec.key));
+        given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind))).chain(removed)
     });
     each.collect::<Vec<_>>().join(", ")
 }
@@ -120,6 +123,36 @@ pub fn kind_meant(registry: &[&'static Spec], key: &str, value: &str) -> Option<
     let first = of_key.clone().next()?;
     let named = of_key.find(|spec| spec.kind == value.trim())?;
     first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
+}
+
+/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`, `loss = ""`.
+pub fn removal_meant(key: &str, value: &str) -> Option<&'static Spec> {
+    without(key).filter(|_| ["", NONE].contains(&value.trim()))
+}
+
+/// What to write instead of a mere value of `key` that can't be read, if it looks like a kind: the kind that it resembles, or all
+/// of them.
+pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<String> {
+    let value = value.trim();
+    let kinds: Vec<&str> = registry.iter().filter(|spec| spec.key == key).map(|spec| spec.kind).collect();
+    if value.is_empty() && !kinds.is_empty() {
+        let neutral = match key {
+            "rate" => "\"unlimited\"",
+            "delay" => "\"0 ms\"",
+            "queue" => "\"unlimited\", or how much may wait",
+            "state" => "\"up\"",
+            _ => return None,
+        };
+        return Some(format!("a link always has a {key}: write {neutral}"));
+    }
+    if kinds.len() < 2 || !value.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    let hint = match suggestion(value, kinds.iter().copied()) {
+        Some(near) => format!("did you mean the kind \"{near}\"?"),
+        None => format!("it is no kind either; there are {}", kinds.join(", ")),
+    };
+    Some(hint)
 }
 
 /// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the link's, if it

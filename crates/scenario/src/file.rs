@@ -66,7 +66,8 @@ pub(crate) struct Engine {
     pub(crate) mapping: Option<Written<Mapping>>,
     /// What a worker does while nothing is due. Default "sleep-then-spin".
     pub(crate) wait: Option<Written<Wait>>,
-    /// Packet memory of each worker, 1 MiB to 256 GiB. Default "256 MiB".
+    /// Packet memory of each worker, 1 MiB to 256 GiB. Default "256 MiB", or what delays and queues need, up to a quarter of the machine's
+    /// memory and 4 GiB for all workers.
     pub(crate) pool: Option<Written<Bytes>>,
     /// Processors to pin the workers to, one for each. Default: none.
     #[serde(default)]

@@ -163,7 +163,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// The one of `known` that was probably meant by `given`, as the beginning of a mend.
-pub(crate) fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let near = |name: &&str| {
         let lower = given.to_lowercase();
         (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), usize::from(!lower.starts_with(*name)))

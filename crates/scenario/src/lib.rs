@@ -38,8 +38,8 @@ pub use address::{Mac, Network};
 pub use build::{
     BuildError, Built, TO_THE_END, build, change_route, measure_processors, port_workers, tolerance,
 };
-pub use event::{Event, block_meant, kind_meant, param_meant, with_defaults};
-pub use finding::{Finding, ScenarioError};
+pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
+pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
     hexadecimal,
@@ -49,7 +49,7 @@ pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
     Plan, Port, Profile, Route, Routes, Segment, Source,
 };
-pub use price::{Calibration, Pricing, Shortfall, price};
+pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
 pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};
 pub use resolve::medium_edit;
 pub use router_plan::{

@@ -89,6 +89,8 @@ pub struct EngineSettings {
     pub wait: Wait,
     /// Packet memory of each worker, 1 MiB to 256 GiB.
     pub pool: Bytes,
+    /// Whether the scenario says so; else what the links need may raise it ([`fit_pool`](crate::fit_pool)).
+    pub pool_given: bool,
     /// Processors to pin the workers to, one each; empty to leave that to the system.
     pub cpus: Vec<u32>,
     /// Longest time between the leaving times of segments that may stay together in a train.
@@ -102,6 +104,7 @@ impl Default for EngineSettings {
             mapping: Mapping::Single,
             wait: Wait::SleepThenSpin,
             pool: Bytes(256 << 20),
+            pool_given: false,
             cpus: Vec::new(),
             train_spread: Nanos::from_micros(10),
         }

@@ -7,6 +7,10 @@ use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
 
+/// The part of the machine's memory that pools may take which no scenario asks for, and what they take at most.
+const SHARE: u64 = 4;
+const MOST_UNASKED: u64 = 4 << 30;
+
 /// From how many segments the way of packets through routers is looked at.
 const MOST_STARTS: usize = 100;
 
@@ -162,6 +166,25 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     };
     pricing.shortfalls = shortfalls(plan, calibration, &pricing);
     pricing
+}
+
+/// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can need, if that is no more
+/// than a quarter of the machine's `memory` and 4 GiB; if only the delay lines fit into that, as much as they need. It never gets less
+/// than the default, and keeps that if nothing fits: what a pool has is resident from the start. Where the machine's memory is not
+/// known, nothing changes.
+pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
+    let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
+    let workers = u64::from(plan.engine.workers.max(1));
+    let most = (memory.0 / SHARE).min(MOST_UNASKED) / workers;
+    let pricing = price(plan, &Calibration::default());
+    let lines = pricing.delay_lines.0;
+    let all = pricing.queues.map(|queues| queues.0.saturating_add(lines));
+    let pools = all.into_iter().chain([lines]).map(|bytes| bytes.div_ceil(workers));
+    if let Some(pool) =
+        pools.filter_map(|pool| pool.checked_next_multiple_of(1 << 20)).find(|pool| *pool <= most)
+    {
+        plan.engine.pool = plan.engine.pool.max(Bytes(pool));
+    }
 }
 
 fn load(plan: &Plan, frame: Bytes) -> Load {
@@ -442,6 +465,37 @@ mod tests {
             let found = priced(&text).shortfalls;
             let told = found.iter().any(|short| short.what.contains(what) && short.mend.contains(mend));
             assert!(told, "{text}: {found:?}");
+        }
+    }
+
+    /// 1 s at what a worker carries, 1.25 million frames of 1514 bytes (1600 in the pool) a second, are 1908 MiB; 200 ms are 382 MiB.
+    #[test]
+    fn a_pool_that_nobody_asked_for_fits() {
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let pool = |engine: &str, link: &str, memory: u64| {
+            let text = format!("{engine}{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}");
+            let mut plan = crate::parse("s.toml", &text).unwrap();
+            fit_pool(&mut plan, (memory > 0).then_some(Bytes(memory << 30)));
+            plan.engine.pool.0 >> 20
+        };
+        let two = "[engine]\nworkers = 2\n";
+        let table = [
+            ("", "delay = \"200 ms\"", 16, 382),
+            ("", "delay = \"1 s\"", 16, 1908),
+            // More than a quarter of the machine, or more than 4 GiB: as much as without asking for anything.
+            ("", "delay = \"1 s\"", 7, 256),
+            ("", "delay = \"10 s\"", 512, 256),
+            ("", "delay = \"1 s\"", 0, 256),
+            ("", "delay = \"1 ms\"", 16, 256),
+            ("[engine]\npool = \"64 MiB\"\n", "delay = \"1 s\"", 16, 64),
+            // A queue of 300000 frames is 458 MiB, two pools have half of that each.
+            ("", "rate = \"1 Mbit/s\"\nqueue = \"300000 packets\"", 16, 458),
+            (two, "rate = \"1 Mbit/s\"\nqueue = \"600000 packets\"", 16, 458),
+            ("", "rate = \"1 Gbit/s\"\ndelay = \"4 s\"\nqueue = \"unlimited\"", 16, 504),
+            ("", "rate = \"1 Gbit/s\"\ndelay = \"4 s\"\nqueue = \"9000000 packets\"", 16, 504),
+        ];
+        for (engine, link, memory, mebibytes) in table {
+            assert_eq!(pool(engine, link, memory), mebibytes, "{engine}{link} on {memory} GiB");
         }
     }
 

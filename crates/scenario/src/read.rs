@@ -1,6 +1,6 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::event::kind_meant;
+use crate::event::{kind_meant, removal_meant};
 use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay};
 use crate::finding::{Findings, suggestion};
 use crate::source_edit::source_keys;
@@ -359,7 +359,7 @@ impl Reader<'_, '_, '_> {
             }
             scalar => {
                 let text = self.text(&field, span.clone(), &scalar)?;
-                match kind_meant(self.registry, key, &text) {
+                match removal_meant(key, &text).or_else(|| kind_meant(self.registry, key, &text)) {
                     Some(spec) => block.kind = Some((spec.kind.into(), span)),
                     None => block.params.push((None, text, span)),
                 }

@@ -6,7 +6,7 @@ use crate::source_edit::{INTERVAL, MODEL};
 use crate::written::templated;
 use longwire_block::flow::FLOW;
 use longwire_block::{Param, ParamKind, Spec};
-use longwire_link::MEDIA;
+use longwire_link::{MEDIA, without};
 use longwire_random::process;
 use longwire_units::{Nanos, Probability, Rate};
 use schemars::generate::SchemaSettings;
@@ -82,9 +82,14 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
         // A word that is a kind names the block with its defaults.
         let bare =
             registry.iter().filter(|spec| spec.key == key && spec.params.iter().all(|p| p.default.is_some()));
-        let kinds: Vec<&str> = bare.map(|spec| spec.kind).collect();
+        let none = without(key).map(|spec| spec.kind);
+        let kinds: Vec<&str> = bare.map(|spec| spec.kind).chain(none).collect();
+        let forms = known["anyOf"].as_array_mut().expect("made above");
         if !kinds.is_empty() {
-            known["anyOf"].as_array_mut().expect("made above").push(json!({ "enum": kinds }));
+            forms.push(json!({ "enum": kinds }));
+        }
+        if none.is_some() {
+            forms.push(json!({ "type": "array", "maxItems": 0, "description": "none of it" }));
         }
     }
     let rate = registry.iter().find(|spec| spec.key == "rate");

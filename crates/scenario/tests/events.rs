@@ -256,3 +256,80 @@ fn no_rules_and_bare_kinds() {
             .contains("\"codle\" is not a limit")
     );
 }
+
+/// What a link can be without goes away while it runs, and comes back: of two packets before, two while it is away, and two after it
+/// has come back, these leave.
+#[test]
+fn what_a_link_can_be_without_is_taken_away() {
+    let cases = [
+        ("loss", "\"100 %\"", vec![2, 3]),
+        ("loss", "{ kind = \"independent\", probability = \"100 %\", where = \"wire\" }", vec![2, 3]),
+        ("loss", "{ kind = \"pattern\", every = 1 }", vec![2, 3]),
+        ("mtu", "500", vec![2, 3]),
+        ("bit-error", "{ kind = \"rate\", rate = \"0.1\" }", vec![2, 3]),
+        // Each twice, but while it is away.
+        ("duplicate", "\"100 %\"", vec![0, 0, 1, 1, 2, 3, 4, 4, 5, 5]),
+        // Ahead of the one before, which is delayed 5 ms, but while it is away.
+        ("reorder", "\"100 %\"", vec![0, 1, 2, 3, 4, 5]),
+    ];
+    for (key, value, leaving) in cases {
+        for none in ["[]", "\"none\"", "\"\"", "{ kind = \"none\" }"] {
+            let at =
+                |time, value: &str| format!("[[at]]\ntime = \"{time} ms\"\nlink = \"up\"\n{key} = {value}\n");
+            let text = format!("{key} = {value}\ndelay = \"5 ms\"\n{}{}", at(15, none), at(35, value));
+            let (left, report) = leaves(&text, &[0, 10_000, 20_000, 30_000, 40_000, 50_000]);
+            let numbers: Vec<u8> = left.iter().map(|(_, number)| *number).collect();
+            assert_eq!(numbers, leaving, "{key} = {value}, then {none}");
+            let stats = &report.links[0].stats;
+            assert_eq!((stats.in_packets, stats.out_packets), (6, leaving.len() as u64), "{key}: {stats:?}");
+            assert_eq!(6 + stats.made_packets, stats.out_packets + stats.dropped(), "{key}: {stats:?}");
+        }
+    }
+    let reorder =
+        "reorder = \"100 %\"\ndelay = \"5 ms\"\n[[at]]\ntime = \"15 ms\"\nlink = \"up\"\nreorder = []\n";
+    // With it, a packet that may overtake has no delay; without it, it has.
+    assert_eq!(leaves(reorder, &[10_000, 20_000]).0, [(10_000, 0), (25_000, 1)]);
+}
+
+/// 8 Mbit/s of background traffic fill the link: while it is away packets of 1 ms leave after 1 ms, and all that came is counted.
+#[test]
+fn background_traffic_is_taken_away() {
+    let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\nbackground = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
+        [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\nbackground = \"16 Mbit/s\"\n\
+        [[at]]\ntime = \"120 ms\"\nlink = \"up\"\nbackground = []\n";
+    let (left, report) = leaves(text, &[60_000, 110_000, 200_000]);
+    let [(first, 0), (second, 1), (third, 2)] = left[..] else { panic!("{left:?}") };
+    assert_eq!((first, third), (61_000, 201_000));
+    assert!(second > 115_000, "about ten packets wait before it: {second}");
+    let stats = &report.links[0].stats;
+    // 20 ms of 16 Mbit/s are 40 packets of 1000 bytes, twice; each is sent, which nobody sees, or dropped.
+    assert!((78..=84).contains(&stats.made_packets), "{stats:?}");
+    assert_eq!(stats.out_packets, 3, "{stats:?}");
+}
+
+/// What a profile gives a link, the link can be without; and rates, delays and queues are always there.
+#[test]
+fn none_is_a_value_of_a_link() {
+    let without = plan("profile = \"wifi-lossy\"\nloss = []\n").unwrap();
+    let keys: Vec<_> = without.profiles[0].blocks.iter().map(|(spec, _)| spec.key).collect();
+    assert!(!keys.contains(&"loss") && keys.contains(&"rate"), "{keys:?}");
+    let removal = plan("loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = []\n").unwrap();
+    assert_eq!(removal.events[0].describe(&removal), "up: loss none");
+    for (text, wanted) in [
+        ("rate = []\n", "a link always has a rate: write \"unlimited\""),
+        ("queue = \"codell\"\n", "did you mean the kind \"codel\"?"),
+        ("queue = \"nonsense\"\n", "it is no kind either; there are tail-drop, head-drop, red"),
+        (
+            "loss = { kind = \"none\", probability = \"1 %\" }\n",
+            "loss (none) has no parameter \"probability\"",
+        ),
+        ("[[at]]\ntime = \"1 s\"\nlink = \"up\"\nqueue = \"codell\"\n", "did you mean the kind \"codel\"?"),
+        (
+            "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = []\nramp = \"1 s\"\n",
+            "a ramp can't lead to a loss of another kind (none)",
+        ),
+    ] {
+        let error = plan(text).unwrap_err();
+        assert!(error.contains(wanted), "{text}\n{error}");
+    }
+}

@@ -39,6 +39,7 @@ fn defaults() {
         mapping: Mapping::Single,
         wait: Wait::SleepThenSpin,
         pool,
+        pool_given: false,
         cpus: vec![],
         train_spread: Nanos::from_micros(10),
     };

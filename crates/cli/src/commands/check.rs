@@ -1,6 +1,7 @@
 //! `longwire check`
 
 use crate::live_sources::why_silent;
+use crate::fitted::fit_pool;
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Calibration, Plan, Pricing, price};
@@ -37,9 +38,11 @@ impl Args {
     /// # Errors
     /// The mistakes of the scenario.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let plan = longwire_scenario::load(&self.scenario)?;
+        let mut plan = longwire_scenario::load(&self.scenario)?;
+        fit_pool(&mut plan);
         outcome::print_notes(&plan);
-        let silent = plan.sources.iter().filter_map(|source| why_silent(&plan, source)).collect::<Vec<_>>();
+        let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
+        let silent = silent.collect::<Vec<_>>();
         let mut report = Report::new("check").with("scenario", plan.file.as_str());
         let machine = &report.machine;
         let calibration = Calibration {
@@ -63,7 +66,8 @@ impl Args {
         let checked = outcome::print_report(&report, self.json)?;
         if !self.json && !silent.is_empty() {
             let more = if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
-            outcome::note(&format!("note: {}{more}", silent[0]));
+            let (name, why) = &silent[0];
+            outcome::note(&format!("note: source \"{name}\" is {why}{more}"));
         }
         if !self.json && let Some(router) = plan.control_planes().next() {
             let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";

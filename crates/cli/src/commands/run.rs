@@ -1,6 +1,7 @@
 //! `longwire run`
 
 use crate::live::LiveLinks;
+use crate::fitted::fit_pool;
 use crate::live_sources::why_silent;
 use crate::live_view::{LiveView, Style};
 use crate::port_files::{PortFile, PortFiles};
@@ -80,6 +81,7 @@ impl Args {
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = longwire_scenario::load(&self.scenario)?;
+        fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual { self.run_virtual(&plan) } else { self.run_real(plan) }
@@ -114,8 +116,8 @@ impl Args {
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
-        let silent = plan.sources.iter().filter_map(|source| why_silent(&plan, source));
-        silent.for_each(|why| outcome::note(&format!("note: {why}")));
+        let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
+        silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));
         // From here on, so that a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));

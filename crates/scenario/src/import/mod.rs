@@ -11,6 +11,7 @@ mod lines;
 mod mahimahi;
 mod netem;
 mod ns;
+mod ns_at;
 mod ns_classes;
 mod ns_queue;
 mod qdisc;

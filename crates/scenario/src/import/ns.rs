@@ -4,19 +4,23 @@
 //! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
 //! as in Emulab's parser (lanlink.tcl).
 
+use super::ns_at::{Later, carry_out};
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, ns_rate, time, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
-use super::topology::{Change, Edge, Node, Topology, Way};
+use super::topology::{Edge, Node, Topology, Way};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
-/// Most nodes and links of a script.
-const MOST: usize = 20_000;
+/// Most nodes and links of a script, and most events.
+pub(super) const MOST: usize = 20_000;
 /// The longest delay of a link.
-const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
+pub(super) const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
+
+/// Why agents are left out.
+const AGENTS: &str = "programs make the traffic here, not agents";
 
 /// What a handle stands for.
 #[derive(Debug, Clone)]
@@ -25,6 +29,12 @@ pub(super) enum Object {
     Node(usize),
     /// A link of one or more edges, in order.
     Link(Vec<usize>),
+    /// One direction of an edge: forward or not.
+    Way(usize, bool),
+    /// Links that events are sent to together.
+    Group(Vec<usize>),
+    /// What stands behind the queue of an edge, forward or not.
+    Delay(usize, bool),
     /// A LAN: its node.
     Lan(usize),
     /// The queue of an edge, forward or not.
@@ -40,6 +50,13 @@ pub(super) struct Script<'n> {
     pub(super) objects: HashMap<String, Object>,
     /// What is set for all queues, or for those of a kind, from then on.
     pub(super) defaults: Vec<Preset>,
+    /// Where an error model loses packets: its handle, the edge, forward or not.
+    pub(super) losses: Vec<(String, usize, bool)>,
+    /// What is left for times of the run, and such a time while it is carried out.
+    pub(super) later: Vec<Later>,
+    pub(super) now: Option<Nanos>,
+    /// Queues that events have changed, by edge and direction.
+    pub(super) queues: HashMap<(usize, bool), Queue>,
     pub(super) notes: &'n mut Notes,
 }
 
@@ -52,9 +69,19 @@ pub(super) struct Preset {
 
 /// The scenario of this script.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
-    let mut script =
-        Script { topology: Topology::default(), objects: HashMap::new(), defaults: Vec::new(), notes };
-    Tcl::new(&mut script).run(text, 1)?;
+    let mut script = Script {
+        topology: Topology::default(),
+        objects: HashMap::new(),
+        defaults: Vec::new(),
+        losses: Vec::new(),
+        later: Vec::new(),
+        now: None,
+        queues: HashMap::new(),
+        notes,
+    };
+    let mut tcl = Tcl::new(&mut script);
+    tcl.run(text, 1)?;
+    carry_out(&mut tcl)?;
     let topology = script.topology;
     if topology.edges.is_empty() {
         let mend = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
@@ -69,9 +96,25 @@ impl Host for Script<'_> {
         let rest = &words[1..];
         match (self.objects.get(&words[0]).cloned(), name.as_str()) {
             (Some(Object::Simulator), _) => self.simulator(line, rest),
+            (Some(Object::Link(edges) | Object::Group(edges)), _) if self.now.is_some() => {
+                self.change(line, &edges, [true, true], rest)
+            }
+            (Some(Object::Lan(lan)), _) if self.now.is_some() => {
+                let edges = self.topology.edges.iter().enumerate();
+                let edges: Vec<_> = edges.filter(|(_, edge)| edge.ends.1 == lan).map(|(at, _)| at).collect();
+                self.change(line, &edges, [true, true], rest)
+            }
             (Some(Object::Link(edges)), _) => self.link(line, &edges, rest),
-            (Some(Object::Lan(_) | Object::Node(_) | Object::Other), _) => {
-                self.notes.add(line, &told(words), "it has no counterpart here");
+            (Some(Object::Group(edges)), _) => self.gather(line, (&words[0], edges), rest),
+            (Some(Object::Way(edge, forward)), _) => self.one_way(line, (edge, forward), rest),
+            (Some(Object::Delay(edge, forward)), _) => self.delay_link(line, (edge, forward), rest),
+            (Some(Object::Lan(_) | Object::Node(_)), _) => {
+                self.tell(line, words, "it has no counterpart here");
+                Ok(String::new())
+            }
+            (Some(Object::Other), _) => {
+                let why = if self.now.is_some() { AGENTS } else { "it has no counterpart here" };
+                self.tell(line, words, why);
                 Ok(String::new())
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
@@ -82,7 +125,7 @@ impl Host for Script<'_> {
                 if rest.iter().any(|file| file.ends_with("tb_compat.tcl")) {
                     self.topology.dialect = Dialect::Emulab;
                 } else {
-                    self.notes.add(line, &told(words), "other files are not read");
+                    self.tell(line, words, "other files are not read");
                 }
                 Ok(String::new())
             }
@@ -92,7 +135,13 @@ impl Host for Script<'_> {
             }
             (None, class) if class == "queue" || class.starts_with("queue/") => self.default(line, words),
             _ => {
-                self.notes.add(line, &told(words), "the command is not known");
+                let why = match name.as_str() {
+                    "proc" => "procedures are not carried out",
+                    "open" | "close" | "exec" => "files and programs are left alone",
+                    _ if self.now.is_some() => "procedures are not carried out",
+                    _ => "the command is not known",
+                };
+                self.tell(line, words, why);
                 Ok(String::new())
             }
         }
@@ -112,13 +161,17 @@ impl Host for Script<'_> {
                     edge.name = edge.name.take().or_else(name);
                 }
             }
+            Some(Object::Way(edge, _)) if !self.topology.edges[*edge].duplex => {
+                let edge = &mut self.topology.edges[*edge];
+                edge.name = edge.name.take().or_else(name);
+            }
             _ => {}
         }
     }
 }
 
 impl Script<'_> {
-    fn handle(&mut self, object: Object) -> String {
+    pub(super) fn handle(&mut self, object: Object) -> String {
         let handle = format!("_o{}", self.objects.len());
         self.objects.insert(handle.clone(), object);
         handle
@@ -134,11 +187,11 @@ impl Script<'_> {
             let share = rest.get(1).and_then(|word| Share::fraction(word)).unwrap_or(Share::ZERO);
             return self.handle(Object::Errors(share));
         }
-        self.notes.add(
-            line,
-            &format!("new {}", rest.join(" ")),
-            "programs make the traffic here, not agents",
-        );
+        if class == "eventgroup" {
+            self.topology.dialect = Dialect::Emulab;
+            return self.handle(Object::Group(Vec::new()));
+        }
+        self.notes.add(line, &format!("new {}", told(rest)), AGENTS);
         self.handle(Object::Other)
     }
 
@@ -149,13 +202,19 @@ impl Script<'_> {
         } else {
             words
         };
+        if self.now.is_some() {
+            return self.simulator_then(line, words);
+        }
         let command = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
         let rest = words.get(1..).unwrap_or_default();
         match command.as_str() {
             "node" => self.node(line, false).map(|node| self.handle(Object::Node(node))),
             "duplex-link" | "simplex-link" => self.connect(line, rest, command == "duplex-link"),
             "make-lan" => self.lan(line, rest),
-            "link" => self.between(line, rest).map(|(edge, _)| self.handle(Object::Link(vec![edge]))),
+            "link" => self.between(line, rest).map(|(edge, way)| self.handle(Object::Way(edge, way))),
+            "lanlink" => {
+                self.cable(line, rest.get(1), rest.first()).map(|edge| self.handle(Object::Way(edge, true)))
+            }
             "queue-limit" => {
                 let (edge, forward) = self.between(line, rest)?;
                 let limit = read(line, "queue-limit", rest.get(2), "50", whole)?;
@@ -176,17 +235,9 @@ impl Script<'_> {
                 Ok(String::new())
             }
             "at" => self.at(line, rest),
-            "rtmodel-at" => {
-                let [when, what, nodes @ ..] = rest else {
-                    return Err(ImportError::new(
-                        line,
-                        "rtmodel-at lacks something",
-                        "write rtmodel-at 1.0 down $a $b",
-                    ));
-                };
-                let (edge, _) = self.between(line, nodes)?;
-                self.change(line, when, &[edge], std::slice::from_ref(what))
-            }
+            "rtmodel-at" => self.switched_at(line, rest),
+            "rtmodel" => self.route_model(line, rest),
+            "now" => Ok(self.clock()),
             "run" => Ok(String::new()),
             "rtproto"
                 if rest
@@ -314,15 +365,58 @@ impl Script<'_> {
         if forward { &mut edge.there } else { &mut edge.back }
     }
 
-    /// `[$ns link A B] queue`, and what is done to a link otherwise.
+    /// What is done to a link before the run.
     fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String, ImportError> {
         match (rest.first().map(String::as_str), edges) {
-            (Some("queue"), [edge]) => Ok(self.handle(Object::Queue(*edge, true))),
+            (Some("queue" | "link"), [edge]) => self.one_way(line, (*edge, true), rest),
             _ => {
-                self.notes.add(line, &told(rest), "it has no counterpart here");
+                self.tell(line, rest, "it has no counterpart here");
                 Ok(String::new())
             }
         }
+    }
+
+    /// What is done to `[$ns link A B]`: `queue` and `link` are its parts.
+    fn one_way(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        rest: &[String],
+    ) -> Result<String, ImportError> {
+        match (rest.first().map(String::as_str), self.now) {
+            (Some("queue"), _) => Ok(self.handle(Object::Queue(edge, forward))),
+            (Some("link"), _) => Ok(self.handle(Object::Delay(edge, forward))),
+            (Some(_), Some(_)) => self.change(line, &[edge], [forward, !forward], rest),
+            _ => {
+                self.tell(line, rest, "it has no counterpart here");
+                Ok(String::new())
+            }
+        }
+    }
+
+    /// `$group add $link0 $link1`.
+    fn gather(
+        &mut self,
+        line: usize,
+        (handle, mut edges): (&String, Vec<usize>),
+        rest: &[String],
+    ) -> Result<String, ImportError> {
+        for member in rest.iter().skip(1) {
+            match self.objects.get(member) {
+                Some(Object::Link(more)) => edges.extend(more),
+                Some(Object::Lan(lan)) => {
+                    let all = self.topology.edges.iter().enumerate();
+                    edges.extend(all.filter(|(_, edge)| edge.ends.1 == *lan).map(|(at, _)| at));
+                }
+                _ => self.tell(line, rest, "of event groups those of links are carried over"),
+            }
+            if edges.len() > MOST {
+                let what = format!("the group has more than {MOST} links");
+                return Err(ImportError::new(line, what, "import a smaller script"));
+            }
+        }
+        self.objects.insert(handle.clone(), Object::Group(edges));
+        Ok(String::new())
     }
 
     /// `$q set limit_ 20`.
@@ -335,91 +429,11 @@ impl Script<'_> {
     ) -> Result<String, ImportError> {
         let rest = if rest.first().is_some_and(|word| word == "set") { &rest[1..] } else { rest };
         let key = rest.first().map(|key| key.to_ascii_lowercase()).unwrap_or_default();
+        if self.now.is_some() {
+            return self.queue_then(line, (edge, forward), &key, rest.get(1));
+        }
         if !self.way(edge, forward).queue.set(line, &key, rest.get(1))? {
             self.notes.add(line, &told(rest), "the queues here have no such setting");
-        }
-        Ok(String::new())
-    }
-
-    /// `at TIME "COMMAND"`.
-    fn at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
-        let [when, what] = rest else {
-            return Err(ImportError::new(
-                line,
-                "at takes a time and a command",
-                "write $ns at 10.0 \"$link0 down\"",
-            ));
-        };
-        let words = items(what);
-        let edges = match words.first().and_then(|handle| self.objects.get(handle)) {
-            Some(Object::Link(edges)) => edges.clone(),
-            Some(Object::Lan(lan)) => {
-                let edges = self.topology.edges.iter().enumerate();
-                edges.filter(|(_, edge)| edge.ends.1 == *lan).map(|(at, _)| at).collect()
-            }
-            _ => {
-                self.notes.add(
-                    line,
-                    &format!("at {when} {what}"),
-                    "changes of links are read where the link is named: write $ns at 1.0 \"$link0 bandwidth 3Mb duplex\"",
-                );
-                return Ok(String::new());
-            }
-        };
-        self.change(line, when, &edges, &words[1..])
-    }
-
-    /// A change of links: `down`, `up`, `bandwidth 10Mb duplex`, `delay 10ms`, `plr 0.1`, `modify bandwidth=10Mb`.
-    fn change(
-        &mut self,
-        line: usize,
-        when: &str,
-        edges: &[usize],
-        words: &[String],
-    ) -> Result<String, ImportError> {
-        let time = read(line, "at", Some(&when.to_owned()), "10.0", seconds)?;
-        let mut settings = Vec::new();
-        let mut ways = [true, true];
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            let (key, given) =
-                word.split_once('=').map_or((word.as_str(), None), |(key, value)| (key, Some(value)));
-            let mut value = || given.map(str::to_owned).or_else(|| rest.next().cloned());
-            match key.to_ascii_lowercase().as_str() {
-                "up" => settings.push(("state", "up".into())),
-                "down" => settings.push(("state", "down".into())),
-                "bandwidth" | "bw" => {
-                    let rate = read(line, key, value().as_ref(), "10Mb", ns_rate)?;
-                    let text = super::quantity::rate_text(rate);
-                    let wrong = || {
-                        ImportError::new(line, format!("no link can have {rate} bit/s"), "300 bit/s or more")
-                    };
-                    settings.push(("rate", text.ok_or_else(wrong)?));
-                }
-                "delay" => {
-                    settings.push(("delay", read(line, key, value().as_ref(), "10ms", seconds)?.to_string()));
-                }
-                "plr" | "loss" => {
-                    settings
-                        .push(("loss", read(line, key, value().as_ref(), "0.1", Share::fraction)?.text()));
-                }
-                "modify" | "duplex" => {}
-                "simplex" => ways = [true, false],
-                _ => self.notes.add(
-                    line,
-                    &told(words),
-                    "of a link its bandwidth, delay, plr, up and down can change",
-                ),
-            }
-        }
-        if !settings.is_empty() {
-            for edge in edges {
-                self.topology.changes.push(Change { time, edge: *edge, ways, settings: settings.clone() });
-            }
-        }
-        if self.topology.changes.len() > MOST {
-            let what = format!("there are more than {MOST} changes");
-            return Err(ImportError::new(line, what, "import a smaller script"));
         }
         Ok(String::new())
     }
@@ -444,7 +458,7 @@ pub(super) fn read<T>(
 }
 
 /// A time of ns: seconds, unless there is a unit.
-fn seconds(text: &str) -> Option<Nanos> {
+pub(super) fn seconds(text: &str) -> Option<Nanos> {
     time(text, 1_000_000_000)
 }
 

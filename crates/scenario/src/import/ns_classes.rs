@@ -33,6 +33,15 @@ impl Script<'_> {
         match &rest[..] {
             ["set", "rate_", value] => {
                 let share = read(line, "rate_", Some(&(*value).to_owned()), "0.01", Share::fraction)?;
+                let places: Vec<_> =
+                    self.losses.iter().filter(|(model, ..)| *model == words[0]).cloned().collect();
+                for (_, edge, forward) in places {
+                    if self.now.is_some() {
+                        self.loss_then(line, (edge, forward), share)?;
+                    } else {
+                        self.way(edge, forward).loss = share;
+                    }
+                }
                 self.objects.insert(words[0].clone(), Object::Errors(share));
             }
             ["set", "unit_", "pkt" | "packet"] | ["unit", "pkt" | "packet"] | ["drop-target", _] => {}
@@ -68,6 +77,7 @@ impl Script<'_> {
             }
         };
         let (edge, forward) = self.between(line, rest.get(1..).unwrap_or_default())?;
+        self.losses.push((rest[0].clone(), edge, forward));
         let way = self.way(edge, forward);
         (way.loss, way.loss_behind) = (share, behind);
         Ok(String::new())

@@ -4,7 +4,7 @@
 //! reads them as packets, which count `mean_pktsize_` bytes each where a queue is measured in bytes (drop-tail.cc, red.cc);
 //! its defaults are those of ns-default.tcl, in version 2.35.
 
-use super::ns::read;
+use super::ns::{read, seconds};
 use super::quantity::{Share, plain, whole};
 use super::stage::Stage;
 use super::{ImportError, Notes};
@@ -39,6 +39,25 @@ pub(super) struct Queue {
     packet: Option<u64>,
     marks: bool,
     head: bool,
+    /// Whether a packet's length counts in RED's probability, too.
+    by_length: Option<bool>,
+    adaptive: bool,
+    target: Option<Nanos>,
+    interval: Option<Nanos>,
+    rio: Rio,
+}
+
+/// What RIO has of its own: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of ns-default.tcl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rio {
+    inside: [u64; 3],
+    outside: [u64; 3],
+}
+
+impl Default for Rio {
+    fn default() -> Self {
+        Self { inside: [15, 30, 50], outside: [5, 15, 5] }
+    }
 }
 
 /// What a queue is.
@@ -47,6 +66,7 @@ pub(super) enum Kind {
     #[default]
     DropTail,
     Red,
+    Rio,
     Codel,
     FairCodel,
     Drr,
@@ -69,6 +89,7 @@ impl Queue {
             "droptail" | "" => (Kind::DropTail, None),
             "red" => (Kind::Red, None),
             "gred" => (Kind::Red, Some(true)),
+            "red/rio" | "rio" => (Kind::Rio, None),
             "codel" => (Kind::Codel, None),
             "sfqcodel" => (Kind::FairCodel, None),
             "drr" => (Kind::Drr, None),
@@ -82,7 +103,7 @@ impl Queue {
         self.limit = Some(limit);
     }
 
-    /// `set KEY VALUE`. Whether there is such a setting.
+    /// `set KEY VALUE`. Whether there is such a setting; what only other kinds have is kept, and of no effect.
     pub(super) fn set(
         &mut self,
         line: usize,
@@ -110,6 +131,16 @@ impl Queue {
             "queue-in-bytes_" | "queue_in_bytes_" => self.bytes = Some(read(line, key, value, "1", truth)?),
             "setbit_" => self.marks = read(line, key, value, "1", truth)?,
             "drop_front_" | "drop-front_" => self.head = read(line, key, value, "1", truth)?,
+            "bytes_" => self.by_length = Some(read(line, key, value, "1", truth)?),
+            "adaptive_" => self.adaptive = read(line, key, value, "1", truth)?,
+            "target_" => self.target = Some(read(line, key, value, "5ms", seconds)?),
+            "interval_" => self.interval = Some(read(line, key, value, "100ms", seconds)?),
+            "in_thresh_" => self.rio.inside[0] = read(line, key, value, "15", threshold)?,
+            "in_maxthresh_" => self.rio.inside[1] = read(line, key, value, "30", threshold)?,
+            "in_linterm_" => self.rio.inside[2] = read(line, key, value, "50", positive)?,
+            "out_thresh_" => self.rio.outside[0] = read(line, key, value, "5", threshold)?,
+            "out_maxthresh_" => self.rio.outside[1] = read(line, key, value, "15", threshold)?,
+            "out_linterm_" => self.rio.outside[2] = read(line, key, value, "5", positive)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -129,21 +160,98 @@ impl Queue {
             Kind::DropTail if self.head => stage.block("queue", "head-drop", &[("limit", limit)]),
             Kind::DropTail => stage.set("queue", &limit),
             Kind::Red => {
-                if !PACKETS.contains(&self.packet()) {
-                    let why = "a usual packet of RED has 40 to 65536 bytes here";
-                    notes.add(line, &format!("mean_pktsize_ {}", self.packet()), why);
+                self.told_of_red(line, dialect, notes);
+                if self.adaptive {
+                    self.ared(limit, dialect, link, stage)
+                } else {
+                    self.red(limit, dialect, link, stage)
                 }
-                self.red(limit, dialect, link, stage);
             }
-            Kind::Codel => stage.block("queue", "codel", &[("limit", limit)]),
-            Kind::FairCodel => stage.block("queue", "fq-codel", &[("limit", limit), ("ecn", "no".into())]),
+            Kind::Rio => self.write_rio(line, limit, stage, notes),
+            Kind::Codel => stage.block("queue", "codel", &self.codel(limit)),
+            Kind::FairCodel => {
+                let mut parameters = self.codel(limit);
+                parameters.push(("ecn", "no".into()));
+                stage.block("queue", "fq-codel", &parameters);
+            }
             Kind::Drr => stage.block("queue", "drr", &[("limit", limit)]),
         }
+    }
+
+    /// What can't be said of RED here.
+    fn told_of_red(&self, line: usize, dialect: Dialect, notes: &mut Notes) {
+        if !PACKETS.contains(&self.packet()) {
+            let why = "a usual packet of RED has 40 to 65536 bytes here";
+            notes.add(line, &format!("mean_pktsize_ {}", self.packet()), why);
+        }
+        let (average, length) = (self.in_bytes(dialect), self.by_length.unwrap_or(true));
+        if dialect == Dialect::Ns2 && average != length {
+            let unit = if self.by_unit(dialect) { "bytes" } else { "packets" };
+            let told = format!("queue_in_bytes_ {average}, bytes_ {length}");
+            let why = format!(
+                "what RED's average counts and what its probability goes by is one here: unit = \"{unit}\""
+            );
+            notes.add(line, &told, why);
+        }
+        if self.adaptive && self.by_unit(dialect) {
+            notes.add(line, "adaptive_ 1", "an adaptive RED counts packets here");
+        }
+    }
+
+    /// Adaptive RED finds its weight by itself.
+    fn ared(&self, limit: String, dialect: Dialect, link: (u64, Nanos), stage: &mut Stage) {
+        let (min, max) = self.thresholds(dialect, link);
+        let mut parameters = vec![
+            ("limit", limit),
+            ("min", min.to_string()),
+            ("max", max.to_string()),
+            ("max-p", Share::one_in(self.linterm.unwrap_or(10)).text()),
+        ];
+        parameters.extend(self.interval.map(|interval| ("interval", interval.to_string())));
+        if self.marks {
+            parameters.push(("ecn", "yes".into()));
+        }
+        stage.block("queue", "ared", &parameters);
+    }
+
+    fn write_rio(&self, line: usize, limit: String, stage: &mut Stage, notes: &mut Notes) {
+        let why = "packets are In by their DSCP here (af11, af21, af31, af41 unless in = \"…\" says others), and not by a mark of ns";
+        notes.add(line, "RED/RIO", why);
+        if self.gentle == Some(true) {
+            notes.add(line, "gentle_", "rio is not gentle here");
+        }
+        let Rio { inside, outside } = &self.rio;
+        let mut parameters = vec![
+            ("limit", limit),
+            ("in-min", inside[0].to_string()),
+            ("in-max", inside[1].to_string()),
+            ("in-max-p", Share::one_in(inside[2]).text()),
+            ("out-min", outside[0].to_string()),
+            ("out-max", outside[1].to_string()),
+            ("out-max-p", Share::one_in(outside[2]).text()),
+            ("weight", self.weight.clone().unwrap_or_else(|| "0.002".into())),
+            ("mean-packet", format!("{} B", self.packet().clamp(*PACKETS.start(), *PACKETS.end()))),
+        ];
+        if self.marks {
+            parameters.push(("ecn", "yes".into()));
+        }
+        stage.block("queue", "rio", &parameters);
+    }
+
+    fn codel(&self, limit: String) -> Vec<(&'static str, String)> {
+        let times = [("target", self.target), ("interval", self.interval)];
+        let given = times.into_iter().filter_map(|(key, time)| Some((key, time?.to_string())));
+        std::iter::once(("limit", limit)).chain(given).collect()
     }
 
     fn in_bytes(&self, dialect: Dialect) -> bool {
         // In ns-2 RED counts bytes unless told otherwise, since 2004.
         self.bytes.unwrap_or(self.kind == Kind::Red && dialect == Dialect::Ns2)
+    }
+
+    /// Whether RED counts bytes here, both in its average and in its probability.
+    fn by_unit(&self, dialect: Dialect) -> bool {
+        self.in_bytes(dialect) && self.by_length.unwrap_or(true)
     }
 
     fn packet(&self) -> u64 {
@@ -170,16 +278,29 @@ impl Queue {
         bytes
     }
 
-    fn red(&self, limit: String, dialect: Dialect, (rate, delay): (u64, Nanos), stage: &mut Stage) {
+    /// The thresholds, in packets.
+    fn thresholds(&self, dialect: Dialect, (rate, _): (u64, Nanos)) -> (u64, u64) {
         let emulab = dialect == Dialect::Emulab;
-        // Packets a second: what ns-2 sets RED's parameters by, if they are not set.
-        let pace = rate as f64 / (8.0 * self.packet() as f64);
         // Half of what comes in 5 ms, and no less than 5; in ns-2 a zero asks for that.
         let own = |value: Option<u64>| value.filter(|value| emulab || *value > 0);
-        let automatic =
-            if emulab { 5 } else { ((0.005 * pace / 2.0).round() as u64).clamp(5, MOST_PACKETS / 3) };
+        let automatic = if emulab {
+            5
+        } else {
+            ((0.005 * self.pace(rate) / 2.0).round() as u64).clamp(5, MOST_PACKETS / 3)
+        };
         let min = own(self.min).unwrap_or(automatic);
-        let max = own(self.max).unwrap_or(if emulab { 15 } else { (3 * min).min(MOST_PACKETS) });
+        (min, own(self.max).unwrap_or(if emulab { 15 } else { (3 * min).min(MOST_PACKETS) }))
+    }
+
+    /// Packets a second: what ns-2 sets RED's parameters by, if they are not set.
+    fn pace(&self, rate: u64) -> f64 {
+        rate as f64 / (8.0 * self.packet() as f64)
+    }
+
+    fn red(&self, limit: String, dialect: Dialect, (rate, delay): (u64, Nanos), stage: &mut Stage) {
+        let emulab = dialect == Dialect::Emulab;
+        let pace = self.pace(rate);
+        let (min, max) = self.thresholds(dialect, (rate, delay));
         let weight =
             self.weight.clone().unwrap_or_else(|| if emulab { "0.002".into() } else { weight(pace, delay) });
         let mut parameters = vec![
@@ -191,7 +312,7 @@ impl Queue {
             ("gentle", if self.gentle.unwrap_or(!emulab) { "yes" } else { "no" }.into()),
             ("mean-packet", format!("{} B", self.packet().clamp(*PACKETS.start(), *PACKETS.end()))),
         ];
-        if self.in_bytes(dialect) {
+        if self.by_unit(dialect) {
             parameters.push(("unit", "bytes".into()));
         }
         if self.marks {

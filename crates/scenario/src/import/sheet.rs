@@ -2,6 +2,7 @@
 
 use super::stage::Stage;
 use super::{ImportError, Note, Source, shown};
+use longwire_units::Nanos;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -9,6 +10,11 @@ use std::net::IpAddr;
 const MOST_QUOTED: usize = 40;
 /// Most characters of a quoted line.
 const LONGEST_QUOTED: usize = 160;
+
+/// How long the traffic lasts that is seen in virtual time, after the last change, in seconds.
+const SHOWN: u64 = 5;
+/// How long it lasts at most.
+const LONGEST_SHOWN: u64 = 600;
 
 /// What is to be written.
 #[derive(Debug, Default)]
@@ -51,8 +57,11 @@ pub(super) struct Link {
 /// A change at a time.
 #[derive(Debug)]
 pub(super) struct Event {
-    pub(super) time: String,
+    pub(super) time: Nanos,
+    /// How far apart it comes again, and how often it comes, if that ends.
+    pub(super) every: Option<(Nanos, Option<u64>)>,
     pub(super) link: String,
+    /// Keys and their values as TOML.
     pub(super) settings: Vec<(&'static str, String)>,
 }
 
@@ -162,9 +171,12 @@ impl Sheet {
         }
         text += &self.network();
         for event in &self.events {
-            // Writing to a String can't fail.
-            let _ =
-                write!(text, "\n[[at]]\ntime = {}\nlink = {}\n", quoted(&event.time), quoted(&event.link));
+            let (time, link) = (quoted(&event.time.to_string()), quoted(&event.link));
+            text += &format!("\n[[at]]\ntime = {time}\nlink = {link}\n");
+            if let Some((every, times)) = event.every {
+                text += &format!("every = {}\n", quoted(&every.to_string()));
+                text += &times.map_or(String::new(), |times| format!("times = {times}\n"));
+            }
             event.settings.iter().for_each(|(key, value)| text += &format!("{key} = {value}\n"));
         }
         self.traffic(&mut text);
@@ -200,7 +212,10 @@ impl Sheet {
         }
         *text += "\n# What runs in virtual time, where there are no programs: change it to what you need.\n";
         *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(&first.name), quoted(&last.name));
-        *text += "size = \"1000 B\"\nrate = \"1 Mbit/s\"\nfor = \"5 s\"\n";
+        // Until all changes have come, and then for as long as without any.
+        let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
+        let seconds = (last.0.div_ceil(1_000_000_000) + SHOWN).min(LONGEST_SHOWN);
+        *text += &format!("size = \"1000 B\"\nrate = \"1 Mbit/s\"\nfor = \"{seconds} s\"\n");
     }
 }
 

@@ -13,6 +13,11 @@ const DEEPEST: usize = 20;
 /// Words that stand before a command, or alone.
 const AROUND: [&str; 11] = ["do", "then", "else", "{", "}", "!", "time", "done", "fi", "esac", ";;"];
 
+/// What is said of commands in an `if` or a `case`, and in a loop whose end is not known.
+const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
+const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken once, and the last one counts: \
+                        write its steps as [[at]] events with every = \"…\"";
+
 /// The commands that a script carries out, with the values of its variables. `ours` tells those for which it is said that
 /// they stand in an `if` or the like.
 ///
@@ -52,6 +57,8 @@ struct Block {
     line: usize,
     text: String,
     told: bool,
+    /// Whether it is a loop.
+    repeats: bool,
 }
 
 impl Shell<'_> {
@@ -89,7 +96,8 @@ impl Shell<'_> {
             match first.as_str() {
                 "if" | "while" | "until" | "case" => {
                     let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
-                    self.blocks.push(Block { line: line.number, text, told: false });
+                    let repeats = ["while", "until"].contains(&first.as_str());
+                    self.blocks.push(Block { line: line.number, text, told: false, repeats });
                 }
                 "fi" | "done" | "esac" => {
                     self.blocks.pop();
@@ -108,7 +116,7 @@ impl Shell<'_> {
         if (self.ours)(&words) {
             for block in self.blocks.iter_mut().filter(|block| !block.told) {
                 block.told = true;
-                let why = "what stands in it is taken as carried out once, whatever the condition";
+                let why = if block.repeats { REPEATED } else { ONCE };
                 self.notes.add(block.line, &block.text, why);
             }
         }
@@ -296,6 +304,13 @@ mod tests {
             ["line 1: if [ -z $X ]: what stands in it is taken as carried out once, whatever the condition"]
         );
         assert_eq!(ran("for x in 1; do tc $x").0, ["1 tc|1"]);
+        let (lines, notes) = ran("while true; do\n  tc a; sleep 5; tc b; sleep 5\ndone");
+        assert_eq!(lines, ["2 tc|a", "2 sleep|5", "2 tc|b", "2 sleep|5"]);
+        assert!(
+            notes.len() == 1
+                && notes[0].starts_with("line 1: while true: it changes the links again and again"),
+            "{notes:?}"
+        );
     }
 
     #[test]

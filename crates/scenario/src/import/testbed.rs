@@ -104,7 +104,12 @@ impl Script<'_> {
     }
 
     /// A node's cable to a LAN.
-    fn cable(&self, line: usize, node: Option<&String>, lan: Option<&String>) -> Result<usize, ImportError> {
+    pub(super) fn cable(
+        &self,
+        line: usize,
+        node: Option<&String>,
+        lan: Option<&String>,
+    ) -> Result<usize, ImportError> {
         let node = self.node_of(line, node)?;
         let lan = match lan.and_then(|word| self.objects.get(word)) {
             Some(Object::Lan(lan)) => *lan,

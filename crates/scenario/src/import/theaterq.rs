@@ -10,6 +10,7 @@ use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
 use super::{ImportError, Notes, Source};
+use longwire_trace::TraceError;
 
 /// Fields of a line in the simple format, and in the extended one since there are routes, and queues.
 const SIMPLE: usize = 5;
@@ -65,6 +66,7 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     let mut ways = Vec::new();
     for (name, text) in traces.iter().take(2) {
         let trace = Trace::read(text)?;
+        playable(name, text)?;
         trace.tell(name, notes);
         ways.push(stages(name, &trace, &options, notes));
     }
@@ -90,6 +92,16 @@ fn stages(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Ve
         last.set("queue", &format!("{limit} {unit}"));
     }
     vec![first, last]
+}
+
+/// Whether a link can play the trace: what it would refuse then is refused now, with the line.
+fn playable(name: &str, text: &str) -> Result<(), ImportError> {
+    let mend = format!("correct {name}");
+    match longwire_trace::theaterq::entries(text) {
+        Ok(_) => Ok(()),
+        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, mend)),
+        Err(other) => Err(ImportError::new(0, other.to_string(), mend)),
+    }
 }
 
 impl Options {

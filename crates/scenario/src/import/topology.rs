@@ -54,12 +54,15 @@ pub(super) struct Way {
 }
 
 /// A change of a link at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) time: Nanos,
+    /// How far apart it comes again, and how often it comes, if that ends.
+    pub(super) every: Option<(Nanos, Option<u64>)>,
     pub(super) edge: usize,
     /// Which directions: there, back.
     pub(super) ways: [bool; 2],
+    /// Keys and their values as TOML.
     pub(super) settings: Vec<(&'static str, String)>,
 }
 
@@ -223,10 +226,9 @@ impl Topology {
             let ways: &[(usize, &str)] =
                 if duplex { &[(0, ".forward"), (1, ".backward")] } else { &[(0, "")] };
             for (_, suffix) in ways.iter().filter(|(way, _)| change.ways[*way]) {
-                let settings =
-                    change.settings.iter().map(|(key, value)| (*key, super::sheet::quoted(value))).collect();
                 let link = format!("{}{suffix}", link_names[&change.edge]);
-                sheet.events.push(Event { time: change.time.to_string(), link, settings });
+                let (time, every, settings) = (change.time, change.every, change.settings.clone());
+                sheet.events.push(Event { time, every, link, settings });
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What links are made of: texts of registry keys to blocks.
 
 use super::{Desk, Entry};
+use crate::event::{kind_hint, removal_meant};
 use crate::file::BlockText;
 use crate::finding::suggestion;
 use crate::plan::Profile;
@@ -33,7 +34,11 @@ impl Desk<'_, '_> {
         }
         let mut blocks = Vec::new();
         for text in self.beside_merged(entry, texts)? {
-            blocks.push(self.block(entry, &text)?);
+            let block = self.block(entry, &text)?;
+            // What stands for none is the same as no block.
+            if !block.0.params.is_empty() {
+                blocks.push(block);
+            }
         }
         let place = |spec: &Spec| self.registry.iter().position(|other| other.key == spec.key);
         blocks.sort_by_key(|(spec, _)| place(spec));
@@ -130,7 +135,8 @@ impl Desk<'_, '_> {
                     Some(name) if name != spec.key => format!("{}.{name}", spec.key),
                     _ => spec.key.into(),
                 };
-                self.error(span, entry, &key, bare(&error), "");
+                let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
+                self.error(span, entry, &key, bare(&error), hint.unwrap_or_default());
                 return None;
             }
             given.push((param.name, value));
@@ -159,7 +165,7 @@ impl Desk<'_, '_> {
             }
             return first;
         };
-        let found = of_key().find(|spec| spec.kind == kind);
+        let found = of_key().find(|spec| spec.kind == kind).or_else(|| removal_meant(&text.key, kind));
         if found.is_none() {
             let kinds: Vec<&str> = of_key().map(|spec| spec.kind).collect();
             let what = format!("there is no {} of the kind \"{}\"", text.key, kind.escape_debug());

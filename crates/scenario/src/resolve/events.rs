@@ -5,7 +5,7 @@ use super::blocks::bare;
 use super::foresight::Foresight;
 use super::links::Links;
 use super::{Desk, Entry};
-use crate::event::{Event, block_meant, param_meant};
+use crate::event::{Event, block_meant, kind_hint, param_meant};
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
 use crate::places::Places;
@@ -182,7 +182,9 @@ impl Desk<'_, '_> {
             match self.value(&spec.params[at], &value) {
                 Ok(read) => given.push((at, read)),
                 Err(what) => {
-                    self.error(span, entry, &key_of(spec, at, Whose::Links), what, "");
+                    let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
+                    let mend = hint.unwrap_or_default();
+                    self.error(span, entry, &key_of(spec, at, Whose::Links), what, mend);
                     return None;
                 }
             }

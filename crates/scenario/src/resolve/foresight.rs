@@ -36,6 +36,14 @@ struct Climb {
     end: Nanos,
 }
 
+impl Climb {
+    /// Whether `edit` changes what it is changing.
+    fn meets(&self, edit: &Edit) -> bool {
+        let whole = self.spec.kind != edit.spec.kind;
+        self.spec.key == edit.spec.key && (whole || edit.given.iter().any(|(at, _)| *at == self.at))
+    }
+}
+
 /// The events, carried out ahead of the run.
 pub(super) struct Foresight<'w, 'd, 'f> {
     desk: &'w mut Desk<'d, 'f>,
@@ -188,9 +196,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         for edit in edits {
             let span = event.texts.iter().find(|text| text.key == edit.spec.key).map(|text| &text.span);
             let span = span.unwrap_or(&event.written.span);
-            if let Some((what, mend)) = self.fault(&state, edit, event, time) {
-                let key = if event.whose == Whose::Sources { "model" } else { edit.spec.key };
-                self.desk.error(span, &event.entry, key, what, mend);
+            if let Some((key, what, mend)) = self.fault(&state, edit, event, time) {
+                self.desk.error(span, &event.entry, &key, what, mend);
                 return None;
             }
             if let Some(ramp) = event.ramp {
@@ -210,22 +217,33 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         Some(self.states.len() as u32 - 1)
     }
 
-    /// Why `edit` can't be carried out on a link in `state`: what is wrong, and the mend.
-    fn fault(&self, state: &State, edit: &Edit, event: &Wanted<'_>, time: Nanos) -> Option<(String, String)> {
+    /// Why `edit` can't be carried out on a link in `state`: the key, what is wrong, and the mend.
+    fn fault(
+        &self,
+        state: &State,
+        edit: &Edit,
+        event: &Wanted<'_>,
+        time: Nanos,
+    ) -> Option<(String, String, String)> {
+        let Some(climb) = state.ramps.iter().find(|climb| climb.meets(edit)) else {
+            let key = if event.whose == Whose::Sources { "model" } else { edit.spec.key };
+            return self.misfit(state, edit, event, time).map(|(what, mend)| (key.into(), what, mend));
+        };
+        let key = key_of(climb.spec, climb.at, event.whose);
+        let what = format!("at {time} the ramp that began at {} is still changing {key}", climb.begin);
+        Some((key, what, format!("begin at {} or later, or make that ramp shorter", climb.end)))
+    }
+
+    /// Why `edit` does not fit a link in `state`: what is wrong, and the mend.
+    fn misfit(
+        &self,
+        state: &State,
+        edit: &Edit,
+        event: &Wanted<'_>,
+        time: Nanos,
+    ) -> Option<(String, String)> {
         let (ramp, whose) = (event.ramp, event.whose);
         let (owner, key) = (whose.word(), if whose == Whose::Sources { "model" } else { edit.spec.key });
-        let meets = |climb: &&Climb| {
-            let whole = climb.spec.kind != edit.spec.kind;
-            climb.spec.key == edit.spec.key && (whole || edit.given.iter().any(|(at, _)| *at == climb.at))
-        };
-        if let Some(climb) = state.ramps.iter().find(meets) {
-            let what = format!(
-                "at {time} the ramp that began at {} is still changing {}",
-                climb.begin,
-                key_of(climb.spec, climb.at, whose)
-            );
-            return Some((what, format!("begin at {} or later, or make that ramp shorter", climb.end)));
-        }
         if let Some(target) = event.planned.iter().find_map(|planned| unplanned_target(planned, edit)) {
             let what = format!("its filter steers to \"{target}\", where the link's own filter does not");
             let mend = "ways are planned before the run: steer to the same links, in the same order, in the link itself";

@@ -39,6 +39,7 @@ impl Desk<'_, '_> {
             mapping: mapping?,
             wait: wait?,
             pool: pool?,
+            pool_given: written.pool.is_some(),
             cpus: cpus?,
             train_spread: train_spread?,
         })

@@ -1,7 +1,7 @@
 //! Scripts of ns, and of testbeds that read them.
 
 use crate::{from, has, lines, plan, refused, tells, way};
-use longwire_scenario::import::Format;
+use longwire_scenario::import::{Format, Imported};
 use longwire_scenario::parse;
 use std::path::Path;
 
@@ -147,4 +147,184 @@ fn classes_and_error_models_of_ns2() {
     assert!(imported.scenario.contains("ecn = \"yes\"") && imported.scenario.contains("loss = \"2 %\""));
     tells(&imported, &["Queue/RED set foo_ 1", "ranvar"]);
     plan(&imported);
+}
+
+/// The `[[at]]` entries, each in a line.
+fn events(imported: &Imported) -> Vec<String> {
+    let text = lines(imported).join("\n");
+    let entries = text.split("[[at]]\n").skip(1).map(|entry| entry.split("\n[[").next().unwrap_or(entry));
+    entries.map(|entry| entry.trim_end().replace('\n', ", ")).collect()
+}
+
+/// Three nodes in a row, a and b with a duplex link of 10 Mbit/s and 10 ms, b and c with a simplex one.
+fn row(first: &str, more: &str) -> Imported {
+    let imported = from(
+        Format::Ns,
+        &format!(
+            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset c [$ns node]\n\
+             set l [$ns duplex-link $a $b 10Mb 10ms DropTail]\n$ns simplex-link $b $c 1Mb 5ms DropTail\n{more}\n$ns run\n"
+        ),
+    );
+    plan(&imported);
+    imported
+}
+
+/// What `$ns at` does to links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` are of one direction unless `duplex` is added).
+#[test]
+fn changes_of_ns2_during_the_run() {
+    let imported = row(
+        "",
+        r#"
+        $ns at 1.0 "$ns bandwidth $a $b 3Mb"
+        $ns at 2.0 "$ns delay $b $a 30ms"
+        $ns at 2.5 "$ns bandwidth $a $b 1.5Mb duplex"
+        set d [$ns link $a $b]
+        $ns at 3.0 "[$d link] set bandwidth_ 5Mb"
+        $ns at 4.0 "[[$ns link $b $a] link] set delay_ 0.04"
+        $ns at 5.0 { [[$ns link $b $c] link] set bandwidth_ 500kb }
+        $ns at 6.0 "[[$ns link $b $a] queue] set limit_ 20"
+        $ns at 7.0 "$ns queue-limit $a $b 7; $d down"
+        $ns at 0.5 "$ns rtmodel-at 8.5 up $b $c"
+        [[$ns link $b $a] queue] set limit_ 9
+        [[$ns link $b $c] link] set delay_ 6ms
+        $ns at 9.0 "finish"
+        "#,
+    );
+    let expected = [
+        "time = \"1 s\", link = \"l.forward\", rate = \"3 Mbit/s\"",
+        "time = \"2 s\", link = \"l.backward\", delay = \"30 ms\"",
+        "time = \"2.5 s\", link = \"l.forward\", rate = \"1.5 Mbit/s\"",
+        "time = \"2.5 s\", link = \"l.backward\", rate = \"1.5 Mbit/s\"",
+        "time = \"3 s\", link = \"l.forward\", rate = \"5 Mbit/s\"",
+        "time = \"4 s\", link = \"l.backward\", delay = \"40 ms\"",
+        "time = \"5 s\", link = \"b-c\", rate = \"500 kbit/s\"",
+        "time = \"6 s\", link = \"l.backward\", queue = \"20 packets\"",
+        "time = \"7 s\", link = \"l.forward\", queue = \"7 packets\"",
+        "time = \"7 s\", link = \"l.forward\", state = \"down\"",
+        "time = \"8.5 s\", link = \"b-c\", state = \"up\"",
+    ];
+    assert_eq!(events(&imported), expected, "{}", imported.scenario);
+    has(
+        &imported,
+        &[
+            "forward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"10 ms\", queue = \"50 packets\" }",
+            "backward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"10 ms\", queue = \"9 packets\" }",
+            "delay = \"6 ms\"",
+            "for = \"14 s\"",
+        ],
+    );
+    tells(
+        &imported,
+        &["at 9 s: finish: procedures are not carried out", "a delay without unit is taken as seconds"],
+    );
+}
+
+/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; what would come after the finish does not, but for the link's being up.
+#[test]
+fn route_models_switch_links() {
+    let down = |time: &str, more: &str| format!("time = \"{time}\", link = \"b-c\", {more}state = \"down\"");
+    let up = |time: &str, more: &str| format!("time = \"{time}\", link = \"b-c\", {more}state = \"up\"");
+    let of =
+        |parameters: &str| events(&row("", &format!("$ns rtmodel Deterministic {{{parameters}}} $b $c")));
+    assert_eq!(of(""), [down("2.5 s", "every = \"3 s\", "), up("3.5 s", "every = \"3 s\", ")]);
+    assert_eq!(of("4 1"), [down("4.5 s", "every = \"5 s\", "), up("5.5 s", "every = \"5 s\", ")]);
+    assert_eq!(of("1 - 2"), [down("3 s", "every = \"4 s\", "), up("5 s", "every = \"4 s\", ")]);
+    // Down at 3, 6, 9; up at 4, 7 and, because it is the end, at 9.5.
+    let ended = [
+        down("3 s", "every = \"3 s\", times = 3, "),
+        up("4 s", "every = \"3 s\", times = 2, "),
+        up("9.5 s", ""),
+    ];
+    assert_eq!(of("1 2 1 9.5"), ended);
+    assert_eq!(of("1 2 1 2.9"), Vec::<String>::new());
+    let drawn = row("", "$ns rtmodel Exponential {0.5 10 1} $b $c\n$ns rtmodel Manual {down 3.0} $c");
+    assert_eq!(events(&drawn)[0], down("3 s", ""));
+    tells(&drawn, &["exactly their means"]);
+    refused(
+        Format::Ns,
+        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms DropTail\n$ns rtmodel Deterministic {1 0 0} $a $b",
+        "no time",
+    );
+}
+
+/// Emulab's delay agent reads whole kbit/s and milliseconds (event/delay-agent/callback.c).
+#[test]
+fn events_of_emulab() {
+    let imported = row(
+        "source tb_compat.tcl",
+        r#"
+        $ns at 1.0 "$l modify BANDWIDTH=1000 DELAY=10 PLR=0.05"
+        $ns at 2.0 "$l modify bandwidth=20000 delay=15ms"
+        $ns at 3.0 "$l delay 25"
+        $ns at 4.0 "$l bandwidth 2Mb duplex; $l plr 0.1"
+        $ns at 5.0 "$l modify DELAY=1s LIMIT=75"
+        set both [new EventGroup $ns]
+        $both add $l
+        $ns at 6.0 "$both down"
+        $ns at 7.0 "$l up"
+        "#,
+    );
+    let forward: Vec<_> = events(&imported).into_iter().filter(|event| event.contains("l.forward")).collect();
+    let expected = [
+        "time = \"1 s\", link = \"l.forward\", rate = \"1 Mbit/s\", delay = \"10 ms\", loss = \"5 %\"",
+        "time = \"2 s\", link = \"l.forward\", rate = \"20 Mbit/s\", delay = \"15 ms\"",
+        "time = \"3 s\", link = \"l.forward\", delay = \"25 ms\"",
+        "time = \"4 s\", link = \"l.forward\", rate = \"2 Mbit/s\"",
+        "time = \"4 s\", link = \"l.forward\", loss = \"10 %\"",
+        "time = \"5 s\", link = \"l.forward\", queue = \"75 packets\"",
+        "time = \"5 s\", link = \"l.forward\", delay = \"1 ms\"",
+        "time = \"6 s\", link = \"l.forward\", state = \"down\"",
+        "time = \"7 s\", link = \"l.forward\", state = \"up\"",
+    ];
+    assert_eq!(forward, expected, "{}", imported.scenario);
+    assert_eq!(events(&imported).len(), 18);
+    tells(&imported, &["delay=1s: Emulab's delay agent reads whole milliseconds"]);
+}
+
+#[test]
+fn queues_that_are_here_are_carried_over() {
+    let of = |settings: &str, kind: &str| {
+        let script = format!(
+            "{settings}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n"
+        );
+        let imported = from(Format::Ns, &script);
+        plan(&imported);
+        imported
+    };
+    // In and Out, with the thresholds and the 1/50 and 1/5 of ns-default.tcl.
+    let rio = of("Queue/RED/RIO set in_thresh_ 20", "RED/RIO");
+    has(
+        &rio,
+        &[
+            "queue = { kind = \"rio\", limit = \"50 packets\", in-min = \"20\", in-max = \"30\", in-max-p = \"2 %\", out-min = \"5\", out-max = \"15\", out-max-p = \"20 %\", weight = \"0.002\", mean-packet = \"500 B\" }",
+        ],
+    );
+    tells(&rio, &["packets are In by their DSCP here"]);
+    let packets = of("Queue/RED set bytes_ false\nQueue/RED set queue_in_bytes_ false", "RED");
+    assert!(packets.scenario.contains("limit = \"50 packets\"") && !packets.scenario.contains("unit"));
+    assert!(packets.notes.is_empty(), "{:?}", packets.notes);
+    let mixed = of("Queue/RED set bytes_ false", "RED");
+    assert!(mixed.scenario.contains("limit = \"25 kB\"") && !mixed.scenario.contains("unit = \"bytes\" }"));
+    tells(&mixed, &["queue_in_bytes_ true, bytes_ false"]);
+    has(
+        &of("Queue/CoDel set target_ 10ms\nQueue/CoDel set interval_ 0.2", "CoDel"),
+        &["queue = { kind = \"codel\", limit = \"50 packets\", target = \"10 ms\", interval = \"200 ms\" }"],
+    );
+    let adaptive =
+        of("Queue/RED set adaptive_ 1\nQueue/RED set queue_in_bytes_ false\nQueue/RED set bytes_ 0", "RED");
+    has(
+        &adaptive,
+        &["queue = { kind = \"ared\", limit = \"50 packets\", min = \"5\", max = \"15\", max-p = \"10 %\" }"],
+    );
+}
+
+/// What an error model loses can be set before and during the run, wherever it was attached before.
+#[test]
+fn error_models_change() {
+    let imported = row(
+        "",
+        "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n$em set rate_ 0.01\n$ns at 2.0 \"$em set rate_ 0.5\"",
+    );
+    has(&imported, &["loss = \"1 %\""]);
+    assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);
 }

@@ -21,9 +21,21 @@ fn traces_of_theaterq() {
         ],
     );
     tells(&imported, &["t.csv: LIMIT", "stage RUN"]);
-    let extended = file("x.csv", "1000,5,7,100,0,10,3,4,2\n");
+    let extended = file("x.csv", "1000,5,7,100000,0,10,3,4,2\n");
     tells(&import(Format::Theaterq, &[extended]).unwrap(), &["JITTER", "DUP_PROB", "ROUTE_ID", "cont LOOP"]);
     let error = import(Format::Theaterq, &[file("y.csv", "1,2,3,4,5\n1,2,3\n")]).unwrap_err().to_string();
     assert!(error.contains("line 2: this is no line of a TheaterQ trace"), "{error}");
     refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
+}
+
+/// What a link could not play is refused with its line, and not only when the scenario is read.
+#[test]
+fn traces_that_can_not_be_played() {
+    for (text, wanted) in [
+        ("1000,0,1000000,0,10\n0,0,1000000,0,10\n", "line 2: KEEP is 0"),
+        ("# KEEP,LATENCY\n1000,0,100,0,10\n", "line 2: RATE is 100"),
+    ] {
+        let error = import(Format::Theaterq, &[file("z.csv", text)]).unwrap_err().to_string();
+        assert!(error.contains(wanted) && error.ends_with("correct z.csv"), "{error}");
+    }
 }

@@ -16,6 +16,9 @@ const BOTTOM: f64 = 330.0;
 const LINE: f64 = 16.0;
 const CHARACTER: f64 = 6.4;
 
+/// Most decimals of a value.
+const MOST_DECIMALS: usize = 12;
+
 /// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as classes.
 const COLOURS: usize = 6;
 
@@ -109,11 +112,23 @@ fn draw(out: &mut String, plot: &Plot, number: usize, series: &Series, (x, y): (
                 at.0,
                 at.1,
                 escaped(&series.name),
-                value.0,
-                value.1
+                short(value.0),
+                short(value.1)
             );
         }
     }
+}
+
+/// The value in five digits, or all before the point: more than a mark shows, and no more than was measured.
+fn short(value: f64) -> String {
+    let enough = |decimals: &usize| value.abs() * 10f64.powi(*decimals as i32) >= 10_000.0;
+    let decimals = (0..=MOST_DECIMALS).find(enough).unwrap_or(MOST_DECIMALS);
+    let text = format!("{value:.decimals$}");
+    if !text.contains('.') {
+        return text;
+    }
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.into() }
 }
 
 fn path(points: &[(f64, f64)], steps: bool) -> String {
@@ -167,4 +182,28 @@ fn legend(plot: &Plot) -> (String, f64) {
         x += width;
     }
     (out, (y + 10.0 - HEIGHT).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_in_five_digits() {
+        let table = [
+            (0.1 + 0.2, "0.3"),
+            (496.25, "496.25"),
+            (1.0 / 3.0, "0.33333"),
+            (2.0 / 3.0 * 1e-5, "0.0000066667"),
+            (123_456.789, "123457"),
+            (64_000.0, "64000"),
+            (100.0, "100"),
+            (-12.345_678, "-12.346"),
+            (0.0, "0"),
+            (-1e-15, "0"),
+        ];
+        for (value, text) in table {
+            assert_eq!(short(value), text);
+        }
+    }
 }

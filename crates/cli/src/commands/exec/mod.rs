@@ -3,6 +3,7 @@
 mod link;
 mod serve;
 
+use crate::fitted::fit_pool;
 use crate::real_run::{Ended, RealOptions, RealRun};
 use crate::test_hosts::TestHosts;
 use crate::{Outcome, outcome, verdict};
@@ -84,6 +85,7 @@ impl Args {
     /// If the options are wrong, or the link or a service can't be made.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = self.link.plan(self.seed, self.mtu)?;
+        fit_pool(&mut plan);
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // From here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;

@@ -1,6 +1,7 @@
 //! The process that keeps a lab up.
 
 use super::log_of;
+use crate::fitted::fit_pool;
 use crate::real_run::{RealOptions, RealRun};
 use crate::stop_signals::StopSignals;
 use crate::test_hosts::{TestHosts, gain_privileges};
@@ -32,6 +33,7 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         longwire_lab::detach().context("leaving the terminal")?;
         let mut plan = longwire_scenario::load(&self.scenario)?;
+        fit_pool(&mut plan);
         // A working directory that is in use can't be unmounted.
         std::env::set_current_dir("/")?;
         gain_privileges(&mut plan)?;
