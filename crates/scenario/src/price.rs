@@ -331,10 +331,6 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
     }
     let together = pricing.queues.map(|queues| Bytes(queues.0.saturating_add(pricing.delay_lines.0)));
     match together {
-        None => add(
-            "a queue without a limit can fill any pool".into(),
-            "give it a limit, as in queue = \"1000 packets\"".into(),
-        ),
         Some(bytes) if bytes > pricing.pool && pricing.delay_lines <= pricing.pool => {
             let what = format!(
                 "with all queues full, packets need {}, the pool has {}",
@@ -343,7 +339,8 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
             );
             add(what, enlarge(bytes, "shorten the queues"));
         }
-        Some(_) => {}
+        // A queue without a limit is one that somebody asked for.
+        Some(_) | None => {}
     }
     if let Some(demand) = pricing.demand
         && demand > pricing.capacity
@@ -452,7 +449,6 @@ mod tests {
             ),
             // An unlimited link carries what the worker takes: 1.25 million packets a second.
             (link("delay = \"1 s\""), "delay lines need up to 1297 MiB", "\"1297 MiB\""),
-            (link("rate = \"1 Mbit/s\"\nqueue = \"unlimited\""), "without a limit", "1000 packets"),
             (link("rate = \"1 Mbit/s\"\nqueue = \"300000 packets\""), "need 312 MiB", "\"312 MiB\""),
             (
                 link("rate = \"300 bit/s\"\nqueue = \"1000000000 packets\""),

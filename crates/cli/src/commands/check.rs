@@ -112,7 +112,9 @@ fn rows(pricing: &Pricing) -> Vec<Row> {
         Row::new("memory for packets in delay lines, at most", "bytes").measured(pricing.delay_lines.0),
         match pricing.queues {
             Some(bytes) => queues.measured(bytes.0),
-            None => queues.measured("unlimited"),
+            None => queues
+                .measured("unlimited")
+                .note("a queue without a limit can fill any pool; give it one, as in queue = \"1000 packets\", if that is not meant"),
         },
     ];
     if pricing.routers > 0.0 {

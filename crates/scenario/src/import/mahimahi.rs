@@ -83,6 +83,11 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
 fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
     let mut shells = Vec::new();
     for line in shell::run(text, |words| words.iter().any(|word| is_shell(word)), notes)? {
+        if !shells.is_empty() && line.words.iter().any(|word| is_shell(word)) {
+            let why = "it stands alone there, after the one before has ended; import it by itself";
+            notes.add(line.number, &line.text(), why);
+            continue;
+        }
         let mut words = Words::new(line.number, &line.words);
         while let Some(word) = words.next() {
             if shells.len() == MOST_SHELLS {

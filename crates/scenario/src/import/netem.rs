@@ -5,7 +5,7 @@
 //! link that sends.
 
 use super::framing::framed;
-use super::quantity::{Share, rate_text, tc_rate, time, whole};
+use super::quantity::{Share, rate_text, tc_rate, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
@@ -179,7 +179,12 @@ impl Netem {
         while let Some(word) = words.rest.first().filter(|word| ["packets", "bytes"].contains(&word.as_str()))
         {
             words.skip(word);
-            let number = words.value(word, "10", whole)?;
+            let size = |text: &str| tc_size(text).map(|bytes| bytes.0);
+            let number = if word == "bytes" {
+                words.value(word, "64k", size)?
+            } else {
+                words.value(word, "10", whole)?
+            };
             *(if word == "packets" { &mut slot.packets } else { &mut slot.bytes }) = number;
         }
         self.slot = Some(slot);

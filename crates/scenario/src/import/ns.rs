@@ -115,7 +115,7 @@ impl Host for Script<'_> {
             (Some(Object::Other), _) => {
                 let why = if self.now.is_some() { AGENTS } else { "it has no counterpart here" };
                 self.tell(line, words, why);
-                Ok(String::new())
+                Ok(self.handle(Object::Other))
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
             (Some(Object::Errors(_)), _) => self.errors(line, words),
@@ -135,16 +135,17 @@ impl Host for Script<'_> {
             }
             (None, class) if class == "queue" || class.starts_with("queue/") => self.default(line, words),
             _ => {
-                let why = match name.as_str() {
-                    "proc" => "procedures are not carried out",
-                    "open" | "close" | "exec" => "files and programs are left alone",
-                    _ if self.now.is_some() => "procedures are not carried out",
-                    _ => "the command is not known",
-                };
+                let left = ["open", "close", "exec", "gets", "read", "after"].contains(&name.as_str());
+                let why = if left { "files and programs are left alone" } else { "the command is not known" };
                 self.tell(line, words, why);
                 Ok(String::new())
             }
         }
+    }
+
+    fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError) {
+        let why = format!("the procedure is carried out up to here only: {error}");
+        self.tell(line, words, &why);
     }
 
     fn named(&mut self, value: &str, variable: &str) {
@@ -210,7 +211,7 @@ impl Script<'_> {
         match command.as_str() {
             "node" => self.node(line, false).map(|node| self.handle(Object::Node(node))),
             "duplex-link" | "simplex-link" => self.connect(line, rest, command == "duplex-link"),
-            "make-lan" => self.lan(line, rest),
+            "make-lan" | "newlan" => self.lan(line, rest),
             "link" => self.between(line, rest).map(|(edge, way)| self.handle(Object::Way(edge, way))),
             "lanlink" => {
                 self.cable(line, rest.get(1), rest.first()).map(|edge| self.handle(Object::Way(edge, true)))
@@ -280,7 +281,8 @@ impl Script<'_> {
         let delay = self.delay(line, rest.get(3))?;
         let kind = rest.get(4).map(String::as_str).unwrap_or_default();
         let mut queue = Queue::named(kind).unwrap_or_else(|| {
-            self.notes.add(line, kind, "there is no such queue here, or in Emulab: it is taken for DropTail");
+            let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel keep flows apart";
+            self.notes.add(line, kind, why);
             Queue::default()
         });
         for default in &self.defaults {

@@ -92,13 +92,15 @@ impl Shell<'_> {
 
     fn command(&mut self, line: &Line) -> Result<(), ImportError> {
         let mut words = &line.words[..];
+        let in_case = self.blocks.last().is_some_and(|block| block.text.starts_with("case "));
         while let Some((first, rest)) = words.split_first() {
             match first.as_str() {
-                "if" | "while" | "until" | "case" => {
-                    let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
-                    let repeats = ["while", "until"].contains(&first.as_str());
-                    self.blocks.push(Block { line: line.number, text, told: false, repeats });
+                // What a case looks at, and its patterns, are no commands.
+                "case" => {
+                    self.open(line, false);
+                    return Ok(());
                 }
+                "if" | "while" | "until" => self.open(line, first != "if"),
                 "fi" | "done" | "esac" => {
                     self.blocks.pop();
                 }
@@ -110,10 +112,11 @@ impl Shell<'_> {
         }
         let words = self.words(line.number, words)?;
         let words = self.assigned(words);
-        if words.is_empty() {
+        let ours = (self.ours)(&words);
+        if words.is_empty() || (in_case && words.len() == 1 && !ours) {
             return Ok(());
         }
-        if (self.ours)(&words) {
+        if ours {
             for block in self.blocks.iter_mut().filter(|block| !block.told) {
                 block.told = true;
                 let why = if block.repeats { REPEATED } else { ONCE };
@@ -122,6 +125,11 @@ impl Shell<'_> {
         }
         self.done.push(Line { number: line.number, words });
         Ok(())
+    }
+
+    fn open(&mut self, line: &Line, repeats: bool) {
+        let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
+        self.blocks.push(Block { line: line.number, text, told: false, repeats });
     }
 
     /// Takes assignments off the front: `A=1 B=2 command`, `export A=1`.

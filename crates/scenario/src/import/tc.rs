@@ -12,6 +12,12 @@ use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
 
+/// Commands of a shell that do nothing to links, and are not worth a note.
+const IDLE: [&str; 14] = [
+    "true", "false", ":", "[", "[[", "test", "echo", "printf", "exit", "set", "shift", "return", "break",
+    "wait",
+];
+
 /// Words with which netem's options begin, where they stand alone.
 const OPTIONS: [&str; 14] = [
     "netem",
@@ -190,7 +196,7 @@ impl Reader<'_> {
         } else if command == "sleep" {
             let why = "time passes there; here a change at a time is an [[at]] event";
             self.notes.add(line.number, &line.text(), why);
-        } else {
+        } else if !IDLE.contains(&command) {
             self.others += 1;
             self.other.get_or_insert_with(|| line.clone());
         }

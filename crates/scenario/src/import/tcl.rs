@@ -1,11 +1,11 @@
 //! As much of Tcl as scripts of ns need: words, quotes, braces, variables and arrays, nested commands, `set`, `incr`, `expr`,
-//! `for`, `foreach`, `while`, `if`, lists.
+//! `for`, `foreach`, `while`, `if`, lists, procedures.
 //!
 //! Everything else is handed to [`Host::call`]. How much a script may do is bounded.
 
 use super::ImportError;
 use super::tcl_value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Most commands that a script may carry out.
 const MOST_COMMANDS: usize = 200_000;
@@ -21,15 +21,38 @@ pub(super) trait Host {
 
     /// A value was given to a variable.
     fn named(&mut self, value: &str, variable: &str);
+
+    /// A procedure that was called with these words was not carried out to its end.
+    fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError);
 }
 
 /// A script that is carried out.
 pub(super) struct Tcl<'h, H> {
     pub(super) host: &'h mut H,
     variables: HashMap<String, String>,
+    procedures: HashMap<String, Procedure>,
+    /// The variables of procedures that are being carried out, the innermost last.
+    scopes: Vec<Scope>,
+    /// What the procedure returns, once it has.
+    returned: Option<String>,
     commands: usize,
     bytes: usize,
     depth: usize,
+}
+
+/// A procedure: its parameters with their defaults, and its body.
+#[derive(Clone)]
+struct Procedure {
+    parameters: Vec<(String, Option<String>)>,
+    body: String,
+    line: usize,
+}
+
+/// The variables of a procedure: its own, and the names of those that are everybody's.
+#[derive(Default)]
+struct Scope {
+    own: HashMap<String, String>,
+    global: HashSet<String>,
 }
 
 /// Where a text is read.
@@ -54,7 +77,59 @@ impl Cursor<'_> {
 
 impl<'h, H: Host> Tcl<'h, H> {
     pub(super) fn new(host: &'h mut H) -> Self {
-        Self { host, variables: HashMap::new(), commands: 0, bytes: 0, depth: 0 }
+        // As if the script was called without arguments.
+        let given = [("argc", "0"), ("argv", ""), ("argv0", "ns")];
+        let variables = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let (procedures, scopes) = (HashMap::new(), Vec::new());
+        Self { host, variables, procedures, scopes, returned: None, commands: 0, bytes: 0, depth: 0 }
+    }
+
+    /// The variables among which this name is: those of the procedure, or everybody's.
+    fn among(&mut self, name: &str) -> &mut HashMap<String, String> {
+        let base = name.split('(').next().unwrap_or(name);
+        match self.scopes.last_mut().filter(|scope| !scope.global.contains(base) && !base.starts_with("::")) {
+            Some(scope) => &mut scope.own,
+            None => &mut self.variables,
+        }
+    }
+
+    fn known(&mut self, name: &str) -> Option<String> {
+        self.among(name).get(name.trim_start_matches("::")).cloned()
+    }
+
+    fn give(&mut self, name: &str, value: String) {
+        self.among(name).insert(name.trim_start_matches("::").to_owned(), value);
+    }
+
+    /// Carries out a procedure. What goes wrong in it ends it, and is told.
+    fn call(&mut self, line: usize, procedure: &Procedure, words: &[String]) -> Result<String, ImportError> {
+        let mut scope = Scope::default();
+        for (at, (name, default)) in procedure.parameters.iter().enumerate() {
+            let value = if name == "args" && at + 1 == procedure.parameters.len() {
+                let rest = words.get(at + 1..).unwrap_or_default();
+                Some(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" "))
+            } else {
+                words.get(at + 1).cloned().or_else(|| default.clone())
+            };
+            let Some(value) = value else {
+                let what = format!("{} lacks the argument \"{name}\"", words[0]);
+                return Err(ImportError::new(line, what, "give it, as its proc says"));
+            };
+            scope.own.insert(name.clone(), value);
+        }
+        let depth = self.depth;
+        self.scopes.push(scope);
+        let done = self.run(&procedure.body, procedure.line);
+        self.scopes.pop();
+        self.depth = depth;
+        let returned = self.returned.take();
+        match done {
+            Err(error) if self.commands <= MOST_COMMANDS && self.bytes <= MOST_BYTES => {
+                self.host.broke_off(line, words, &error);
+                Ok(String::new())
+            }
+            done => done.map(|last| returned.unwrap_or(last)),
+        }
     }
 
     /// Carries out a script that begins in this line.
@@ -83,7 +158,7 @@ impl<'h, H: Host> Tcl<'h, H> {
             if !words.is_empty() {
                 result = self.command(line, &words)?;
             }
-            if ended {
+            if ended || (end.is_none() && self.returned.is_some()) {
                 self.depth -= 1;
                 return Ok(result);
             }
@@ -210,7 +285,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     fn value(&mut self, line: usize, name: &str) -> Result<String, ImportError> {
-        let value = self.variables.get(name).cloned();
+        let value = self.known(name);
         let value = value.ok_or_else(|| {
             ImportError::new(
                 line,
@@ -241,16 +316,16 @@ impl<'h, H: Host> Tcl<'h, H> {
         match &texts[..] {
             ["set", name] => self.value(line, name),
             ["set", name, value] => {
-                self.variables.insert((*name).into(), (*value).into());
+                self.give(name, (*value).into());
                 self.host.named(value, name);
                 Ok((*value).into())
             }
             ["incr", name, by @ ..] => {
                 let by = by.first().copied().unwrap_or("1");
-                let now = self.variables.get(*name).map_or("0", String::as_str);
+                let now = self.known(name).unwrap_or_else(|| "0".into());
                 let sum =
                     tcl_value::evaluate(&format!("({now}) + ({by})")).map_err(|why| wrong(line, &why))?;
-                self.variables.insert((*name).into(), sum.clone());
+                self.give(name, sum.clone());
                 Ok(sum)
             }
             ["expr", rest @ ..] => self.expression(line, &rest.join(" ")),
@@ -262,18 +337,18 @@ impl<'h, H: Host> Tcl<'h, H> {
                 Ok(at.and_then(|at| items.get(at).cloned()).unwrap_or_default())
             }
             ["lappend", name, rest @ ..] => {
-                let mut value = self.variables.get(*name).cloned().unwrap_or_default();
+                let mut value = self.known(name).unwrap_or_default();
                 for word in rest {
                     value = format!("{value} {}", listed(word)).trim_start().to_owned();
                 }
                 self.spend(line, value.len())?;
-                self.variables.insert((*name).into(), value.clone());
+                self.give(name, value.clone());
                 Ok(value)
             }
             ["append", name, rest @ ..] => {
-                let value = self.variables.get(*name).cloned().unwrap_or_default() + &rest.concat();
+                let value = self.known(name).unwrap_or_default() + &rest.concat();
                 self.spend(line, value.len())?;
-                self.variables.insert((*name).into(), value.clone());
+                self.give(name, value.clone());
                 Ok(value)
             }
             ["for", start, test, next, body] => {
@@ -283,14 +358,43 @@ impl<'h, H: Host> Tcl<'h, H> {
             ["while", test, body] => self.repeat(line, test, body, ""),
             ["foreach", name, list, body] => {
                 for item in items(list) {
-                    self.variables.insert((*name).into(), item);
+                    self.give(name, item);
                     self.run(body, line)?;
+                    if self.returned.is_some() {
+                        break;
+                    }
                 }
                 Ok(String::new())
             }
             ["if", rest @ ..] => self.choose(line, rest),
-            ["puts" | "flush" | "exit" | "global" | "unset", ..] => Ok(String::new()),
-            _ => self.host.call(line, words),
+            ["puts" | "flush" | "exit" | "unset", ..] => Ok(String::new()),
+            ["global", names @ ..] => {
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.global.extend(names.iter().map(|name| (*name).to_owned()));
+                }
+                Ok(String::new())
+            }
+            ["proc", name, parameters, body] => {
+                let parameter = |text: String| {
+                    let parts = items(&text);
+                    (parts.first().cloned().unwrap_or_default(), parts.get(1).cloned())
+                };
+                let parameters = items(parameters).into_iter().map(parameter).collect();
+                self.procedures.insert((*name).into(), Procedure { parameters, body: (*body).into(), line });
+                Ok(String::new())
+            }
+            ["return", value @ ..] if !self.scopes.is_empty() => {
+                let value = value.first().copied().unwrap_or_default().to_owned();
+                self.returned = Some(value.clone());
+                Ok(value)
+            }
+            ["info", "exists", name] => Ok(u8::from(self.known(name).is_some()).to_string()),
+            ["eval", rest @ ..] => self.run(&rest.join(" "), line),
+            [name, ..] => match self.procedures.get(*name).cloned() {
+                Some(procedure) => self.call(line, &procedure, words),
+                None => self.host.call(line, words),
+            },
+            [] => Ok(String::new()),
         }
     }
 
@@ -302,6 +406,9 @@ impl<'h, H: Host> Tcl<'h, H> {
                 return Err(ImportError::new(line, what, "make it shorter"));
             }
             self.run(body, line)?;
+            if self.returned.is_some() {
+                break;
+            }
             self.run(next, line)?;
         }
         Ok(String::new())
@@ -397,6 +504,10 @@ mod tests {
                 self.0.push(format!("{variable} = {value}"));
             }
         }
+
+        fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError) {
+            self.0.push(format!("{line}: {} broke off: {error}", words[0]));
+        }
     }
 
     fn calls(script: &str) -> Vec<String> {
@@ -425,6 +536,23 @@ mod tests {
         let calls: Vec<_> =
             calls(script).iter().map(|call| call.split_once(": ").unwrap().1.to_owned()).collect();
         assert_eq!(calls, wanted);
+    }
+
+    #[test]
+    fn procedures_have_their_own_variables() {
+        let script = "set n 7\nset g 1\nproc make {a {b 2} args} {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
+                      if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return $n$args } }\n  go never\n}\n\
+                      go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\ngo $argc [info exists n] [info exists m]\n\
+                      proc bad {} { go a; go $nowhere; go b }\nbad\nproc deep {} { deep }\ndeep";
+        let wanted = ["go|4|2", "go|6x {y z}|7|3", "go|big", "go|0|1|0", "go|a"];
+        let calls = calls(script);
+        let plain: Vec<_> = calls.iter().map(|call| call.split_once(": ").unwrap().1.to_owned()).collect();
+        assert_eq!(plain[..5], wanted);
+        assert_eq!(
+            plain[5],
+            "bad broke off: line 14: there is no variable \"nowhere\"; set nowhere before it is used"
+        );
+        assert!(plain[6].starts_with("deep broke off: ") && plain[6].contains("too deeply"), "{}", plain[6]);
     }
 
     #[test]

@@ -66,6 +66,10 @@ impl<'w> Words<'w> {
     }
 
     pub(super) fn bad(&self, option: &str, word: &str, mend: &str) -> ImportError {
+        if word.contains(['$', '`']) {
+            let what = format!("{option}: \"{word}\" has no value in this text");
+            return ImportError::new(self.line, what, format!("write its value in its place, as in: {mend}"));
+        }
         ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), mend)
     }
 

@@ -215,7 +215,7 @@ fn changes_of_ns2_during_the_run() {
     );
     tells(
         &imported,
-        &["at 9 s: finish: procedures are not carried out", "a delay without unit is taken as seconds"],
+        &["at 9 s: finish: the command is not known", "a delay without unit is taken as seconds"],
     );
 }
 
@@ -327,4 +327,42 @@ fn error_models_change() {
     );
     has(&imported, &["loss = \"1 %\""]);
     assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);
+}
+
+/// Procedures make links, change them, and may end where something is not known here; then what they did before counts.
+#[test]
+fn procedures() {
+    let script = r#"
+        proc wire {from to {rate 1Mb}} {
+            global ns
+            $ns duplex-link $from $to $rate 10ms DropTail
+            return [$ns link $from $to]
+        }
+        set d [$ns node]
+        set e [wire $c $d 2Mb]
+        [$e link] set delay_ 3ms
+        proc slower {rate} { global ns a b; $ns bandwidth $a $b $rate }
+        proc record {} {
+            global ns sink
+            set now [$ns now]
+            set bytes [$sink set bytes_]
+            puts "$now [expr $bytes / 2]"
+            $ns at [expr $now + 0.5] "record"
+        }
+        set sink [new Agent/LossMonitor]
+        $ns at 1.0 "slower 500kb"
+        $ns at 2.0 "record"
+        set group [$ns newLan "$a $d" 10Mb 4ms LL Queue/DropTail Mac/802_3 Channel]
+    "#;
+    let imported = row("", script);
+    has(
+        &imported,
+        &[
+            "between = [\"c\", \"d\"]",
+            "forward = { rate = \"2 Mbit/s\", delay = \"3 ms\", queue = \"50 packets\" }",
+            "between = [\"a\", \"group\"]",
+        ],
+    );
+    assert_eq!(events(&imported), ["time = \"1 s\", link = \"l.forward\", rate = \"500 kbit/s\""]);
+    tells(&imported, &["at 2 s: record: the procedure is carried out up to here only", "set bytes_"]);
 }

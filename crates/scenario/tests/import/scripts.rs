@@ -145,7 +145,10 @@ fn scripts_of_ns2() {
     let imported = from(Format::Ns, &format!("{HEAD}{tutorial}{TAIL}"));
     let bottleneck = "forward = { rate = \"1.7 Mbit/s\", delay = \"20 ms\", queue = \"10 packets\" }";
     has(&imported, &[bottleneck, "name = \"n0-n2\""]);
-    tells(&imported, &["proc", "orient right-down", "finish", "nodes with several links are bridges"]);
+    tells(
+        &imported,
+        &["open out.nam w", "orient right-down", "exec nam", "nodes with several links are bridges"],
+    );
     plan(&imported);
     let ring = "for {set i 0} {$i < 7} {incr i} { set n($i) [$ns node] }\nset n0 $n(0)\nset n3 $n(3)\n\
         for {set i 0} {$i < 7} {incr i} { $ns duplex-link $n($i) $n([expr ($i+1)%7]) 1Mb 10ms DropTail }\n\
@@ -213,4 +216,25 @@ fn traces_of_theaterq_as_they_are_published() {
     let imported = import(Format::Theaterq, &sources).unwrap();
     has(&imported, &["rate = { kind = \"trace\", file = \"t.csv\", end = \"loop\" }"]);
     tells(&imported, &["t.csv: ROUTE_ID", "t.csv: QUEUE_ID", "syncgroup 0", "ingest EXTENDED"]);
+}
+
+/// What a script says around the commands that count makes no noise; what has no value is asked for.
+#[test]
+fn shells_around_commands() {
+    let script = "set -e\ntc qdisc del dev eth0 root || true\ncase \"$1\" in\n 3g) tc qdisc add dev eth0 root netem delay 150ms ;;\n *) echo usage; exit 1 ;;\nesac\n";
+    let imported = from(Format::Netem, script);
+    has(&imported, &["delay = \"150 ms\""]);
+    assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
+    tells(&imported, &["case $1 in: what stands in it is taken as carried out once"]);
+    let slots = from(Format::Netem, "tc qdisc add dev eth0 root netem slot 800us 1ms packets 32 bytes 64k");
+    assert!(slots.scenario.contains("packets = \"32\", bytes = \"65536\""), "{}", slots.scenario);
+    refused(
+        Format::Netem,
+        "f() { tc qdisc add dev \"$1\" root netem rate \"$2\"; }\nf eth0 5mbit",
+        "rate: \"$2\" has no value in this text; write its value in its place, as in: write rate 1mbit",
+    );
+    let several = "for d in 10 20; do mm-delay $d ping x; done";
+    let imported = from(Format::Mahimahi, several);
+    has(&imported, &["delay = \"10 ms\""]);
+    tells(&imported, &["mm-delay 20 ping x: it stands alone there"]);
 }
