@@ -140,6 +140,13 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
     assert!(stderr(&refused).contains("delay: \"soon\""), "{}", stderr(&refused));
     let unknown = run.ctl(&["set", "up", "dealy=5ms", "--instance", name]);
     assert!(stderr(&unknown).contains("did you mean \"delay\"?"), "{}", stderr(&unknown));
+    let settings = |set: &[&str]| {
+        let words: Vec<&str> = [&["set", "up.forward"], set, &["--instance", name, "--json"]].concat();
+        json(&run.ctl(&words), 0)["rows"][0]["settings"].clone()
+    };
+    assert_eq!(settings(&["loss=3%", "duplicate=1%", "mtu=1400"])["loss"], "3 %");
+    let without = settings(&["loss=", "duplicate=none", "mtu="]);
+    assert!(["loss", "duplicate", "mtu"].iter().all(|key| without[key].is_null()), "{without}");
     let nowhere = run.ctl(&["set", "upp", "delay=5ms", "--instance", name]);
     assert!(stderr(&nowhere).contains("there is no link \"upp\""), "{}", stderr(&nowhere));
     let get = json(&run.ctl(&["get", "up.forward", "--instance", name, "--json"]), 0);
@@ -281,7 +288,11 @@ fn sources_at_hosts_are_said_not_to_run() {
     assert!(stderr(&refused).contains(why) && !stderr(&refused).contains("over"), "{}", stderr(&refused));
     run.signal("INT");
     let (_, report) = run.end();
-    assert!(row(&report, "source video")["notes"].to_string().contains("is not run in real time"));
+    assert!(
+        row(&report, "source video")["notes"]
+            .to_string()
+            .contains("not run in real time: what comes in by host")
+    );
 }
 
 #[test]

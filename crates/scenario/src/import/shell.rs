@@ -313,7 +313,7 @@ mod tests {
         );
         assert_eq!(ran("for x in 1; do tc $x").0, ["1 tc|1"]);
         let (lines, notes) = ran("while true; do\n  tc a; sleep 5; tc b; sleep 5\ndone");
-        assert_eq!(lines, ["2 tc|a", "2 sleep|5", "2 tc|b", "2 sleep|5"]);
+        assert_eq!(lines, ["1 true", "2 tc|a", "2 sleep|5", "2 tc|b", "2 sleep|5"]);
         assert!(
             notes.len() == 1
                 && notes[0].starts_with("line 1: while true: it changes the links again and again"),

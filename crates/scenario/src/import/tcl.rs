@@ -329,28 +329,6 @@ impl<'h, H: Host> Tcl<'h, H> {
                 Ok(sum)
             }
             ["expr", rest @ ..] => self.expression(line, &rest.join(" ")),
-            ["list", rest @ ..] => Ok(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" ")),
-            ["llength", list] => Ok(items(list).len().to_string()),
-            ["lindex", list, index] => {
-                let items = items(list);
-                let at = if *index == "end" { items.len().checked_sub(1) } else { index.parse().ok() };
-                Ok(at.and_then(|at| items.get(at).cloned()).unwrap_or_default())
-            }
-            ["lappend", name, rest @ ..] => {
-                let mut value = self.known(name).unwrap_or_default();
-                for word in rest {
-                    value = format!("{value} {}", listed(word)).trim_start().to_owned();
-                }
-                self.spend(line, value.len())?;
-                self.give(name, value.clone());
-                Ok(value)
-            }
-            ["append", name, rest @ ..] => {
-                let value = self.known(name).unwrap_or_default() + &rest.concat();
-                self.spend(line, value.len())?;
-                self.give(name, value.clone());
-                Ok(value)
-            }
             ["for", start, test, next, body] => {
                 self.run(start, line)?;
                 self.repeat(line, test, body, next)
@@ -390,6 +368,36 @@ impl<'h, H: Host> Tcl<'h, H> {
             }
             ["info", "exists", name] => Ok(u8::from(self.known(name).is_some()).to_string()),
             ["eval", rest @ ..] => self.run(&rest.join(" "), line),
+            _ => self.of_lists(line, words),
+        }
+    }
+
+    /// Commands of lists and texts, procedures, and what is not Tcl's own.
+    fn of_lists(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        match &texts[..] {
+            ["list", rest @ ..] => Ok(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" ")),
+            ["llength", list] => Ok(items(list).len().to_string()),
+            ["lindex", list, index] => {
+                let items = items(list);
+                let at = if *index == "end" { items.len().checked_sub(1) } else { index.parse().ok() };
+                Ok(at.and_then(|at| items.get(at).cloned()).unwrap_or_default())
+            }
+            ["lappend", name, rest @ ..] => {
+                let mut value = self.known(name).unwrap_or_default();
+                for word in rest {
+                    value = format!("{value} {}", listed(word)).trim_start().to_owned();
+                }
+                self.spend(line, value.len())?;
+                self.give(name, value.clone());
+                Ok(value)
+            }
+            ["append", name, rest @ ..] => {
+                let value = self.known(name).unwrap_or_default() + &rest.concat();
+                self.spend(line, value.len())?;
+                self.give(name, value.clone());
+                Ok(value)
+            }
             [name, ..] => match self.procedures.get(*name).cloned() {
                 Some(procedure) => self.call(line, &procedure, words),
                 None => self.host.call(line, words),
@@ -550,7 +558,7 @@ mod tests {
         assert_eq!(plain[..5], wanted);
         assert_eq!(
             plain[5],
-            "bad broke off: line 14: there is no variable \"nowhere\"; set nowhere before it is used"
+            "bad broke off: line 15: there is no variable \"nowhere\"; set nowhere before it is used"
         );
         assert!(plain[6].starts_with("deep broke off: ") && plain[6].contains("too deeply"), "{}", plain[6]);
     }

@@ -131,17 +131,7 @@ fn a_script_of_tc() {
             "queue = \"54.096 kB\"",
         ],
     );
-    tells(
-        &imported,
-        &[
-            "line 2: set -e",
-            "line 6: limit 10",
-            "line 7: tc class",
-            "line 8: tc filter",
-            "dev eth2",
-            "fq_codel",
-        ],
-    );
+    tells(&imported, &["line 6: limit 10", "line 7: tc class", "line 8: tc filter", "dev eth2", "fq_codel"]);
 }
 
 #[test]

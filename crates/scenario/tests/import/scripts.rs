@@ -1,7 +1,7 @@
 //! Scripts as people have them: shells around the commands, tutorials, hand-written set-ups. What comes out is read, and says
 //! the same.
 
-use crate::{file, from, has, plan, tells};
+use crate::{file, from, has, plan, refused, tells};
 use longwire_scenario::import::{Format, import};
 
 /// A script, lines that come of it, and what is said of it.
@@ -27,7 +27,7 @@ fn scripts_of_tc() {
              tc qdisc add dev \"$IF\" root handle 1: tbf rate \"${RATE:-10mbit}\" burst 32kbit latency 400ms\n\
              tc qdisc add dev \"$IF\" parent 1: handle 10: netem \\\n  delay \"$LAT\" \"$JIT\" distribution normal \\\n  loss \"$LOSS\"\n",
             &[HALF, "rate = { kind = \"token-bucket\", rate = \"10 Mbit/s\", burst = \"4 KiB\" }"],
-            &["line 2: set -euo pipefail"],
+            &[],
         ),
         // The command in a variable, numbers without units, ifb for what comes in.
         (
