@@ -161,7 +161,7 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
     let (first, second) = (SeatId::slow(0), SeatId::slow(1));
     let at = Nanos::from_micros;
-    // Four for the first and two for the second, all at 100 µs: served 1 2 1 1 2 1, for what costs half has two turns for one.
+    // Four for the first and two for the second, all at 100 µs. Starts by what each has cost: 0 10 20 30 and 0 20; of equal ones, who has waited longer: 1 2 1 2 1 1.
     for (seat, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
         below.offer_at(at(100), seat, &frame(order, 60)).unwrap();
     }
@@ -170,7 +170,7 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
         (110, (1, 0, 0)),
         (130, (2, 0, 0)),
         (140, (2, 1, 0)),
-        (150, (3, 1, 0)),
+        (160, (3, 1, 1)),
         (170, (4, 1, 1)),
         (180, (4, 1, 2)),
     ];
