@@ -395,10 +395,7 @@ mod tests {
                 "program: /nowhere/none.o: No such file",
             ),
             (WrittenForwarder { function: text("filter"), ..monitor() }, "program: "),
-            (
-                WrittenForwarder { level: text("pentium"), ..monitor() },
-                "where: \"pentium\" is no level",
-            ),
+            (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),
             (WrittenForwarder { state: text("many"), ..monitor() }, "state: "),
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
             (

@@ -66,8 +66,18 @@ impl Desk<'_, '_> {
         let admission = self.admission(entry, written)?;
         let (sharing, levels) = (self.processors(entry, written, &ports)?, self.levels(entry, written)?);
         let (routes, neighbours) = (Vec::new(), Vec::new());
-        let mut router =
-            Router { name, ports, routes, neighbours, police, admission, sharing, levels, control, segment: 0 };
+        let mut router = Router {
+            name,
+            ports,
+            routes,
+            neighbours,
+            police,
+            admission,
+            sharing,
+            levels,
+            control,
+            segment: 0,
+        };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
         }
