@@ -3,7 +3,7 @@
 use crate::BenchError;
 use crate::world::settle_beside;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
-use longwire_punt::{Admission, Capacity, HEAD, Limits, Listener, Punt, SeatId, Verdict};
+use longwire_punt::{Admission, Capacity, Expected, HEAD, Limits, Listener, Punt, SeatId, Verdict};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -146,9 +146,11 @@ impl Guest {
     /// # Errors
     /// The socket can't be opened.
     pub fn expected(punt: &mut Punt, limits: Limits) -> Result<(Self, SeatId), BenchError> {
-        let seat = punt.add_control(NAME, limits);
+        let seat = punt.add_control(NAME, limits).unwrap_or(SeatId::control(0));
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
-        let listener = Listener::open(&socket(), punt, admission)?;
+        let listener = Listener::open(&socket(), punt.control_door(RATE), admission)?;
+        let expected = Expected { name: NAME.into(), limits, promise: None };
+        listener.expect(seat, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
         Ok((Self { listener: Some(listener), child: None }, seat))
     }
 

@@ -6,7 +6,7 @@ use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    Class, FairTime, Limits, Made, Punt, Punted, Refused, SeatId, Service, Slow, Verdict, Waiting,
+    Class, Limits, Made, Punt, Punted, Refused, SeatId, Service, Slow, Turns, Verdict, Waiting,
 };
 use longwire_report::Row;
 use longwire_units::Nanos;
@@ -152,9 +152,12 @@ impl Above {
 
     fn service(waiting: Waiting, work: Work) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
-        let seat = punt.add_service(NAME, patient());
-        let services: Vec<(SeatId, Box<dyn Service>)> = vec![(seat, Box::new(Echo(work)))];
-        let slow = Slow::start(&mut punt, services, Box::new(FairTime::new(&[1])), waiting);
+        let seat = punt.add_service(NAME, patient()).unwrap_or(SeatId::slow(0));
+        let turns = Turns::new("sfq").map_err(|error| BenchError::NotHere(error.to_string()))?;
+        let slow = Slow::start(punt.slow_door(), turns, waiting).and_then(|mut slow| {
+            slow.seat(seat, &patient(), Box::new(Echo(work)))?;
+            Ok(slow)
+        });
         let slow = slow.map_err(|source| BenchError::System { doing: "starting the slow path", source })?;
         Ok(Self { slow: Some(slow), ..Self::with(punt, seat)? })
     }

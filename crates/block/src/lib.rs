@@ -18,7 +18,7 @@ mod stage;
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
 pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
-pub use node_stats::{FlowStats, NodeStats, ProcessorStats};
+pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};

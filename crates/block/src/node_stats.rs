@@ -42,6 +42,9 @@ pub struct NodeStats {
     /// Its processors, if flows share them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorStats>,
+    /// Who is above it: services, control processes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<SeatStats>,
 }
 
 /// What a router's scheduler has counted.
@@ -100,6 +103,45 @@ pub struct FlowStats {
     pub processor_ns: u64,
     /// How long processing its next packet is foretold to take, in nanoseconds.
     pub estimate_ns: u64,
+}
+
+/// What became of packets that went up to a service or a control process. Packets; trains count as one:
+/// up = verdicts + late + returned + kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct SeatStats {
+    /// `slow-path` or `control`.
+    pub level: &'static str,
+    /// Whose seat it is.
+    pub name: Box<str>,
+    /// Whether someone sits there now.
+    pub there: bool,
+    /// Gone up.
+    pub up: u64,
+    /// Answered.
+    pub verdicts: u64,
+    /// Taken by the default forwarder because there was no answer in time.
+    pub late: u64,
+    /// Taken by the default forwarder because who had them was cut off.
+    pub returned: u64,
+    /// Up now.
+    pub kept: u64,
+    /// Not gone up, and dropped: no room, or more than was promised.
+    pub refused: u64,
+    /// Not gone up, and forwarded: nobody there.
+    pub absent: u64,
+    /// Made there and sent.
+    pub made: u64,
+    /// Made there and not sent: too many, or no memory.
+    pub unmade: u64,
+    /// Answers about packets that are not up, or that can't be.
+    pub faults: u64,
+    /// Times someone came.
+    pub came: u64,
+    /// Times someone was cut off.
+    pub cut: u64,
+    /// Why, the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_cut: Option<&'static str>,
 }
 
 impl NodeStats {

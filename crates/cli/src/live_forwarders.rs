@@ -1,11 +1,13 @@
 //! The programs of a run's routers: looked at, installed, removed and changed as people write them.
 
 use crate::live_routers::{LiveRouters, gone};
+use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::{NodeRef, Remote};
 use longwire_program::{Map, Resource};
+use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
-use longwire_scenario::{WrittenForwarder, hexadecimal};
+use longwire_scenario::{AboveRequest, Levels, LevelsError, WrittenForwarder, hexadecimal};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -30,10 +32,8 @@ impl LiveRouters {
             ForwarderAsk::Install { forwarder, object } => {
                 self.install(&at, place, forwarder, object.as_deref())
             }
-            ForwarderAsk::Remove { fid } => at.change(|table| {
-                let left = table.without(Fid(*fid)).ok_or_else(|| unknown(*fid))?;
-                Ok((json!({ "fid": fid }), left))
-            }),
+            ForwarderAsk::Levels {} => self.seats(&at, place),
+            ForwarderAsk::Remove { fid } => self.remove(&at, place, *fid),
             ForwarderAsk::Get { fid } => {
                 let fid = *fid;
                 let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
@@ -67,20 +67,74 @@ impl LiveRouters {
         let object = match object {
             Some(digits) => bytes("object", digits)?.into(),
             // The instance reads no files that others name.
-            None if longwire_program::Shipped::named(&written.program).is_none() => {
+            None if longwire_program::Shipped::named(&written.program).is_none()
+                && !written.lets_all_pass() =>
+            {
                 let why = format!("no program \"{}\" comes with Longwire: send its object", written.program);
                 return Err(wrong("program", why));
             }
             None => written.object(Path::new("")).map_err(refused)?,
         };
-        let request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        let mut request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        request.installation.above = match &request.above {
+            Some(above) => Some(self.give_seat(at, place, above)?),
+            None => None,
+        };
         let prices = self.plan().routers[place].admission.prices.clone();
-        at.change(|table| {
+        let installed = at.change(|table| {
             let prepared = request.prepare(&prices, self.plan().seed);
             let forwarder = prepared.map_err(|error| wrong("program", error.to_string()))?;
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
             Ok((json!({ "fid": fid.0 }), more))
-        })
+        });
+        if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
+            self.take_seat(at, place, seat)?;
+        }
+        installed
+    }
+
+    /// Removes a program, and the seat that its packets went to.
+    fn remove(&self, at: &At<'_>, place: usize, fid: u32) -> Result<Value, SetError> {
+        let seat = at.forwarder(fid)?.installation().above;
+        let removed = at.change(|table| {
+            let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
+            Ok((json!({ "fid": fid }), left))
+        })?;
+        if let Some(seat) = seat {
+            self.take_seat(at, place, seat)?;
+        }
+        Ok(removed)
+    }
+
+    /// Makes a seat above the router, and gives it to who asks for it.
+    fn give_seat(&self, at: &At<'_>, place: usize, above: &AboveRequest) -> Result<SeatId, SetError> {
+        let refused = |error: LevelsError| match error {
+            LevelsError::DoesNotFit(why) => wrong("packets", why.to_string()),
+            other => wrong("where", other.to_string()),
+        };
+        let asked = above.clone();
+        let made = at.ask(move |router| router.levels_mut().map(|punt| Levels::make_seat(punt, &asked)))?;
+        let seat =
+            made.ok_or_else(|| wrong("where", "the run has no levels above".into()))?.map_err(refused)?;
+        let given = self.levels(place).give(seat, above);
+        if let Err(error) = given {
+            self.take_seat(at, place, seat)?;
+            return Err(refused(error));
+        }
+        Ok(seat)
+    }
+
+    fn take_seat(&self, at: &At<'_>, place: usize, seat: SeatId) -> Result<(), SetError> {
+        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(seat)))?;
+        self.levels(place).take_back(seat);
+        Ok(())
+    }
+
+    /// Who is above a router.
+    fn seats(&self, at: &At<'_>, place: usize) -> Result<Value, SetError> {
+        let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
+        let socket = self.levels(place).socket().map(|path| path.display().to_string());
+        Ok(json!({ "seats": stats.levels, "socket": socket }))
     }
 }
 
@@ -164,6 +218,11 @@ fn listed(table: &Forwarders) -> Value {
             "dropped": stats.dropped,
             "aborted": stats.aborted,
             "marked": stats.marked,
+            "where": match installation.above {
+                None => "data-path",
+                Some(seat) if seat.is_control() => "control",
+                Some(_) => "slow-path",
+            },
             "reasons": reasons,
         })
     };

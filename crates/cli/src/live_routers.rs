@@ -4,9 +4,9 @@ use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{NextHop, Router};
-use longwire_scenario::{Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
+use longwire_scenario::{Levels, Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most routes that are shown at once: to list more would keep packets waiting.
 const MOST_SHOWN: usize = 2000;
@@ -16,12 +16,13 @@ const MOST_SHOWN: usize = 2000;
 pub struct LiveRouters {
     plan: Arc<Plan>,
     refs: Vec<NodeRef>,
+    levels: Vec<Mutex<Levels>>,
 }
 
 impl LiveRouters {
-    /// The routers of `plan`, which the engine finds at `refs`.
-    pub const fn new(plan: Arc<Plan>, refs: Vec<NodeRef>) -> Self {
-        Self { plan, refs }
+    /// The routers of `plan`, which the engine finds at `refs`, with what is above each.
+    pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
+        Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect() }
     }
 
     /// The names of the routers, by place in the plan.
@@ -81,6 +82,11 @@ impl LiveRouters {
     /// Where the engine has the router at this place in the plan.
     pub(crate) fn node(&self, place: usize) -> NodeRef {
         self.refs[place]
+    }
+
+    /// What is above the router at this place in the plan. Nothing that holds it panics.
+    pub(crate) fn levels(&self, place: usize) -> MutexGuard<'_, Levels> {
+        self.levels[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The place in the plan of the router called `name`.

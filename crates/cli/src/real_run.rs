@@ -14,7 +14,7 @@ use anyhow::Context;
 use longwire_control::Server;
 use longwire_engine::{Report, Run, clock};
 use longwire_router::Meter;
-use longwire_scenario::{Plan, build, measure_processors};
+use longwire_scenario::{Plan, Router, build, measure_processors};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,10 +74,15 @@ impl RealRun {
         if plan.routers.iter().any(|router| router.sharing.is_some()) {
             measure_processors(&plan, &mut built, meter())?;
         }
+        let directory = longwire_control::directory();
+        longwire_control::prepare(&directory)?;
+        let socket =
+            |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
+        let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, built.links);
         let sources = LiveSources::new(&plan, built.sources);
-        let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone());
+        let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, built.media);
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
@@ -97,7 +102,6 @@ impl RealRun {
             open.watches,
             stop.clone(),
         ));
-        let directory = longwire_control::directory();
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;

@@ -1,6 +1,7 @@
 //! Routers in the report of a run, and on the screen.
 
 use crate::shown;
+use longwire_block::SeatStats;
 use longwire_engine::{NodeReport, Report};
 use longwire_report::Row;
 use longwire_scenario::{Attachment, Plan};
@@ -15,7 +16,8 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
         .judged(stats.come() == stats.gone())
         .extra("kind", "router");
     let counters = serde_json::to_value(stats).unwrap_or_default();
-    for (key, value) in counters.as_object().into_iter().flatten() {
+    // Who is above has rows of its own.
+    for (key, value) in counters.as_object().into_iter().flatten().filter(|(key, _)| *key != "levels") {
         // Reasons with their numbers become objects.
         let value = match value.as_array() {
             Some(pairs) => Value::Object(pairs.iter().filter_map(pair).collect()),
@@ -37,6 +39,24 @@ fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
         }
     }
     processors
+}
+
+/// A row for each who is above the router; it fails if not every packet is accounted for.
+pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
+    let row = |seat: &SeatStats| {
+        let come_back = seat.verdicts + seat.late + seat.returned + seat.kept;
+        let mut row = Row::new(format!("level {} {} {}", name(plan, node), seat.level, seat.name), "packets")
+            .expected(seat.up)
+            .measured(come_back)
+            .judged(seat.up == come_back)
+            .extra("kind", "level");
+        let counters = serde_json::to_value(seat).unwrap_or_default();
+        for (key, value) in counters.as_object().into_iter().flatten() {
+            row = row.extra(if key == "name" { "who" } else { key.as_str() }, value.clone());
+        }
+        row
+    };
+    node.stats.levels.iter().map(row).collect()
 }
 
 fn pair(pair: &Value) -> Option<(String, Value)> {

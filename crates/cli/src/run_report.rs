@@ -2,7 +2,7 @@
 
 use crate::live_sources::why_silent;
 use crate::replay_port::Watch;
-use crate::router_rows::{in_order, is_far_side, router_row};
+use crate::router_rows::{in_order, is_far_side, level_rows, router_row};
 use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{Received, Sent};
@@ -66,6 +66,7 @@ impl Ran<'_> {
         report.extend(ports.map(|port| self.port_row(port)));
         report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
         report.extend(self.planes.iter().cloned());
+        report.extend(in_order(self.plan, counted).into_iter().flat_map(|node| level_rows(self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());

@@ -32,6 +32,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let routers = of_kind("router");
     print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
     routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
+    print_table(out, of_kind("level").into_iter().take(MOST_LINES).map(level_line).collect())?;
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
     if sources.len() > MOST_LINES {
@@ -156,6 +157,24 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "({MOST_LINES} of {} flows; --json has more)", shown::count(known))?;
     }
     Ok(())
+}
+
+fn level_line(row: &Row) -> Vec<Cell> {
+    let there = row.extra.get("there") == Some(&Value::Bool(true));
+    let last_cut = row.extra.get("last_cut").map_or("-", text);
+    vec![
+        ("level", name(row)),
+        ("there", if there { "yes" } else { "no" }.into()),
+        ("up", count(row, "up")),
+        ("answered", count(row, "verdicts")),
+        ("late", count(row, "late")),
+        ("returned", count(row, "returned")),
+        ("refused", count(row, "refused")),
+        ("made", count(row, "made")),
+        ("faults", count(row, "faults")),
+        ("cut off", count(row, "cut")),
+        ("why", last_cut.into()),
+    ]
 }
 
 fn source_line(row: &Row) -> Vec<Cell> {

@@ -35,7 +35,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
         );
     }
     let open = open_virtual(plan, files)?;
-    let built = build(plan, open.ports, |_| None)?;
+    let mut built = build(plan, open.ports, |_| None)?;
+    built.raise_in_line(plan)?;
     let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
     if counted.own_losses().pool > 0 {
         bail!(

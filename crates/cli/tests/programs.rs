@@ -4,8 +4,9 @@ mod support;
 
 use longwire_lab::abilities;
 use serde_json::Value;
-use std::process::Output;
-use support::{Folder, json, longwire, repository, stderr, stdout};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 #[test]
 fn what_a_program_costs_is_said_without_a_run() {
@@ -86,7 +87,7 @@ struct Up {
 
 impl Up {
     /// Skips the test, and says so, where there can be none.
-    fn new(test: &str) -> Option<Self> {
+    fn new(test: &str, scenario: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -95,7 +96,7 @@ impl Up {
             }
         }
         let name = format!("t{}-{test}", std::process::id());
-        let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
+        let text = std::fs::read_to_string(repository(scenario)).unwrap();
         let folder = Folder::new("programs-lab");
         let scenario = folder.write("programs.toml", text.split("[[source]]").next().unwrap());
         let up = longwire(&["lab", "up", &scenario, "--name", &name]);
@@ -113,6 +114,38 @@ impl Up {
         stdout(&done).trim().to_owned()
     }
 
+    /// The seat of a level with this name.
+    fn seat(&self, level: &str, name: &str) -> Value {
+        let levels = self.forwarder(&["levels", "r1", "--json"]);
+        let levels: Value = serde_json::from_str(&levels).unwrap();
+        let mut seats = levels["seats"].as_array().into_iter().flatten();
+        let seat = seats.find(|seat| seat["level"] == level && seat["name"] == name);
+        seat.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
+    }
+
+    /// Waits until what is counted of a seat is as wanted.
+    fn until(&self, level: &str, name: &str, wanted: impl Fn(&Value) -> bool) {
+        let begin = Instant::now();
+        while !wanted(&self.seat(level, name)) {
+            assert!(begin.elapsed() < PATIENCE, "{:#}", self.seat(level, name));
+        }
+    }
+
+    /// Sends a word until it comes back: on a busy machine an answer may be too late, and the packet was forwarded.
+    fn answered(&self, port: u16, word: &str) {
+        let begin = Instant::now();
+        while self.echo(port, word, "1") != word {
+            assert!(begin.elapsed() < PATIENCE, "{word} to {port} is not answered");
+        }
+    }
+
+    /// What comes back of a word sent to a UDP port of b's; empty if nothing does for a while.
+    fn echo(&self, port: u16, word: &str, seconds: &str) -> String {
+        let script =
+            format!("exec 3<>/dev/udp/10.0.2.9/{port}; echo {word} >&3; timeout {seconds} head -1 <&3");
+        stdout(&self.sh("a", &script)).trim().to_owned()
+    }
+
     /// What the program with this place in the list has counted.
     fn counted(&self, place: usize, what: &str) -> u64 {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
@@ -127,9 +160,190 @@ impl Drop for Up {
     }
 }
 
+/// A bound on what should take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that is killed when dropped.
+struct Beside(Child);
+
+impl Beside {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The binary itself with these arguments.
+    fn longwire(args: &[&str]) -> Self {
+        Self::start(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn services_and_processes_above_a_router_answer_real_packets() {
+    let Some(lab) = Up::new("levels", "scenarios/levels.toml") else { return };
+    // The service is there from the start; nobody listens on b's port 7.
+    lab.until("slow-path", "echo", |seat| seat["there"] == true);
+    lab.answered(7, "seven");
+    assert!(lab.seat("slow-path", "echo")["verdicts"].as_u64() >= Some(1));
+    // The process is not: its packets are forwarded, and b says that nobody listens.
+    assert_eq!(lab.echo(9, "nine", "1"), "");
+    assert_eq!(lab.seat("control", "echo")["absent"], 1);
+    processes_come_and_go(&lab);
+    who_misbehaves_is_cut_off(&lab);
+    promises_are_kept(&lab);
+    let stats = json(&longwire(&["ctl", "stats", &lab.name, "--json"]), 0);
+    assert_eq!(row(&stats, "level r1 slow-path echo")["pass"], true, "{stats:#}");
+    assert_eq!(row(&stats, "level r1 control echo")["pass"], true, "{stats:#}");
+    assert_eq!(row(&stats, "packets accounted for")["pass"], true, "{stats:#}");
+}
+
+fn processes_come_and_go(lab: &Up) {
+    let socket = lab.forwarder(&["levels", "r1", "--socket"]);
+    let script = repository("crates/punt/examples/control.py");
+    let mut processes = vec![("native", vec!["control", "echo", "r1", "--instance", lab.name.as_str()])];
+    if Command::new("python3").arg("--version").output().is_ok() {
+        processes.push(("python", vec![]));
+    }
+    for (round, (kind, args)) in processes.into_iter().enumerate() {
+        let process = match kind {
+            "python" => Beside::start(Command::new("python3").arg(&script).args([&*socket, "echo"])),
+            _ => Beside::longwire(&args),
+        };
+        lab.until("control", "echo", |seat| seat["there"] == true);
+        for word in ["one", "two", "three"] {
+            lab.answered(9, word);
+        }
+        // Killed in the middle of it all: its packets are forwarded again.
+        drop(process);
+        lab.until("control", "echo", |seat| seat["there"] == false && seat["cut"] == round as u64 + 1);
+        assert_eq!(lab.seat("control", "echo")["last_cut"], "left", "{kind}");
+        assert_eq!(lab.echo(9, "nine", "1"), "");
+    }
+    let seat = lab.seat("control", "echo");
+    assert!(seat["verdicts"].as_u64() >= Some(3) && seat["kept"] == 0, "{seat:#}");
+}
+
+fn who_misbehaves_is_cut_off(lab: &Up) {
+    // One that stops answering, and one that sends more than it may: its flows are forwarded from then on.
+    let stalled = Beside::longwire(&["control", "echo", "r1", "--instance", &lab.name]);
+    lab.until("control", "echo", |seat| seat["there"] == true);
+    lab.answered(9, "one");
+    assert!(Command::new("kill").args(["-STOP", &stalled.0.id().to_string()]).status().unwrap().success());
+    assert_eq!(lab.echo(9, "nine", "1"), "");
+    lab.until("control", "echo", |seat| seat["last_cut"] == "stalled");
+    drop(stalled);
+    if Command::new("python3").arg("--version").output().is_ok() {
+        let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
+        let folder = repository("crates/punt/examples");
+        let socket = lab.forwarder(&["levels", "r1", "--socket"]);
+        let _flooding =
+            Beside::start(Command::new("python3").args(["-B", "-c", flood]).arg(folder).arg(&socket));
+        lab.until("control", "echo", |seat| seat["last_cut"] == "flood" && seat["there"] == false);
+        lab.answered(7, "seven");
+    }
+}
+
+fn promises_are_kept(lab: &Up) {
+    // More than there is is refused with the sum; what is removed makes room.
+    let install = |name: &str, packets: &str| {
+        let args = [
+            "--where",
+            "control",
+            "--name",
+            name,
+            "--packets",
+            packets,
+            "--cycles",
+            "1000",
+            "--destination-port",
+            "11",
+        ];
+        longwire(&[&["forwarder", "install", "r1"], &args[..], &["--instance", &lab.name]].concat())
+    };
+    let refused = install("more", "500000");
+    let sum = "500000 packets/s x 1000 cycles = 500000000 cycles/s, and 50000000 promised already, make 550000000 of 500000000";
+    assert!(!refused.status.success() && stderr(&refused).contains(sum), "{}", stderr(&refused));
+    let fid = stdout(&install("more", "400000")).trim().to_owned();
+    assert!(stderr(&install("again", "400000")).contains("promised already"));
+    lab.forwarder(&["remove", "r1", &fid]);
+    assert!(install("again", "400000").status.success(), "there is room again");
+
+    // A service that comes while packets flow, beside the other.
+    let args = [
+        "--where",
+        "slow-path",
+        "--service",
+        "echo",
+        "--name",
+        "second",
+        "--packets",
+        "10",
+        "--cycles",
+        "1000",
+    ];
+    let fid = lab.forwarder(&[&["install", "r1"], &args[..], &["--destination-port", "13"]].concat());
+    lab.until("slow-path", "second", |seat| seat["there"] == true);
+    lab.answered(13, "thirteen");
+    lab.forwarder(&["remove", "r1", &fid]);
+    assert_eq!(lab.echo(13, "thirteen", "1"), "");
+}
+
+#[test]
+fn services_run_in_virtual_time_and_processes_do_not() {
+    let text = std::fs::read_to_string(repository("scenarios/levels.toml")).unwrap();
+    let source = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"500 B\"\npackets = 100\n";
+    let folder = Folder::new("levels-virtual");
+    let both = folder.write("both.toml", format!("{text}\n{source}"));
+    let refused = longwire(&["run", "--virtual", &both]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("\"echo\" is to be a control process"), "{}", stderr(&refused));
+    let check = longwire(&["check", &both]);
+    assert!(stderr(&check).contains("in real time only"), "{}", stderr(&check));
+
+    // Without it, and with everything for the service: it answers each, after a microsecond.
+    let service = text[..text.rfind("[[forwarder]]").unwrap()].replace("destination-port = 7, ", "");
+    let service = folder.write("service.toml", format!("{service}\n{source}"));
+    let ran = json(&longwire(&["run", "--virtual", &service, "--json"]), 0);
+    let level = row(&ran, "level r1 slow-path echo");
+    assert_eq!((&level["up"], &level["verdicts"], &level["pass"]), (&100.into(), &100.into(), &true.into()));
+    let source = row(&ran, "source s");
+    assert_eq!((&source["expected"], &source["measured"]), (&100.into(), &0.into()), "{source:#}");
+    assert_eq!(row(&ran, "router r1")["forwarded"], 100);
+}
+
+#[test]
+fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
+    let text = std::fs::read_to_string(repository("scenarios/levels.toml")).unwrap();
+    let folder = Folder::new("levels-wrong");
+    for (from, to, wanted) in [
+        (
+            "packets = 1000\ncycles = 50_000",
+            "packets = 1000\ncycles = 600_000",
+            "make 600000000 of 500000000: 100000000 too many; ask for at most 833 packets/s",
+        ),
+        ("service = \"echo\"", "service = \"ecco\"", "there is no service \"ecco\"; there are echo, witness"),
+        ("name = \"echo\"", "", "a control process comes by a name"),
+        ("where = \"control\"", "where = \"pentium\"", "\"pentium\" is no level"),
+        ("where = \"control\"", "program = \"policer\"", "on the data path there is no such thing"),
+        ("cycles = 50_000", "", "it is not said how many cycles"),
+    ] {
+        let wrong = folder.write("wrong.toml", text.replacen(from, to, 1));
+        let check = longwire(&["check", &wrong]);
+        assert_eq!(check.status.code(), Some(2), "{to}");
+        assert!(stderr(&check).contains(wanted), "{to}: {}", stderr(&check));
+    }
+}
+
 #[test]
 fn programs_act_on_real_traffic() {
-    let Some(lab) = Up::new("programs") else { return };
+    let Some(lab) = Up::new("programs", "scenarios/programs.toml") else { return };
     let ping = lab.sh("a", "ping -c 3 -i 0.2 -W 2 10.0.2.9");
     assert!(ping.status.success(), "{}", stdout(&ping));
     // Two connections that are refused by the host, which come through; one that is dropped on the way, and told so by nobody.

@@ -9,6 +9,8 @@ use utoipa::ToSchema;
 pub enum ForwarderAsk {
     /// Which there are, what they have done, and what a packet may need at most.
     List {},
+    /// Who is above the router, what became of the packets that went up, and where control processes come.
+    Levels {},
     /// Installs a program, and answers its number.
     Install {
         /// What a scenario's `[[forwarder]]` says, but for the router.

@@ -17,7 +17,7 @@ mod server;
 pub use client::{Client, ClientError, list};
 pub use forwarder::ForwarderAsk;
 pub use instance::{ChangeRoute, Info, Instance, Link, LinkPage, Medium, RoutePage, SetError, Source};
-pub use place::{Found, PlaceError, directory};
+pub use place::{Found, PlaceError, control_socket, directory, prepare};
 pub use problem::Problem;
 pub use routes::openapi;
 pub use server::{Server, StartError};

@@ -9,6 +9,9 @@ use thiserror::Error;
 /// Longest name of an instance in a socket's name: with the directory it has to fit in the 108 bytes of a socket's address.
 const MAX_NAME: usize = 40;
 
+/// Longest name of a router in one.
+const MAX_ROUTER: usize = 20;
+
 /// A running instance's socket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
@@ -50,7 +53,10 @@ pub fn directory() -> PathBuf {
 }
 
 /// Makes the directory if it is missing, for this user alone.
-pub(crate) fn prepare(directory: &Path) -> Result<(), PlaceError> {
+///
+/// # Errors
+/// It can't be made, or is somebody else's.
+pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     // In /tmp another user could have made it, or put a symbolic link there.
@@ -69,6 +75,14 @@ pub(crate) fn file_name(name: &str, pid: u32) -> String {
     let plain = plain.trim_start_matches('.');
     let plain = if plain.is_empty() { "longwire" } else { plain };
     format!("{plain}-{pid}.sock")
+}
+
+/// The socket's path for control processes of a router of the instance `name`, which is this process.
+pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let router: String = router.chars().take(MAX_ROUTER).map(plain).collect();
+    let instance = file_name(name, std::process::id());
+    directory.join(format!("{}.{router}.control", instance.trim_end_matches(".sock")))
 }
 
 /// The sockets in a directory, by name; whether anybody answers on them is not known yet.

@@ -101,7 +101,7 @@ impl Sleeper {
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
-        let due = due.min(worker.source_schedule.next()).min(worker.turns.next);
+        let due = due.min(worker.source_schedule.next()).min(worker.nodes_next());
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;

@@ -279,6 +279,7 @@ impl Worker {
                         // It may have to be told the time sooner than it was.
                         self.turns.next = self.turns.next.min(node.deadline());
                     }
+                    self.ask_again(place as usize);
                 }
             }
         }

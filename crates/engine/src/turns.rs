@@ -121,6 +121,18 @@ impl Worker {
         self.enter_from(first);
     }
 
+    /// A node may have another deadline now, for it was changed.
+    pub(crate) fn ask_again(&mut self, node: usize) {
+        if self.turns.has(node) {
+            self.turns.next = self.turns.next.min(self.nodes[node].deadline());
+        }
+    }
+
+    /// When a node wants to be told the time.
+    pub(crate) fn nodes_next(&self) -> Nanos {
+        self.nodes.iter().map(|node| node.deadline()).min().unwrap_or(Nanos::NEVER)
+    }
+
     /// Tells the nodes that decide in their turn that it is `time`, if they wait for it.
     pub(crate) fn tick_in_turn(&mut self, time: Nanos) {
         for at in 0..self.turns.places.len() {

@@ -9,8 +9,8 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Class, Inline, InlineService, Limits, Listener, Made, Punt, Punted, Refused, SeatId,
-    Service, Verdict,
+    Admission, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt, Punted,
+    Refused, SeatId, Service, Turns, Verdict,
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,10 +119,16 @@ fn frame(first: u8, second: u8) -> Vec<u8> {
 #[test]
 fn in_virtual_time_a_service_takes_its_declared_time() {
     for workers in [1, 2] {
-        let service =
-            InlineService { service: Box::new(ByByte), time: Nanos::from_millis(3), weight: 1, packets: 3 };
-        let punt = Punt::simulated(vec![0, 1], Inline::new(vec![service]));
-        let (setup, mut ends) = setup(Above::new(punt, Punt::inline_seat(0)), workers, Stamp::Source);
+        let service = InlineService {
+            name: "by byte".into(),
+            service: Box::new(ByByte),
+            time: Nanos::from_millis(3),
+            weight: 1,
+            packets: 3,
+        };
+        let turns = Turns::new("sfq").unwrap();
+        let punt = Punt::simulated(vec![0, 1], Inline::new(vec![service], turns));
+        let (setup, mut ends) = setup(Above::new(punt, SeatId::slow(0)), workers, Stamp::Source);
         // Passed, sent back, dropped, passed, no room; and one that is no business of the service's.
         for (first, second) in [(1, 1), (1, 2), (1, 0), (1, 1), (1, 1), (0, 0)] {
             assert!(ends[0].push_at(Nanos::from_millis(10), &frame(first, second)));
@@ -162,11 +168,12 @@ fn echo(path: &std::path::Path, stop: &AtomicBool) {
 fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let mut punt = Punt::new(vec![0, 1]);
     let minute = Nanos::from_secs(60);
-    let seat =
-        punt.add_control("echo", Limits { answer_within: minute, patience: minute, ..Limits::default() });
+    let limits = Limits { answer_within: minute, patience: minute, ..Limits::default() };
+    let seat = punt.add_control("echo", limits).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-engine-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 100_000, cycles: 100_000_000 });
-    let listener = Listener::open(&path, &mut punt, admission).unwrap();
+    let listener = Listener::open(&path, punt.control_door(100_000), admission).unwrap();
+    listener.expect(seat, Expected { name: "echo".into(), limits, promise: None }).unwrap();
     let (setup, mut ends) = setup(Above::new(punt, seat), 1, Stamp::Poll);
     let run = setup.start();
     let stop = AtomicBool::new(false);

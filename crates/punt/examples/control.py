@@ -3,7 +3,7 @@
 
     python3 control.py SOCKET NAME [PACKETS_PER_SECOND]
 
-sends every packet back out of the port it came in by. The class Control is all that another program needs; the layout of the memory is
+sends every packet back out of the port it came in by, UDP packets with their addresses and ports turned round. The class Control is all that another program needs; the layout of the memory is
 described in the book, under "Levels above the data path". Version 1.
 
 Python has no memory fences: the order of writes is right on x86-64, where processors keep it, and not promised elsewhere.
@@ -43,8 +43,8 @@ class Ended(Exception):
 
 
 class Control:
-    def __init__(self, path, name, packets=1000, cycles=0, share=1):
-        """Asks to be let in by NAME, for so many packets a second, each of so many cycles."""
+    def __init__(self, path, name, packets=0, cycles=0, share=1):
+        """Asks to be let in by NAME, for so many packets a second, each of so many cycles; for 0, what was promised beforehand."""
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.connect(path)
         self.socket.sendall(HELLO.pack(MAGIC, VERSION, share, packets, cycles, name.encode()))
@@ -132,9 +132,16 @@ class Control:
         return True
 
 
+def reflected(head):
+    """The beginning of a UDP packet over plain IPv4 with addresses and ports turned round, which leaves checksums as they are; of others, nothing."""
+    if len(head) < 38 or head[12:15] != b"\x08\x00\x45" or head[23] != 17 or head[20] & 0x3F or head[21]:
+        return b""
+    return head[6:12] + head[:6] + head[12:26] + head[30:34] + head[26:30] + head[36:38] + head[34:36]
+
+
 def main():
     path, name = sys.argv[1:3]
-    control = Control(path, name, packets=int(sys.argv[3]) if len(sys.argv) > 3 else 1000)
+    control = Control(path, name, packets=int(sys.argv[3]) if len(sys.argv) > 3 else 0)
     try:
         while True:
             heard = 0
@@ -142,7 +149,7 @@ def main():
                 heard += 1
                 if event[0] == "packet":
                     token, in_port = event[1][0], event[1][3]
-                    while not control.answer(token, SEND, in_port):
+                    while not control.answer(token, SEND, in_port, head=reflected(event[2])):
                         control.flush()
                     if heard % 64 == 0:
                         control.flush()

@@ -25,6 +25,19 @@ pub struct Request {
     pub cycles: u64,
 }
 
+impl Request {
+    /// Whether it asks for no more than was promised, of either.
+    pub(crate) const fn fits(self, promised: Self) -> bool {
+        self.packets <= promised.packets && self.cycles <= promised.cycles
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} packets/s x {} cycles", self.packets, self.cycles)
+    }
+}
+
 /// Why a request is refused, with the sums.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {

@@ -1,15 +1,18 @@
 //! Services in virtual time: run in line, by one server, for a declared time a packet.
 
 use crate::layout::{Class, Facts};
+use crate::punt::{SeatId, Seated};
 use crate::seat::{Counts, Refused, Way};
 use crate::service::{Made, Punted, Service};
-use crate::share::{FairTime, Share};
+use crate::turns::Turns;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
 /// A service and what it is taken to cost.
 pub struct InlineService {
+    /// What it is called.
+    pub name: Box<str>,
     /// The service.
     pub service: Box<dyn Service>,
     /// How long it has the server for a packet.
@@ -22,15 +25,16 @@ pub struct InlineService {
 
 /// One server for all services of a node. What it does depends on nothing but packets and their times.
 pub struct Inline {
-    services: Vec<Seated>,
-    share: FairTime,
+    services: Vec<Desk>,
+    turns: Turns,
     serving: Option<Serving>,
     tokens: u64,
     kept: u64,
     made: Made,
 }
 
-struct Seated {
+struct Desk {
+    name: Box<str>,
     service: Box<dyn Service>,
     time: Nanos,
     packets: usize,
@@ -46,10 +50,11 @@ struct Serving {
 }
 
 impl Inline {
-    /// For these services, 64 at most.
-    pub fn new(services: Vec<InlineService>) -> Self {
-        let weights: Vec<_> = services.iter().map(|each| each.weight).collect();
-        let seated = |InlineService { service, time, packets, .. }| Seated {
+    /// For these services, 64 at most, in the turns that a scheduler gives them.
+    pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
+        turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
+        let seated = |InlineService { name, service, time, packets, .. }| Desk {
+            name,
             service,
             time,
             packets,
@@ -58,7 +63,7 @@ impl Inline {
         };
         Self {
             services: services.into_iter().map(seated).collect(),
-            share: FairTime::new(&weights),
+            turns,
             serving: None,
             tokens: 0,
             kept: 0,
@@ -92,8 +97,10 @@ impl Inline {
         self.kept += u64::from(meta.segments);
         seated.counts.up += 1;
         seated.waiting.push_back((handle, facts));
+        let (now, time) = (Nanos(meta.arrival), seated.time.0);
+        self.turns.enter(1 << which, now, |_| Some(time));
         if self.serving.is_none() {
-            self.begin(Nanos(meta.arrival));
+            self.begin(now);
         }
         Ok(())
     }
@@ -121,6 +128,17 @@ impl Inline {
         self.kept
     }
 
+    pub(crate) fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
+        self.services.iter().enumerate().map(|(number, desk)| Seated {
+            seat: SeatId::slow(number),
+            level: "slow-path",
+            name: &desk.name,
+            is_taken: true,
+            kept: desk.counts.up - desk.counts.verdicts,
+            counts: desk.counts,
+        })
+    }
+
     pub(crate) fn counts(&self, which: usize) -> Option<&Counts> {
         self.services.get(which).map(|seated| &seated.counts)
     }
@@ -129,17 +147,19 @@ impl Inline {
         let ready = (0..)
             .zip(&self.services)
             .fold(0, |ready, (index, seated)| ready | u64::from(!seated.waiting.is_empty()) << index);
-        if let Some(which) = self.share.pick(ready)
+        let Self { services, turns, .. } = self;
+        turns.enter(ready, at, |which| Some(services[which].time.0));
+        if let Some(which) = turns.pick(ready)
             && let Some((handle, facts)) = self.services[which].waiting.pop_front()
         {
             let time = self.services[which].time;
-            self.share.charge(time.0);
             self.serving = Some(Serving { which, handle, facts, done: at + time });
         }
     }
 
     fn finish(&mut self, way: &mut Way<'_>, serving: Serving) {
         let Serving { which, handle, facts, .. } = serving;
+        self.turns.charge(self.services[which].time.0);
         let seated = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));

@@ -1,24 +1,23 @@
 //! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and sees when they leave.
 
-use crate::admission::{Admission, Request};
+use crate::admission::{Admission, DoesNotFit, Request};
 use crate::bucket::Bucket;
 use crate::client::{Hello, WELCOME, Welcome};
 use crate::layout::{HEAD, MAX_LINES, Sizes};
-use crate::punt::{Level, Punt};
+use crate::punt::{Door, SeatId};
 use crate::ring::LINE_WORDS;
 use crate::seat::{Cut, Limits};
 use crate::shared::{self, Memory};
 use crate::wire::{Attach, Bell, Status, Wire};
 use longwire_units::Nanos;
-use rtrb::Producer;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -51,20 +50,39 @@ pub enum ListenerError {
     },
 }
 
-/// The door for control processes of one node. Dropping it closes it, and takes its path away.
+/// Who is expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// What the process calls itself; up to 32 bytes.
+    pub name: String,
+    /// Bounds of its seat.
+    pub limits: Limits,
+    /// What it is promised from now on, and its share of what is promised to nobody. Without that it is what it asks for when it comes.
+    pub promise: Option<(Request, u32)>,
+}
+
+/// Who is expected, by the seats' numbers, and what was promised to them all.
+#[derive(Debug)]
+struct Book {
+    seats: Vec<Option<Expected>>,
+    admission: Admission,
+}
+
+/// Lets in control processes of one node. Dropping it ends that, and takes its path away.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
+    book: Arc<Mutex<Book>>,
     stop: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Listener {
-    /// Opens it for the seats that `punt` has for processes. What `admission` says is what they can have together.
+    /// Opens it; nobody is expected yet. What `admission` says is what all can have together.
     ///
     /// # Errors
     /// The socket can't be made at `path`.
-    pub fn open(path: &Path, punt: &mut Punt, admission: Admission) -> Result<Self, ListenerError> {
+    pub fn open(path: &Path, door: Door, admission: Admission) -> Result<Self, ListenerError> {
         let failed = |source| ListenerError::Socket { path: path.into(), source };
         if UnixStream::connect(path).is_ok() {
             return Err(ListenerError::InUse { path: path.into() });
@@ -77,20 +95,49 @@ impl Listener {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (stop, stopped) = UnixStream::pair().map_err(failed)?;
-        let (seats, way) = punt.open(Level::Control, admission.capacity().packets);
-        let mut door = Door {
+        let book = Arc::new(Mutex::new(Book { seats: Vec::new(), admission }));
+        let mut host = Host {
             listener,
             stopped,
-            seats,
-            way,
-            admission,
+            book: Arc::clone(&book),
+            way: door,
             guests: Vec::new(),
             left: Vec::new(),
             begin: Instant::now(),
         };
         let thread = std::thread::Builder::new().name("longwire-control".into());
-        let thread = thread.spawn(move || door.run()).map_err(failed)?;
-        Ok(Self { path: path.into(), stop, thread: Some(thread) })
+        let thread = thread.spawn(move || host.run()).map_err(failed)?;
+        Ok(Self { path: path.into(), book, stop, thread: Some(thread) })
+    }
+
+    /// Expects a process for a seat of the node's, and promises it what is to be promised.
+    ///
+    /// # Errors
+    /// The arithmetic, if that does not fit; or the name is another's.
+    pub fn expect(&self, seat: SeatId, expected: Expected) -> Result<(), DoesNotFit> {
+        let SeatId(_, number) = seat;
+        let mut book = lock(&self.book);
+        let name = &expected.name;
+        if book.seats.iter().flatten().any(|other| other.name == *name) {
+            return Err(DoesNotFit::Twice { name: name.clone() });
+        }
+        if let Some((request, _)) = expected.promise {
+            book.admission.admit(name, request)?;
+        }
+        if book.seats.len() <= number {
+            book.seats.resize(number + 1, None);
+        }
+        book.seats[number] = Some(expected);
+        Ok(())
+    }
+
+    /// Expects nobody for that seat any more, and takes the promise back. Who sits there is the node's business.
+    pub fn forget(&self, seat: SeatId) {
+        let SeatId(_, number) = seat;
+        let mut book = lock(&self.book);
+        if let Some(expected) = book.seats.get_mut(number).and_then(Option::take) {
+            book.admission.release(&expected.name);
+        }
     }
 
     /// The socket's path.
@@ -111,12 +158,16 @@ impl Drop for Listener {
     }
 }
 
-struct Door {
+/// Nothing that holds it panics.
+fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Host {
     listener: UnixListener,
     stopped: UnixStream,
-    seats: Vec<(String, Limits)>,
-    way: Producer<Attach>,
-    admission: Admission,
+    book: Arc<Mutex<Book>>,
+    way: Door,
     guests: Vec<Guest>,
     /// Memory of those that have left, until the worker is done with it: else it would be the worker that gives it back.
     left: Vec<Arc<Memory>>,
@@ -140,7 +191,7 @@ enum State {
     Over,
 }
 
-impl Door {
+impl Host {
     fn run(&mut self) {
         loop {
             let guests = self.guests.iter().map(|guest| guest.socket.as_fd());
@@ -227,21 +278,60 @@ impl Door {
 
     fn admit(&mut self, socket: &Arc<UnixStream>, hello: &[u8; 64]) -> Result<State, String> {
         let hello = Hello::read(hello)?;
-        let names = || self.seats.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-        let seat = self.seats.iter().position(|(name, _)| *name == hello.name);
-        let seat = seat.ok_or_else(|| {
-            format!("nobody is expected by the name {:?}; expected: {}", hello.name, names())
-        })?;
-        let request = Request { packets: hello.packets, cycles: hello.cycles };
-        self.admission.admit(&hello.name, request).map_err(|error| error.to_string())?;
-        self.seat(socket, seat, &hello).map_err(|error| {
-            self.admission.release(&hello.name);
+        let book = Arc::clone(&self.book);
+        let mut book = lock(&book);
+        let of_name = |seat: &Option<Expected>| seat.as_ref().is_some_and(|seat| seat.name == hello.name);
+        let Some(number) = book.seats.iter().position(of_name) else {
+            let names: Vec<_> = book.seats.iter().flatten().map(|seat| seat.name.as_str()).collect();
+            return Err(format!(
+                "nobody is expected by the name {:?}; expected: {}",
+                hello.name,
+                names.join(", ")
+            ));
+        };
+        let is_seated = |guest: &Guest| matches!(guest.state, State::Seated { seat, .. } if seat == number);
+        if self.guests.iter().any(is_seated) {
+            return Err(format!("{} is there already", hello.name));
+        }
+        let Some(Expected { limits, promise, .. }) = book.seats[number].clone() else {
+            return Err("nobody is expected any more".into());
+        };
+        let asked = Request { packets: hello.packets, cycles: hello.cycles };
+        let (request, share) = match promise {
+            None => {
+                book.admission.admit(&hello.name, asked).map_err(|error| error.to_string())?;
+                (asked, hello.share)
+            }
+            Some((promised, share)) if asked.fits(promised) => (
+                Request {
+                    packets: if asked.packets == 0 { promised.packets } else { asked.packets },
+                    ..asked
+                },
+                share,
+            ),
+            Some((promised, _)) => {
+                return Err(format!(
+                    "{} asks for {asked}, and was promised {promised}: ask for no more, or promise it more",
+                    hello.name
+                ));
+            }
+        };
+        let attached = self.seat(socket, (number, limits), (request.packets, share));
+        attached.map_err(|error| {
+            if promise.is_none() {
+                book.admission.release(&hello.name);
+            }
             format!("the memory can't be shared: {error}")
         })
     }
 
-    fn seat(&mut self, socket: &Arc<UnixStream>, seat: usize, hello: &Hello) -> io::Result<State> {
-        let packets = self.seats[seat].1.packets.clamp(16, 1 << 16);
+    fn seat(
+        &mut self,
+        socket: &Arc<UnixStream>,
+        (seat, limits): (usize, Limits),
+        (promised, share): (u64, u32),
+    ) -> io::Result<State> {
+        let packets = limits.packets.clamp(16, 1 << 16);
         // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for the longest.
         let lines = 2 * packets.next_power_of_two() + MAX_LINES as u32;
         let sizes = Sizes::at_least(lines, lines);
@@ -252,8 +342,8 @@ impl Door {
         let status = Arc::new(Status::default());
         let bell = Bell::Socket(Arc::clone(socket));
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
-        let attach = Attach { seat, wire, promised: hello.packets, share: hello.share };
-        self.way.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
+        let attach = Attach { seat, wire, promised, share };
+        self.way.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
         Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1) })
     }
 
@@ -263,7 +353,12 @@ impl Door {
         let _ = guest.socket.shutdown(Shutdown::Both);
         if let State::Seated { seat, memory, status, .. } = std::mem::replace(&mut guest.state, State::Over) {
             status.leave(why);
-            self.admission.release(&self.seats[seat].0);
+            let mut book = lock(&self.book);
+            let name = book.seats.get(seat).and_then(Option::as_ref);
+            // What was promised beforehand stays promised.
+            if let Some(name) = name.filter(|seat| seat.promise.is_none()).map(|seat| seat.name.clone()) {
+                book.admission.release(&name);
+            }
             self.left.push(memory);
         }
     }

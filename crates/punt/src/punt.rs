@@ -15,15 +15,65 @@ const POLLS: [Nanos; 3] = [Nanos::from_micros(5), Nanos::from_micros(200), Nanos
 /// Who comes, most at once.
 const ARRIVALS: usize = 64;
 
+/// Most seats of a level.
+const MOST: usize = crate::turns::MOST;
+
 /// A seat of a [`Punt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeatId(pub(crate) Level, pub(crate) usize);
+
+impl SeatId {
+    /// The seat for a process with this number: they are numbered as they are added, and a number that was given back is used again.
+    pub const fn control(number: usize) -> Self {
+        Self(Level::Control, number)
+    }
+
+    /// The same for a service.
+    pub const fn slow(number: usize) -> Self {
+        Self(Level::Slow, number)
+    }
+
+    /// Whether it is one for a process.
+    pub const fn is_control(self) -> bool {
+        matches!(self.0, Level::Control)
+    }
+}
 
 /// The two kinds of seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Level {
     Control,
     Slow,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Slow => "slow-path",
+        }
+    }
+}
+
+/// The way to a level's seats, for who lets others in: a ring to the worker.
+#[derive(Debug)]
+pub struct Door(pub(crate) Producer<Attach>);
+
+/// A seat as statistics show it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seated<'p> {
+    /// Which.
+    pub seat: SeatId,
+    /// `slow-path` or `control`.
+    pub level: &'static str,
+    /// Whose it is.
+    pub name: &'p str,
+    /// Whether someone sits there.
+    pub is_taken: bool,
+    /// Packets that are up now.
+    pub kept: u64,
+    /// What became of the others.
+    pub counts: Counts,
 }
 
 /// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
@@ -46,7 +96,7 @@ pub struct Punt {
 #[derive(Debug)]
 enum Slow {
     Threads(Vec<Seat>),
-    Inline(Inline),
+    Inline(Box<Inline>),
 }
 
 impl Punt {
@@ -67,31 +117,39 @@ impl Punt {
     /// The same in virtual time: services run in line, in the seats [`Punt::inline_seat`], and there are no processes.
     pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
         let mut punt = Self::new(ports);
-        punt.slow = Slow::Inline(inline);
+        punt.slow = Slow::Inline(Box::new(inline));
         punt
     }
 
-    /// The seat of the service with this number.
-    pub const fn inline_seat(number: usize) -> SeatId {
-        SeatId(Level::Slow, number)
+    /// Sets up a seat for a control process, which calls itself `name`. None if there are 64.
+    pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
+        self.next_look = Nanos::ZERO;
+        add(&mut self.control, name, limits).map(SeatId::control)
     }
 
-    /// Sets up a seat for a control process, which calls itself `name`.
-    pub fn add_control(&mut self, name: &str, limits: Limits) -> SeatId {
-        self.control.push(Seat::new(name, limits));
-        SeatId(Level::Control, self.control.len() - 1)
-    }
-
-    /// Sets up a seat for a service.
-    pub fn add_service(&mut self, name: &str, limits: Limits) -> SeatId {
+    /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats from the start.
+    pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
+        self.next_look = Nanos::ZERO;
         match &mut self.slow {
-            Slow::Threads(seats) => {
-                seats.push(Seat::new(name, limits));
-                SeatId(Level::Slow, seats.len() - 1)
-            }
-            // Services in line have their seats from the start; nobody comes to this one.
-            Slow::Inline(_) => SeatId(Level::Slow, usize::MAX),
+            Slow::Threads(seats) => add(seats, name, limits).map(SeatId::slow),
+            Slow::Inline(_) => None,
         }
+    }
+
+    /// Takes a seat away: who sits there is cut off, and its packets go to the default forwarder.
+    pub fn remove(&mut self, seat: SeatId) {
+        let SeatId(level, number) = seat;
+        let seats = match (level, &mut self.slow) {
+            (Level::Control, _) => &mut self.control,
+            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Inline(_)) => return,
+        };
+        if let Some(seat) = seats.get_mut(number) {
+            seat.cut(Cut::Stopped);
+            seat.is_removed = true;
+            self.next_look = Nanos::ZERO;
+        }
+        self.share_out();
     }
 
     /// Takes a packet up: the node keeps it, and gets it back from [`Punt::collect`].
@@ -185,28 +243,43 @@ impl Punt {
 
     /// Whether someone sits there.
     pub fn is_taken(&self, seat: SeatId) -> bool {
-        match (seat, &self.slow) {
-            (SeatId(Level::Control, number), _) => self.control.get(number).is_some_and(Seat::is_taken),
-            (SeatId(_, number), Slow::Threads(seats)) => seats.get(number).is_some_and(Seat::is_taken),
-            (SeatId(_, number), Slow::Inline(inline)) => inline.counts(number).is_some(),
-        }
+        self.seats().any(|one| one.seat == seat && one.is_taken)
     }
 
-    /// The seats of a level with their names and bounds, and the way to them.
-    pub(crate) fn open(&mut self, level: Level, capacity: u64) -> (Vec<(String, Limits)>, Producer<Attach>) {
-        let (producer, consumer) = RingBuffer::new(ARRIVALS);
-        let seats: &[Seat] = match (level, &self.slow) {
-            (Level::Control, _) => {
-                self.capacity = capacity;
-                &self.control
-            }
-            (Level::Slow, Slow::Threads(seats)) => seats,
-            (Level::Slow, Slow::Inline(_)) => &[],
+    /// All seats, those of processes first.
+    pub fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
+        let (slow, inline) = match &self.slow {
+            Slow::Threads(seats) => (&seats[..], None),
+            Slow::Inline(inline) => (&[][..], Some(inline)),
         };
-        let names = seats.iter().map(|seat| (seat.name.clone(), seat.limits)).collect();
+        let control = self.control.iter().enumerate().map(|(number, seat)| (SeatId::control(number), seat));
+        let slow = slow.iter().enumerate().map(|(number, seat)| (SeatId::slow(number), seat));
+        let there = control.chain(slow).filter(|(_, seat)| !seat.is_removed).map(|(id, seat)| Seated {
+            seat: id,
+            level: id.0.name(),
+            name: &seat.name,
+            is_taken: seat.is_taken(),
+            kept: seat.kept(),
+            counts: seat.counts,
+        });
+        there.chain(inline.into_iter().flat_map(|inline| inline.seats()))
+    }
+
+    /// The way in for processes, which can have so many packets a second together. To be made once.
+    pub fn control_door(&mut self, packets: u64) -> Door {
+        self.capacity = packets;
+        self.door(Level::Control)
+    }
+
+    /// The way in for services. To be made once.
+    pub fn slow_door(&mut self) -> Door {
+        self.door(Level::Slow)
+    }
+
+    fn door(&mut self, level: Level) -> Door {
+        let (producer, consumer) = RingBuffer::new(ARRIVALS);
         self.arrivals[level as usize] = Some(consumer);
-        self.next_look = Nanos::ZERO;
-        (names, producer)
+        Door(producer)
     }
 
     /// Lets in who has come.
@@ -263,6 +336,19 @@ impl Drop for Punt {
         self.let_in();
         self.seats_mut().for_each(|seat| seat.cut(Cut::Stopped));
     }
+}
+
+/// A seat, in the place of one that was taken away and whose packets have all come back, if there is such.
+fn add(seats: &mut Vec<Seat>, name: &str, limits: Limits) -> Option<usize> {
+    let seat = Seat::new(name, limits);
+    if let Some(free) = seats.iter().position(|seat| seat.is_removed && seat.kept() == 0) {
+        seats[free] = seat;
+        return Some(free);
+    }
+    (seats.len() < MOST).then(|| {
+        seats.push(seat);
+        seats.len() - 1
+    })
 }
 
 #[inline]

@@ -216,6 +216,8 @@ pub(crate) struct Seat {
     silent_since: Option<Nanos>,
     pub promised: u64,
     pub share: u32,
+    /// Nobody is let in any more.
+    pub is_removed: bool,
     pub counts: Counts,
 }
 
@@ -235,6 +237,7 @@ impl Seat {
             silent_since: None,
             promised: 0,
             share: 0,
+            is_removed: false,
             counts: Counts::default(),
         }
     }

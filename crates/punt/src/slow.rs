@@ -1,17 +1,19 @@
 //! The slow path: a thread that runs services, each with rings of its own, and shares its processor among them.
 
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, Opening, Sizes, Verdict, down};
-use crate::punt::{Level, Punt, SeatId};
+use crate::punt::{Door, SeatId};
 use crate::ring::{LINE, Reader, Writer};
-use crate::seat::Cut;
+use crate::seat::{Cut, Limits};
 use crate::service::{Made, Punted, Service};
-use crate::share::Share;
 use crate::shared::Memory;
+use crate::turns::{MOST, Turns};
 use crate::wire::{Attach, Bell, Status, Wire};
+use longwire_units::Nanos;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,56 +37,71 @@ const TURN: usize = 16;
 #[derive(Debug)]
 pub struct Slow {
     stop: Arc<AtomicBool>,
+    door: Door,
+    notes: Sender<Note>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What the thread is told.
+enum Note {
+    Seat(usize, Box<Desk>),
+    Weights(Vec<(usize, u64)>),
+}
+
 impl Slow {
-    /// Starts it with a service in each of these seats of `punt`. `share` shares the thread among them in this order, by nanoseconds.
+    /// Starts it, with nobody there yet. `turns` shares it among services, by nanoseconds.
     ///
     /// # Errors
-    /// There is no memory for the rings, or the thread can't be started.
-    pub fn start(
-        punt: &mut Punt,
-        services: Vec<(SeatId, Box<dyn Service>)>,
-        share: Box<dyn Share>,
-        waiting: Waiting,
-    ) -> io::Result<Self> {
-        let (seats, mut way) = punt.open(Level::Slow, 0);
+    /// The thread can't be started.
+    pub fn start(door: Door, turns: Turns, waiting: Waiting) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut desks = Vec::new();
-        let mut wires = Vec::new();
-        for (SeatId(_, seat), service) in services {
-            let Some((name, limits)) = seats.get(seat) else { continue };
-            let lines = limits.ring_bytes / LINE as u32;
-            let sizes = Sizes::at_least(lines, lines);
-            let memory = Arc::new(Memory::create(sizes.words())?);
-            let status = Arc::new(Status::default());
-            desks.push(Desk {
-                service,
-                up: Reader::new(Arc::clone(&memory), sizes.up_place()),
-                down: Writer::new(Arc::clone(&memory), sizes.down_place()),
-                status: Arc::clone(&status),
-                memory: Arc::clone(&memory),
-                is_over: false,
-            });
-            wires.push((seat, name.clone(), memory, sizes, status));
-        }
+        let (notes, told) = channel();
         let mut worker = Worker {
-            desks,
-            share,
+            desks: Vec::new(),
+            turns,
+            told,
             stop: Arc::clone(&stop),
             waiting,
+            begin: Instant::now(),
             frame: vec![0; MAX_FRAME],
             made: Made::default(),
         };
         let thread = std::thread::Builder::new().name("longwire-slow".into()).spawn(move || worker.run())?;
-        for (seat, _, memory, sizes, status) in wires {
-            let bell = Bell::Thread(thread.thread().clone());
-            let wire = Wire::new(memory, sizes, bell, status, true);
-            way.push(Attach { seat, wire, promised: 0, share: 0 })
-                .map_err(|_| io::Error::other("too many services"))?;
-        }
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, door, notes, thread: Some(thread) })
+    }
+
+    /// Gives a service a seat that its node has. It stays until the node takes the seat away.
+    ///
+    /// # Errors
+    /// There is no memory for its rings, or the node does not let anyone in.
+    pub fn seat(&mut self, seat: SeatId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
+        let SeatId(_, number) = seat;
+        let Some(thread) = &self.thread else { return Ok(()) };
+        let lines = limits.ring_bytes / LINE as u32;
+        let sizes = Sizes::at_least(lines, lines);
+        let memory = Arc::new(Memory::create(sizes.words())?);
+        let status = Arc::new(Status::default());
+        let desk = Desk {
+            service,
+            up: Reader::new(Arc::clone(&memory), sizes.up_place()),
+            down: Writer::new(Arc::clone(&memory), sizes.down_place()),
+            status: Arc::clone(&status),
+            memory: Arc::clone(&memory),
+            is_over: false,
+        };
+        let gone = |_| io::Error::other("the slow path has ended");
+        self.notes.send(Note::Seat(number, Box::new(desk))).map_err(gone)?;
+        thread.thread().unpark();
+        let wire = Wire::new(memory, sizes, Bell::Thread(thread.thread().clone()), status, true);
+        let attach = Attach { seat: number, wire, promised: 0, share: 0 };
+        self.door.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))
+    }
+
+    /// Gives services their weights.
+    pub fn weigh(&self, weights: &[(SeatId, u64)]) {
+        let weights = weights.iter().map(|&(SeatId(_, number), weight)| (number, weight)).collect();
+        // It ends only when this does.
+        let _ = self.notes.send(Note::Weights(weights));
     }
 }
 
@@ -110,8 +127,11 @@ struct Desk {
 }
 
 struct Worker {
-    desks: Vec<Desk>,
-    share: Box<dyn Share>,
+    /// By the seats' numbers.
+    desks: Vec<Option<Box<Desk>>>,
+    turns: Turns,
+    told: Receiver<Note>,
+    begin: Instant,
     stop: Arc<AtomicBool>,
     waiting: Waiting,
     frame: Vec<u8>,
@@ -120,17 +140,22 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self) {
-        let mut idle_since = None;
+        let (mut idle_since, mut spent) = (None, 0);
         while !self.stop.load(Ordering::Acquire) {
+            self.listen();
             let ready = self.ready();
-            match self.share.pick(ready) {
+            self.turns.enter(ready, Nanos(nanoseconds(self.begin)), |_| None);
+            // Others have entered before, so that the scheduler sees no pause between two turns.
+            self.turns.charge(std::mem::take(&mut spent));
+            match self.turns.pick(ready) {
                 Some(which) => {
                     idle_since = None;
                     let begin = Instant::now();
                     let Self { desks, frame, made, stop, .. } = self;
-                    desks[which].turn(frame, made, stop);
-                    let spent = begin.elapsed().as_nanos();
-                    self.share.charge(u64::try_from(spent).unwrap_or(u64::MAX));
+                    if let Some(desk) = &mut desks[which] {
+                        desk.turn(frame, made, stop);
+                    }
+                    spent = nanoseconds(begin);
                 }
                 None => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
@@ -147,24 +172,55 @@ impl Worker {
 
     /// Which services have packets, as bits.
     fn ready(&mut self) -> u64 {
-        (0..).zip(&mut self.desks).fold(0, |ready, (index, desk)| ready | u64::from(desk.is_ready()) << index)
+        let mut ready = 0;
+        for (index, seat) in self.desks.iter_mut().enumerate() {
+            let Some(desk) = seat else { continue };
+            if desk.is_over() {
+                *seat = None;
+            } else {
+                ready |= u64::from(desk.is_ready()) << index;
+            }
+        }
+        ready
+    }
+
+    /// Lets in who has come, and hears what each weighs.
+    fn listen(&mut self) {
+        while let Ok(note) = self.told.try_recv() {
+            match note {
+                Note::Seat(number, desk) if number < MOST => {
+                    self.desks.resize_with(self.desks.len().max(number + 1), || None);
+                    self.desks[number] = Some(desk);
+                }
+                Note::Seat(..) => {}
+                Note::Weights(weights) => self.turns.weigh(&weights),
+            }
+        }
     }
 
     fn sleep(&mut self) {
-        self.desks.iter().for_each(|desk| desk.set_asleep(1));
+        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(1));
         // Orders the flags before the look at the rings; who writes into one does the opposite.
         fence(Ordering::SeqCst);
         if self.ready() == 0 && !self.stop.load(Ordering::Acquire) {
             std::thread::park_timeout(LONGEST_SLEEP);
         }
-        self.desks.iter().for_each(|desk| desk.set_asleep(0));
+        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(0));
     }
 }
 
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Desk {
+    /// Whether the node is done with it, or it with itself.
+    fn is_over(&self) -> bool {
+        self.is_over || self.status.cut().is_some()
+    }
+
     fn is_ready(&mut self) -> bool {
-        self.is_over |= self.status.cut().is_some();
-        !self.is_over && self.up.available().is_ok_and(|lines| lines > 0)
+        self.up.available().is_ok_and(|lines| lines > 0)
     }
 
     fn set_asleep(&self, flag: u64) {

@@ -4,7 +4,9 @@
 mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
-use longwire_punt::{Admission, Capacity, Counts, Cut, Limits, Listener, Punt, SeatId, Verdict};
+use longwire_punt::{
+    Admission, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, SeatId, Verdict,
+};
 use longwire_units::Nanos;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,10 +28,12 @@ impl Router {
     /// With a seat called "test"; `name` makes the socket's path.
     fn new(name: &str, limits: Limits) -> Self {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_control("test", limits);
+        let seat = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
-        let listener = Listener::open(&path, &mut punt, admission).unwrap();
+        let door = punt.control_door(admission.capacity().packets);
+        let listener = Listener::open(&path, door, admission).unwrap();
+        listener.expect(seat, Expected { name: "test".into(), limits, promise: None }).unwrap();
         Self { below: Below::new(punt), seat, listener }
     }
 
@@ -197,9 +201,10 @@ fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
 #[test]
 fn a_flooding_process_is_cut_off_and_sends_no_more_than_promised() {
     let mut router = Router::new("flood", Limits { faults: 100, ..patient() });
+    // Before it can have sent anything, however long the machine takes for the rest.
+    let begin = Instant::now();
     let mut child = spawn("flood", &router);
     router.await_guest();
-    let begin = Instant::now();
     router.feed(|below| below.gone > 0);
     let promised = 126.0 + begin.elapsed().as_secs_f64() * 1000.0;
     router.assert_settled();
@@ -224,7 +229,7 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
          208000000 too many; ask for at most 662251 packets/s"
     );
     let first = ask("test", 10, 10).unwrap();
-    assert_eq!(refused("test", 10, 10), "refused: test has been admitted already");
+    assert_eq!(refused("test", 10, 10), "refused: test is there already");
     drop(first);
     let begin = Instant::now();
     while ask("test", 10, 10).is_err() {
@@ -232,6 +237,46 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
         std::thread::yield_now();
     }
     assert!(ask(&"x".repeat(33), 1, 1).is_err());
+}
+
+#[test]
+fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
+    let mut router = Router::new("promised", Limits::default());
+    let mut expect = |name: &str, packets, cycles| {
+        let seat = router.below.punt.add_control(name, Limits::default()).unwrap();
+        let promise = Some((Request { packets, cycles }, 1));
+        let expected = Expected { name: name.into(), limits: Limits::default(), promise };
+        (seat, router.listener.expect(seat, expected).map_err(|error| error.to_string()))
+    };
+    let (early, done) = expect("early", 700_000, 1000);
+    assert_eq!(done, Ok(()));
+    assert_eq!(expect("early", 1, 1).1, Err("early has been admitted already".into()));
+    let (_, refused) = expect("late", 400_000, 100);
+    let sum = "400000 packets/s, and 700000 promised already, make 1100000 of 1000000: 100000 too many; ask for at most 300000";
+    assert_eq!(refused, Err(sum.into()));
+    let ask = |packets, cycles| {
+        let hello = Hello { name: "early".into(), packets, cycles, share: 9 };
+        Control::connect(router.listener.path(), &hello).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        ask(700_001, 1000).unwrap_err(),
+        "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 cycles: \
+         ask for no more, or promise it more"
+    );
+    assert!(ask(1, 1001).is_err());
+    let control = ask(0, 0).unwrap();
+    router.below.until(|_| (), |below| below.punt.is_taken(early));
+    // It leaves, and its promise stands: another does not get it.
+    drop(control);
+    router.below.until(|_| (), |below| !below.punt.is_taken(early));
+    let mut expect = |packets| {
+        let seat = router.below.punt.add_control("other", Limits::default()).unwrap();
+        let promise = Some((Request { packets, cycles: 100 }, 1));
+        router.listener.expect(seat, Expected { name: "other".into(), limits: Limits::default(), promise })
+    };
+    assert!(expect(400_000).is_err());
+    router.listener.forget(early);
+    assert_eq!(expect(400_000), Ok(()));
 }
 
 #[test]

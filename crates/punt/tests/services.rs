@@ -4,7 +4,7 @@
 mod support;
 
 use longwire_punt::{
-    Cut, FairTime, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, Verdict, Waiting,
+    Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, Turns, Verdict, Waiting,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
@@ -55,13 +55,25 @@ fn frame(order: u8, len: usize) -> Vec<u8> {
     frame
 }
 
+fn turns() -> Turns {
+    Turns::new("sfq").unwrap()
+}
+
+/// A thread with these services.
+fn started(punt: &mut Punt, services: Vec<(SeatId, Limits, Box<dyn Service>)>, waiting: Waiting) -> Slow {
+    let mut slow = Slow::start(punt.slow_door(), turns(), waiting).unwrap();
+    for (seat, limits, service) in services {
+        slow.seat(seat, &limits, service).unwrap();
+    }
+    slow
+}
+
 #[test]
 fn a_service_drops_passes_changes_and_makes() {
     for waiting in [Waiting::Polling, Waiting::Woken] {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_service("obedient", patient());
-        let share = Box::new(FairTime::new(&[1]));
-        let slow = Slow::start(&mut punt, vec![(seat, Box::new(Obedient))], share, waiting).unwrap();
+        let seat = punt.add_service("obedient", patient()).unwrap();
+        let slow = started(&mut punt, vec![(seat, patient(), Box::new(Obedient))], waiting);
         let mut below = Below::new(punt);
         below.until(|_| (), |below| below.punt.is_taken(seat));
         for len in (60..65_000).step_by(1300) {
@@ -89,10 +101,10 @@ fn a_service_drops_passes_changes_and_makes() {
 #[test]
 fn a_service_that_panics_is_cut_off_and_others_go_on() {
     let mut punt = Punt::new(vec![0, 1]);
-    let (bad, good) = (punt.add_service("bad", patient()), punt.add_service("good", patient()));
-    let services: Vec<(SeatId, Box<dyn Service>)> =
-        vec![(bad, Box::new(Obedient)), (good, Box::new(Obedient))];
-    let _slow = Slow::start(&mut punt, services, Box::new(FairTime::new(&[1, 1])), Waiting::Woken).unwrap();
+    let [bad, good] = ["bad", "good"].map(|name| punt.add_service(name, patient()).unwrap());
+    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+        vec![(bad, patient(), Box::new(Obedient)), (good, patient(), Box::new(Obedient))];
+    let _slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(bad) && below.punt.is_taken(good));
     for order in [1, 4, 1] {
@@ -113,12 +125,13 @@ fn a_service_that_panics_is_cut_off_and_others_go_on() {
 fn a_full_service_leaves_another_alone() {
     let mut punt = Punt::new(vec![0, 1]);
     let limits = Limits { packets: 64, ..patient() };
-    let (full, free) = (punt.add_service("full", limits), punt.add_service("free", patient()));
+    let full = punt.add_service("full", limits).unwrap();
+    let free = punt.add_service("free", patient()).unwrap();
     // The first holds up the thread for a while; its packets fill its own ring only.
     let (word, wait) = mpsc::channel();
-    let services: Vec<(SeatId, Box<dyn Service>)> =
-        vec![(full, Box::new(Waits(wait))), (free, Box::new(Obedient))];
-    let slow = Slow::start(&mut punt, services, Box::new(FairTime::new(&[1, 1])), Waiting::Woken).unwrap();
+    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+        vec![(full, limits, Box::new(Waits(wait))), (free, patient(), Box::new(Obedient))];
+    let slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(full) && below.punt.is_taken(free));
     for _ in 0..100 {
@@ -138,16 +151,17 @@ fn a_full_service_leaves_another_alone() {
 #[test]
 fn in_line_each_packet_takes_its_service_the_declared_time() {
     let service = |us, weight| InlineService {
+        name: "obedient".into(),
         service: Box::new(Obedient),
         time: Nanos::from_micros(us),
         weight,
         packets: 4,
     };
-    let inline = Inline::new(vec![service(10, 1), service(20, 1)]);
+    let inline = Inline::new(vec![service(10, 1), service(20, 1)], turns());
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
-    let (first, second) = (Punt::inline_seat(0), Punt::inline_seat(1));
+    let (first, second) = (SeatId::slow(0), SeatId::slow(1));
     let at = Nanos::from_micros;
-    // Four for the first and two for the second, all at 100 µs: served 1 2 1 1 2 1, for what costs half has two turns for one.
+    // Four for the first and two for the second, all at 100 µs. Starts by what each has cost: 0 10 20 30 and 0 20; of equal ones, who has waited longer: 1 2 1 2 1 1.
     for (seat, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
         below.offer_at(at(100), seat, &frame(order, 60)).unwrap();
     }
@@ -156,7 +170,7 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
         (110, (1, 0, 0)),
         (130, (2, 0, 0)),
         (140, (2, 1, 0)),
-        (150, (3, 1, 0)),
+        (160, (3, 1, 1)),
         (170, (4, 1, 1)),
         (180, (4, 1, 2)),
     ];
@@ -173,4 +187,35 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     assert_eq!(below.punt.kept(), 5);
     below.turn_at(at(1000));
     assert_eq!((below.punt.kept(), below.punt.counts(first).full), (0, 1));
+}
+
+#[test]
+fn seats_are_taken_away_and_given_again_while_packets_are_up() {
+    let mut punt = Punt::new(vec![0, 1]);
+    let first = punt.add_service("first", patient()).unwrap();
+    let (word, wait) = mpsc::channel();
+    let mut slow = started(&mut punt, vec![(first, patient(), Box::new(Waits(wait)))], Waiting::Woken);
+    let mut below = Below::new(punt);
+    below.until(|_| (), |below| below.punt.is_taken(first));
+    for _ in 0..3 {
+        below.offer(first, &frame(1, 60)).unwrap();
+    }
+    below.turn();
+    below.punt.remove(first);
+    // What it had goes to the default forwarder; its number is not given again before.
+    let other = below.punt.add_service("other", patient()).unwrap();
+    assert_ne!(other, first);
+    assert!(below.offer(first, &frame(1, 60)).is_err());
+    below.until(|_| (), |below| below.punt.kept() == 0);
+    assert_eq!((below.passes, below.punt.seats().count()), (3, 1));
+    drop(word);
+    assert_eq!(below.punt.add_service("second", patient()), Some(first));
+    slow.seat(first, &patient(), Box::new(Obedient)).unwrap();
+    below.until(|_| (), |below| below.punt.is_taken(first));
+    below.offer(first, &frame(2, 60)).unwrap();
+    below.until(|_| (), |below| below.sends == 1);
+    for number in 2..64 {
+        assert_eq!(below.punt.add_service("more", patient()), Some(SeatId::slow(number)));
+    }
+    assert_eq!(below.punt.add_service("too many", patient()), None);
 }

@@ -3,9 +3,9 @@
 
 use crate::classify::{Class, Classify, ETHERNET};
 use crate::state::{Core, Fate};
-use longwire_block::{DropReason, OUTBOX, Outbox, REFUSED};
+use longwire_block::{DropReason, OUTBOX, Outbox, REFUSED, SeatStats};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{Punt, Refused, SeatId};
+use longwire_punt::{Cut, Punt, Refused, SeatId, Seated};
 use longwire_units::Nanos;
 
 /// The levels above a router.
@@ -25,6 +25,29 @@ pub(crate) struct Upward {
     pub flow: u64,
 }
 
+/// What became of the packets of all seats.
+pub(crate) fn stats(punt: &Punt) -> Vec<SeatStats> {
+    let of_seat = |Seated { level, name, is_taken, kept, counts, .. }: Seated<'_>| SeatStats {
+        level,
+        name: name.into(),
+        there: is_taken,
+        up: counts.up,
+        verdicts: counts.verdicts,
+        late: counts.late,
+        returned: counts.returned,
+        kept,
+        refused: counts.full + counts.over_rate,
+        absent: counts.absent,
+        made: counts.made,
+        unmade: counts.unmade,
+        faults: counts.faults,
+        came: counts.came,
+        cut: counts.cut,
+        last_cut: counts.last_cut.map(Cut::name),
+    };
+    punt.seats().map(of_seat).collect()
+}
+
 impl Above {
     pub fn new(punt: Punt) -> Self {
         Self { punt, passed: Vec::with_capacity(OUTBOX) }
@@ -32,6 +55,10 @@ impl Above {
 
     pub const fn punt(&self) -> &Punt {
         &self.punt
+    }
+
+    pub const fn punt_mut(&mut self) -> &mut Punt {
+        &mut self.punt
     }
 
     /// Takes a packet up. None if nobody is there, so that it is to be forwarded as if it were not for them.

@@ -119,6 +119,7 @@ impl From<RouterStats> for NodeStats {
             asked: stats.asked as u64,
             table_bytes: stats.table_bytes as u64,
             processors: None,
+            levels: Vec::new(),
         }
     }
 }
@@ -284,6 +285,11 @@ impl<C: Classify> Router<C> {
         self.above.as_deref().map(Above::punt)
     }
 
+    /// The same, to give them seats and take seats away.
+    pub fn levels_mut(&mut self) -> Option<&mut Punt> {
+        self.above.as_deref_mut().map(Above::punt_mut)
+    }
+
     fn up(&self) -> u64 {
         self.levels().map_or(0, Punt::kept)
     }
@@ -443,7 +449,8 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn stats(&self) -> Option<NodeStats> {
-        Some(NodeStats { processors: self.processors(), ..self.stats().into() })
+        let levels = self.levels().map(crate::above::stats).unwrap_or_default();
+        Some(NodeStats { levels, processors: self.processors(), ..self.stats().into() })
     }
 
     fn kept(&self) -> u64 {

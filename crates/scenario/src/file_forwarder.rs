@@ -12,8 +12,9 @@ use std::net::IpAddr;
 pub(crate) struct Forwarder {
     /// The router.
     pub(crate) router: Written<Name>,
-    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has made.
-    pub(crate) program: Written<Text>,
+    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has made. What it lets pass goes up, if
+    /// where says so; without a program, all packets of the key do.
+    pub(crate) program: Option<Written<Text>>,
     /// The function in the object. Default: the only program.
     pub(crate) function: Option<Written<Text>>,
     /// What it is called. Default: the program's name.
@@ -30,9 +31,17 @@ pub(crate) struct Forwarder {
     pub(crate) via: Option<Written<IpAddr>>,
     /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link says.
     pub(crate) queue: Option<Written<Whole>>,
-    /// Where it runs. Default "data-path".
+    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default "data-path".
     #[serde(rename = "where")]
     pub(crate) level: Option<Written<Text>>,
+    /// The service on the slow path: "echo", "witness".
+    pub(crate) service: Option<Written<Text>>,
+    /// Packets a second that it is promised on the slow path or at the control level.
+    pub(crate) packets: Option<Written<Whole>>,
+    /// Cycles for each of them.
+    pub(crate) cycles: Option<Written<Whole>>,
+    /// Its share of what is promised to nobody, beside others'. Default 1.
+    pub(crate) share: Option<Written<Whole>>,
 }
 
 /// The packets of a flow; what is left out is any.

@@ -4,6 +4,7 @@ use crate::address::{Mac, Network};
 use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
 use crate::processor_terms::{Clock, Cycles, Foretelling};
+use crate::words::LevelWait;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Nanos, Rate};
 use schemars::JsonSchema;
@@ -74,6 +75,10 @@ pub(crate) struct Router {
     pub(crate) packets: Option<Written<Whole>>,
     /// Messages that the rings between stages hold.
     pub(crate) rings: Option<Rings>,
+    /// What its slow path can do.
+    pub(crate) slow_path: Option<RouterSlowPath>,
+    /// What its control level can do.
+    pub(crate) control: Option<RouterControl>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
@@ -149,4 +154,28 @@ pub(crate) struct RouterPolice {
     pub(crate) control_options: Option<Written<Frequency>>,
     /// All else given to the control plane. Default "5000/s burst 256".
     pub(crate) control_other: Option<Written<Frequency>>,
+}
+
+/// The slow path of a router: a thread with services.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RouterSlowPath {
+    /// Packets a second that all services together can be promised. Default 1000000.
+    pub(crate) packets: Option<Written<Whole>>,
+    /// Cycles a second. Default 1000000000.
+    pub(crate) cycles: Option<Written<Whole>>,
+    /// How services share their thread: "sfq", or another scheduler. Default "sfq".
+    pub(crate) scheduler: Option<Written<Text>>,
+    /// How the thread waits: "woken" or "polling". Default "woken".
+    pub(crate) wait: Option<Written<LevelWait>>,
+}
+
+/// The control level of a router: other processes.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RouterControl {
+    /// Packets a second that all processes together can be promised. Default 1000000.
+    pub(crate) packets: Option<Written<Whole>>,
+    /// Cycles a second. Default 1000000000.
+    pub(crate) cycles: Option<Written<Whole>>,
 }

@@ -1,5 +1,6 @@
 //! Programs on routers in a checked plan, and as people write them.
 
+use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
 use longwire_program::{Object, Program, Shipped};
 use longwire_router::{FlowKey, Forwarder, Installation, Key, NextHop, PrepareError, RouterPrices};
@@ -29,13 +30,17 @@ pub struct ForwarderRequest {
     pub installation: Installation,
     /// What its state holds at first; zeros if none is given.
     pub data: Option<Box<[u8]>>,
+    /// Who gets the packets that it lets pass. `installation` says in which seat, once that is known.
+    pub above: Option<AboveRequest>,
 }
 
 /// A forwarder as it is written: everything as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenForwarder {
-    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file.
+    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one that lets all pass, if its
+    /// packets go up.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,9 +66,21 @@ pub struct WrittenForwarder {
     /// The output queue of its packets, 0 to 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Where it runs: "data-path".
+    /// The level where its packets go: "data-path", "slow-path", "control".
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
+    /// The service on the slow path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// Packets a second that are promised above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<String>,
+    /// Cycles for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<String>,
+    /// The share of what is promised to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<String>,
 }
 
 /// The fields of a key that are not wild.
@@ -100,7 +117,7 @@ pub struct ForwarderFault {
 /// Longest object file in bytes.
 pub const LONGEST_OBJECT: u64 = 4 << 20;
 
-fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFault {
+pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFault {
     ForwarderFault { field, why: why.into() }
 }
 
@@ -110,8 +127,19 @@ impl WrittenForwarder {
     /// # Errors
     /// If there is neither.
     pub fn object(&self, folder: &Path) -> Result<Cow<'static, [u8]>, ForwarderFault> {
+        if self.lets_all_pass() {
+            return Ok(Cow::Borrowed(&[]));
+        }
         if let Some(shipped) = Shipped::named(&self.program) {
             return Ok(shipped.object.into());
+        }
+        let known = || Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ");
+        if self.program.is_empty() {
+            let why = format!(
+                "it is not said which: name an object that clang -target bpf has made, or one of {}",
+                known()
+            );
+            return Err(fault("program", why));
         }
         let path = folder.join(&self.program);
         let mut bytes = Vec::new();
@@ -123,15 +151,19 @@ impl WrittenForwarder {
             }
             Ok(_) => Ok(bytes.into()),
             Err(error) => {
-                let known: Vec<&str> = Shipped::ALL.iter().map(|shipped| shipped.name).collect();
                 let why = format!(
                     "{}: {error}; name an object that clang -target bpf has made, or one of {}",
                     path.display(),
-                    known.join(", ")
+                    known()
                 );
                 Err(fault("program", why))
             }
         }
+    }
+
+    /// Whether its key alone says what goes up: no program is named.
+    pub fn lets_all_pass(&self) -> bool {
+        self.program.is_empty() && self.level.as_deref().is_some_and(|level| level != "data-path")
     }
 
     /// The program in its object.
@@ -161,11 +193,8 @@ impl WrittenForwarder {
     /// # Errors
     /// Names the key that can't be that.
     pub fn read(&self, router: &Router, object: &[u8]) -> Result<ForwarderRequest, ForwarderFault> {
-        if let Some(level) = self.level.as_deref().filter(|level| *level != "data-path") {
-            let why = format!("programs don't run on \"{level}\": write \"data-path\", or leave it out");
-            return Err(fault("where", why));
-        }
-        let program = self.program(object)?;
+        let above = self.above()?;
+        let program = if self.lets_all_pass() { Self::all_pass()? } else { self.program(object)? };
         let data = self.data.as_deref().map(hexadecimal).transpose()?;
         let state = match &self.state {
             Some(text) => {
@@ -179,7 +208,10 @@ impl WrittenForwarder {
         {
             return Err(fault("data", format!("it is {} bytes, and the state has {size}", data.len())));
         }
-        let name = self.name.as_deref().unwrap_or_else(|| stem(&self.program));
+        let name = match &above {
+            Some(above) => &above.name,
+            None => self.name.as_deref().unwrap_or_else(|| stem(&self.program)),
+        };
         let key = match &self.key {
             Some(key) => Key::Flow(key.read()?),
             None => Key::All,
@@ -190,7 +222,7 @@ impl WrittenForwarder {
         });
         let (way, queue) = (self.way(router)?, queue.transpose()?);
         let installation = Installation { name: name.into(), key, state, way, queue, above: None };
-        Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into) })
+        Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
     /// Where its packets go.
@@ -363,10 +395,7 @@ mod tests {
                 "program: /nowhere/none.o: No such file",
             ),
             (WrittenForwarder { function: text("filter"), ..monitor() }, "program: "),
-            (
-                WrittenForwarder { level: text("control"), ..monitor() },
-                "where: programs don't run on \"control\"",
-            ),
+            (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),
             (WrittenForwarder { state: text("many"), ..monitor() }, "state: "),
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
             (

@@ -16,6 +16,7 @@ mod finding;
 mod forwarder_plan;
 mod frequency;
 pub mod import;
+mod level_plan;
 pub mod library;
 mod places;
 mod plan;
@@ -36,7 +37,8 @@ mod written;
 
 pub use address::{Mac, Network};
 pub use build::{
-    BuildError, Built, TO_THE_END, build, change_route, measure_processors, port_workers, tolerance,
+    BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_route, measure_processors,
+    port_workers, tolerance,
 };
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};
@@ -44,6 +46,7 @@ pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
     hexadecimal,
 };
+pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium, PairRule,
@@ -58,7 +61,7 @@ pub use router_plan::{
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits};
 pub use steering::unplanned_target;
-pub use words::{Driver, HostDriver, Mapping, Routing, SourceModel, Wait};
+pub use words::{Driver, HostDriver, LevelWait, Mapping, Routing, SourceModel, Wait};
 
 use longwire_block::Spec;
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! Routers in a checked plan, and routes as people write them.
 
 use crate::address::{Mac, Network};
+use crate::level_plan::RouterLevels;
 use longwire_router::{Admission, Limits, NextHop, SharingConfig};
 use longwire_units::Nanos;
 use std::fmt;
@@ -25,6 +26,8 @@ pub struct Router {
     pub sharing: Option<SharingConfig>,
     /// Whether it has a control plane: a namespace named after it, with an interface named after each of its ports.
     pub control: bool,
+    /// What the levels above can do.
+    pub levels: RouterLevels,
     /// Index of its segment.
     pub segment: u32,
 }

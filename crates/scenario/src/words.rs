@@ -49,6 +49,16 @@ words! {
 }
 
 words! {
+    /// How the slow path's thread waits for packets.
+    LevelWait "a way of waiting" {
+        /// It sleeps after a while, and is woken.
+        Woken = "woken",
+        /// It looks all the time: quickest, and takes a core.
+        Polling = "polling",
+    }
+}
+
+words! {
     /// What a worker does while nothing is due.
     Wait "a way of waiting" {
         /// Sleeps until shortly before the next deadline, then spins.

@@ -4,7 +4,7 @@ use crate::live_sources::why_silent;
 use crate::fitted::fit_pool;
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
-use longwire_scenario::{Calibration, Plan, Pricing, price};
+use longwire_scenario::{Calibration, Plan, Pricing, Who, price};
 use longwire_units::Bytes;
 use std::path::PathBuf;
 
@@ -43,6 +43,7 @@ impl Args {
         outcome::print_notes(&plan);
         let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         let silent = silent.collect::<Vec<_>>();
+        let processes: Vec<&str> = processes(&plan).collect();
         let mut report = Report::new("check").with("scenario", plan.file.as_str());
         let machine = &report.machine;
         let calibration = Calibration {
@@ -58,6 +59,7 @@ impl Args {
         report.set("sources", plan.sources.len());
         report.set("sources_in_virtual_time_only", silent.len());
         report.set("control_planes", plan.control_planes().count());
+        report.set("control_processes", processes.len());
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
@@ -73,12 +75,22 @@ impl Args {
             let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";
             outcome::note(&format!("note: router \"{}\" {what}", router.name));
         }
+        if !self.json && !processes.is_empty() {
+            let names = processes.join(", ");
+            outcome::note(&format!("note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"));
+        }
         let timeline = timeline(&plan);
         if !self.json && !timeline.is_empty() {
             outcome::print(&format!("\n{}", timeline.join("\n")))?;
         }
         Ok(checked)
     }
+}
+
+/// The control processes that are expected.
+fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
+    let above = plan.forwarders.iter().filter_map(|planned| planned.request.above.as_ref());
+    above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
 }
 
 /// What changes while it runs, by time.

@@ -38,6 +38,7 @@ commands! {
     Import = import,
     Ctl = ctl,
     Forwarder = forwarder,
+    Control = control,
     Exec = exec,
     Lab = lab,
     Traffic = traffic,

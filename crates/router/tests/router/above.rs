@@ -6,8 +6,8 @@ use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Facts, Inline, InlineService, Limits, Listener, Made, Punt, Punted, SeatId, Service,
-    Verdict,
+    Admission, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Made, Punt, Punted,
+    SeatId, Service, Turns, Verdict,
 };
 use longwire_router::{Fid, FlowKey, Installation, Key, Why};
 use longwire_units::Nanos;
@@ -62,20 +62,22 @@ impl Service for Obedient {
 fn with_service() -> (Rig, mpsc::Receiver<Facts>) {
     let (told, tells) = mpsc::channel();
     let service = InlineService {
+        name: "obedient".into(),
         service: Box::new(Obedient(told)),
         time: Nanos::from_micros(1),
         weight: 1,
         packets: 4,
     };
     let mut rig = Rig::new();
-    rig.router.set_levels(Punt::simulated(vec![1, 2, 3], Inline::new(vec![service])));
+    rig.router
+        .set_levels(Punt::simulated(vec![1, 2, 3], Inline::new(vec![service], Turns::new("sfq").unwrap())));
     (rig, tells)
 }
 
 #[test]
 fn a_service_decides_and_the_default_forwarder_does_the_rest() {
     let (mut rig, tells) = with_service();
-    let fid = install(&mut rig, PASS, Punt::inline_seat(0));
+    let fid = install(&mut rig, PASS, SeatId::slow(0));
     let mut go = |order: u8, ttl: u8| {
         let sent = rig.send(SECOND, 1, &udp(ttl, 53, &[order, 5, 5, 5]));
         assert_eq!(sent, [Seen::Kept]);
@@ -106,11 +108,11 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
 #[test]
 fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
     let (mut rig, tells) = with_service();
-    install(&mut rig, "r0 = 1\n exit", Punt::inline_seat(0));
+    install(&mut rig, "r0 = 1\n exit", SeatId::slow(0));
     assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::Program)]);
     assert!(tells.try_recv().is_err());
     let (mut rig, _tells) = with_service();
-    install(&mut rig, PASS, Punt::inline_seat(0));
+    install(&mut rig, PASS, SeatId::slow(0));
     let frames: Vec<_> = (0..6).map(|_| (SECOND, 1, udp(64, 53, &[1; 4]))).collect();
     let mut expected = vec![Seen::Kept; 5];
     expected.push(Seen::Dropped(DropReason::LevelFull));
@@ -121,7 +123,7 @@ fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
 #[test]
 fn what_a_service_changes_is_looked_at_again() {
     let (mut rig, _tells) = with_service();
-    install(&mut rig, PASS, Punt::inline_seat(0));
+    install(&mut rig, PASS, SeatId::slow(0));
     // The source's third byte goes from 1 to 0, the destination's from 2 to 3: the sum is as it was.
     rig.send(SECOND, 1, &udp(64, 53, &[2; 4]));
     let seen = rig.wait(2 * SECOND);
@@ -131,10 +133,13 @@ fn what_a_service_changes_is_looked_at_again() {
 #[test]
 fn a_process_decides_while_it_is_there() {
     let mut punt = Punt::new(vec![1, 2, 3]);
-    let seat = punt.add_control("test", Limits::default());
+    let seat = punt.add_control("test", Limits::default()).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-router-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
-    let _listener = Listener::open(&path, &mut punt, admission).unwrap();
+    let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
+    listener
+        .expect(seat, Expected { name: "test".into(), limits: Limits::default(), promise: None })
+        .unwrap();
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
     let fid = install(&mut rig, PASS, seat);

@@ -1,11 +1,13 @@
 //! From a plan to an engine that is ready to start.
 
+mod levels;
 mod routers;
 mod shards;
 
 use crate::event::with_defaults;
 use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
 use crate::words::Wait;
+pub use levels::{Levels, LevelsError};
 use longwire_block::path::{LinkRef, NOWHERE, Paths};
 use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;

@@ -4,9 +4,13 @@ use super::{Desk, Entry, some};
 use crate::file::File;
 use crate::file_forwarder::{Forwarder as WrittenEntry, ForwarderKey};
 use crate::finding::suggestion;
-use crate::forwarder_plan::{ForwarderFault, PlannedForwarder, WrittenForwarder, WrittenKey};
+use crate::forwarder_plan::{
+    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
+};
+use crate::level_plan::{AboveRequest, Promises, Who};
 use crate::router_plan::Router;
 use crate::written::{Name, Written};
+use longwire_punt::SeatId;
 use longwire_router::Forwarders;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,14 +23,19 @@ impl Desk<'_, '_> {
             Arc::new(Forwarders::none(router.admission.clone(), &places, 0))
         };
         let mut tables: Vec<Option<Arc<Forwarders>>> = vec![None; routers.len()];
+        let mut promises: Vec<Promises> =
+            routers.iter().map(|router| Promises::new(&router.levels)).collect();
+        let mut seats = vec![Seats::default(); routers.len()];
         let mut planned = Vec::new();
         for written in &file.forwarder {
-            let entry = Entry { section: "forwarder", name: Some(&written.program.text), n: None };
+            let entry = Entry { section: "forwarder", name: Some(written.called()), n: None };
             let Some(index) = self.forwarders_router(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
             let before = tables[index as usize].take().unwrap_or_else(|| table(router));
-            match self.forwarder(written, router, &before) {
-                Ok((request, after)) => {
+            let read = self.forwarder(written, router, &before);
+            match read.and_then(|read| promised(read, &mut promises[index as usize])) {
+                Ok((mut request, after)) => {
+                    request.installation.above = seats[index as usize].next(request.above.as_ref());
                     planned.push(PlannedForwarder { router: index, request });
                     tables[index as usize] = Some(after);
                 }
@@ -44,7 +53,7 @@ impl Desk<'_, '_> {
         written: &WrittenEntry,
         router: &Router,
         table: &Forwarders,
-    ) -> Result<(crate::ForwarderRequest, Arc<Forwarders>), ForwarderFault> {
+    ) -> Result<(ForwarderRequest, Arc<Forwarders>), ForwarderFault> {
         let text = written.text();
         let request = text.read(router, &text.object(&self.folder)?)?;
         let fault = |why: String| ForwarderFault { field: "program", why };
@@ -71,6 +80,35 @@ impl Desk<'_, '_> {
     }
 }
 
+/// The seats of a router that are given away: numbered from 0 on each level.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seats {
+    services: usize,
+    processes: usize,
+}
+
+impl Seats {
+    fn next(&mut self, above: Option<&AboveRequest>) -> Option<SeatId> {
+        let (count, seat): (_, fn(usize) -> SeatId) = match above?.who {
+            Who::Service(_) => (&mut self.services, SeatId::slow),
+            Who::Process => (&mut self.processes, SeatId::control),
+        };
+        *count += 1;
+        Some(seat(*count - 1))
+    }
+}
+
+/// What a forwarder needs above is there.
+fn promised<T>(
+    (request, after): (ForwarderRequest, T),
+    promises: &mut Promises,
+) -> Result<(ForwarderRequest, T), ForwarderFault> {
+    if let Some(above) = &request.above {
+        promises.admit(above).map_err(|error| ForwarderFault { field: "packets", why: error.to_string() })?;
+    }
+    Ok((request, after))
+}
+
 fn text<T>(written: Option<&Written<T>>) -> Option<String> {
     written.map(|written| written.text.clone())
 }
@@ -90,7 +128,7 @@ impl ForwarderKey {
 impl WrittenEntry {
     fn text(&self) -> WrittenForwarder {
         WrittenForwarder {
-            program: self.program.text.clone(),
+            program: text(self.program.as_ref()).unwrap_or_default(),
             function: text(self.function.as_ref()),
             name: text(self.name.as_ref()),
             key: self.key.as_ref().map(ForwarderKey::text),
@@ -100,10 +138,20 @@ impl WrittenEntry {
             via: text(self.via.as_ref()),
             queue: text(self.queue.as_ref()),
             level: text(self.level.as_ref()),
+            service: text(self.service.as_ref()),
+            packets: text(self.packets.as_ref()),
+            cycles: text(self.cycles.as_ref()),
+            share: text(self.share.as_ref()),
         }
     }
 
-    /// Where a key of it stands; of what was left out, where the program is named.
+    /// What errors call it.
+    fn called(&self) -> &str {
+        let called = self.name.as_ref().or(self.program.as_ref()).or(self.service.as_ref());
+        called.map_or("", |written| &written.text)
+    }
+
+    /// Where a key of it stands; of what was left out, where the program is named, or the level.
     fn span_of(&self, field: &str) -> Range<usize> {
         fn place<T>(written: Option<&Written<T>>) -> Option<Range<usize>> {
             written.map(|written| written.span.clone())
@@ -117,6 +165,11 @@ impl WrittenEntry {
             "via" => place(self.via.as_ref()),
             "queue" => place(self.queue.as_ref()),
             "where" => place(self.level.as_ref()),
+            "name" => place(self.name.as_ref()),
+            "service" => place(self.service.as_ref()),
+            "packets" => place(self.packets.as_ref()),
+            "cycles" => place(self.cycles.as_ref()),
+            "share" => place(self.share.as_ref()),
             "key.source" => place(key.and_then(|key| key.source.as_ref())),
             "key.source-port" => place(key.and_then(|key| key.source_port.as_ref())),
             "key.destination" => place(key.and_then(|key| key.destination.as_ref())),
@@ -124,6 +177,7 @@ impl WrittenEntry {
             "key.protocol" => place(key.and_then(|key| key.protocol.as_ref())),
             _ => None,
         };
-        found.unwrap_or_else(|| self.program.span.clone())
+        let program = place(self.program.as_ref()).or_else(|| place(self.level.as_ref()));
+        found.or(program).unwrap_or_else(|| self.router.span.clone())
     }
 }

@@ -9,6 +9,7 @@ mod foresight;
 mod forwarders;
 mod graph;
 mod joints;
+mod levels;
 mod links;
 mod media;
 mod named;

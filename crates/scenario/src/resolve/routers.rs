@@ -63,11 +63,21 @@ impl Desk<'_, '_> {
         self.apart(entry, written, &ports)?;
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let police = self.police(entry, written)?;
-        let (routes, neighbours) = (Vec::new(), Vec::new());
         let admission = self.admission(entry, written)?;
-        let sharing = self.processors(entry, written, &ports)?;
-        let mut router =
-            Router { name, ports, routes, neighbours, police, admission, sharing, control, segment: 0 };
+        let (sharing, levels) = (self.processors(entry, written, &ports)?, self.levels(entry, written)?);
+        let (routes, neighbours) = (Vec::new(), Vec::new());
+        let mut router = Router {
+            name,
+            ports,
+            routes,
+            neighbours,
+            police,
+            admission,
+            sharing,
+            levels,
+            control,
+            segment: 0,
+        };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
         }

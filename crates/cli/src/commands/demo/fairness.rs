@@ -145,7 +145,7 @@ fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
     let key = sharing.and_then(|sharing| sharing.flows.iter().find(|flow| &*flow.name == FLOWS[0]));
     let key = key.map_or_else(FlowKey::default, |flow| flow.key);
     let installation = Installation { name: "expensive".into(), key: Key::Flow(key), ..Installation::default() };
-    let request = ForwarderRequest { program: Arc::new(program), installation, data: None };
+    let request = ForwarderRequest { program: Arc::new(program), installation, data: None, above: None };
     Ok(PlannedForwarder { router: 0, request })
 }
 

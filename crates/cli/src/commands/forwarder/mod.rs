@@ -1,6 +1,7 @@
 //! `longwire forwarder`
 
 mod cost;
+mod levels;
 
 use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
@@ -35,6 +36,7 @@ enum Action {
     Cost(cost::Args),
     Install(Box<Install>),
     List(List),
+    Levels(levels::Args),
     Get(Get),
     Set(Set),
     Remove(Remove),
@@ -50,19 +52,42 @@ Examples:
   longwire forwarder install r1 syn-monitor
   longwire forwarder install r1 port-filter --data '0100 1700 00000000 00000000 00000000 00000000'
   longwire forwarder install r1 wavelet --destination 10.0.1.9 --destination-port 5000 --protocol udp
-  longwire forwarder install r1 mine.o --function count --state '8 B'")]
+  longwire forwarder install r1 mine.o --function count --state '8 B'
+  longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 --destination-port 7 --protocol udp
+  longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 --destination-port 53")]
 struct Install {
     /// The router.
     router: String,
 
-    /// A program that comes with Longwire, or an object file.
-    program: String,
+    /// A program that comes with Longwire, or an object file. What it lets pass goes up, if --where says so; without a program, all that has the key does.
+    #[arg(required_unless_present = "level")]
+    program: Option<String>,
+
+    /// The level where its packets go: data-path, slow-path (a service), control (another process).
+    #[arg(long = "where", value_name = "LEVEL")]
+    level: Option<String>,
+
+    /// The service on the slow path.
+    #[arg(long)]
+    service: Option<String>,
+
+    /// Packets a second that it is promised above.
+    #[arg(long, value_name = "COUNT")]
+    packets: Option<String>,
+
+    /// Cycles for each of them.
+    #[arg(long, value_name = "COUNT")]
+    cycles: Option<String>,
+
+    /// Its share of what is promised to nobody, beside others'. Default: 1.
+    #[arg(long, value_name = "COUNT")]
+    share: Option<String>,
 
     /// The function in the object, if it has several programs.
     #[arg(long)]
     function: Option<String>,
 
-    /// What it is called. Default: the program's name.
+    /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
     #[arg(long)]
     name: Option<String>,
 
@@ -226,6 +251,7 @@ impl Args {
             Action::Cost(args) => args.run(),
             Action::Install(args) => install(*args),
             Action::List(args) => list(&args),
+            Action::Levels(args) => args.run(),
             Action::Get(Get { router, fid, instance }) => {
                 let answer = ask(instance.as_deref(), &router, &ForwarderAsk::Get { fid })?;
                 outcome::print(text(&answer["data"]))?;
@@ -257,7 +283,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         protocol: args.protocol,
     };
     let written = WrittenForwarder {
-        program: args.program,
+        program: args.program.unwrap_or_default(),
         function: args.function,
         name: args.name,
         key: (key != WrittenKey::default()).then_some(key),
@@ -266,10 +292,15 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         port: args.port,
         via: args.via,
         queue: args.queue,
-        level: None,
+        level: args.level,
+        service: args.service,
+        packets: args.packets,
+        cycles: args.cycles,
+        share: args.share,
     };
     let object = match Shipped::named(&written.program) {
         Some(_) => None,
+        None if written.lets_all_pass() => None,
         None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
     };
     let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
@@ -296,7 +327,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
             count(number("transmitted") + number("redirected")),
             count(number("dropped")),
             count(number("aborted")),
-            format!("{}  {}", text(&one["name"]), text(&one["key"])),
+            format!("{}  {}{}", text(&one["name"]), text(&one["key"]), up(&one["where"])),
         ]);
     }
     outcome::print(&columns(&lines).join("\n"))?;
@@ -337,6 +368,14 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         outcome::note("there are more; these are the first");
     }
     Ok(Outcome::Well)
+}
+
+/// The level that packets go up to.
+fn up(level: &Value) -> String {
+    match level.as_str() {
+        None | Some("data-path") => String::new(),
+        Some(level) => format!("  up to {level}"),
+    }
 }
 
 fn text(value: &Value) -> &str {

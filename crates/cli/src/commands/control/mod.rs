@@ -1,0 +1,71 @@
+//! `longwire control`
+
+mod echo;
+
+use crate::Outcome;
+use anyhow::Context;
+use longwire_control::{Client, ForwarderAsk, directory};
+use serde_json::Value;
+
+/// The control halves of forwarders: processes of their own beside a running router
+///
+/// A forwarder has two parts: a program on the data path, which sees every packet, and a control half, which sees what the program has counted,
+/// decides, and changes what the program does. Each of these runs until it is stopped, or its instance ends.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control echo r1")]
+pub struct Args {
+    #[command(subcommand)]
+    half: Half,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Half {
+    Echo(echo::Args),
+}
+
+impl Args {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it refuses, or ends.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.half {
+            Half::Echo(args) => args.run(),
+        }
+    }
+}
+
+/// The router beside which a control half runs.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Beside {
+    /// The router.
+    router: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+impl Beside {
+    /// Asks the router's instance.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it refuses or does not answer.
+    pub(crate) fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+        let client = Client::connect(&directory(), self.instance.as_deref())?;
+        Ok(client.forwarders(&self.router, ask)?)
+    }
+
+    /// Where control processes come.
+    ///
+    /// # Errors
+    /// If none is expected.
+    pub(crate) fn socket(&self) -> anyhow::Result<String> {
+        let levels = self.ask(&ForwarderAsk::Levels {})?;
+        let socket = levels["socket"].as_str();
+        let socket = socket.context("no control process is expected there: install a forwarder with --where control")?;
+        Ok(socket.to_owned())
+    }
+}

@@ -1,0 +1,63 @@
+//! Services that come with Longwire, by name.
+//!
+//! A service is a file here and a line in [`Native::ALL`].
+
+mod echo;
+mod witness;
+
+use crate::service::Service;
+
+/// A service that comes with Longwire.
+#[derive(Debug, Clone, Copy)]
+pub struct Native {
+    /// What scenarios call it.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Makes one.
+    pub make: fn() -> Box<dyn Service>,
+}
+
+impl Native {
+    /// Every one, by name.
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "echo",
+            summary: "Sends UDP packets back to where they come from; all others pass.",
+            make: || Box::new(echo::Echo),
+        },
+        Self {
+            name: "witness",
+            summary: "Looks at every byte and lets all pass: what the slow path itself costs.",
+            make: || Box::new(witness::Witness::default()),
+        },
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|native| native.name == name)
+    }
+}
+
+pub use echo::reflect;
+
+impl PartialEq for Native {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Native {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        for native in Native::ALL {
+            assert_eq!(Native::named(native.name), Some(native));
+        }
+        assert_eq!(Native::named("none"), None);
+    }
+}

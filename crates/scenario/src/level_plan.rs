@@ -1,0 +1,172 @@
+//! What a router has of the levels above the data path, and who asks for a place there, in a checked plan and as people write it.
+
+use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
+use crate::words::LevelWait;
+use longwire_program::{Program, assemble};
+use longwire_punt::services::Native;
+use longwire_punt::{Admission, Capacity, DoesNotFit, Request};
+use longwire_units::Nanos;
+
+/// What a router's slow path and its control level can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouterLevels {
+    /// The slow path: packets and cycles a second.
+    pub slow: Capacity,
+    /// The same of all control processes together.
+    pub control: Capacity,
+    /// The scheduler by which services share their thread, one of `longwire_sched::SPECS`.
+    pub scheduler: &'static str,
+    /// How their thread waits.
+    pub wait: LevelWait,
+}
+
+/// What a level can do if nothing else is said: an assumption, measured nowhere.
+const CAPACITY: Capacity = Capacity { packets: 1_000_000, cycles: 1_000_000_000 };
+
+impl Default for RouterLevels {
+    /// A million packets and a billion cycles a second each; start-time fair queueing; woken.
+    fn default() -> Self {
+        Self { slow: CAPACITY, control: CAPACITY, scheduler: "sfq", wait: LevelWait::Woken }
+    }
+}
+
+impl RouterLevels {
+    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to need.
+    pub fn time(&self, cycles: u64) -> Nanos {
+        let time = u128::from(cycles) * 1_000_000_000 / u128::from(self.slow.cycles.max(1));
+        Nanos(u64::try_from(time).unwrap_or(u64::MAX))
+    }
+}
+
+/// Who gets packets that go up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// A service on the slow path.
+    Service(&'static Native),
+    /// A control process.
+    Process,
+}
+
+/// A place above a router that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AboveRequest {
+    /// Who is to be there.
+    pub who: Who,
+    /// What it is called: a process comes by that name.
+    pub name: Box<str>,
+    /// What it is promised.
+    pub request: Request,
+    /// Its share of what is promised to nobody, beside others'.
+    pub share: u32,
+}
+
+/// What is promised on both levels of a router.
+#[derive(Debug, Clone)]
+pub struct Promises {
+    slow: Admission,
+    control: Admission,
+}
+
+impl Promises {
+    /// None yet.
+    pub const fn new(levels: &RouterLevels) -> Self {
+        Self { slow: Admission::new(levels.slow), control: Admission::new(levels.control) }
+    }
+
+    /// Promises what is asked for.
+    ///
+    /// # Errors
+    /// The arithmetic, if it does not fit; or the name is taken.
+    pub fn admit(&mut self, above: &AboveRequest) -> Result<(), DoesNotFit> {
+        let admission = match above.who {
+            Who::Service(_) => &mut self.slow,
+            Who::Process => &mut self.control,
+        };
+        admission.admit(&above.name, above.request)
+    }
+}
+
+/// Longest name of a process.
+const LONGEST_NAME: usize = 32;
+
+impl WrittenForwarder {
+    /// Who is asked for above; none if it runs on the data path only.
+    pub(crate) fn above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
+        let who = match self.level.as_deref() {
+            None | Some("data-path") => return self.nobody_above(),
+            Some("slow-path") => Who::Service(self.native()?),
+            Some("control") => Who::Process,
+            Some(other) => {
+                let why =
+                    format!("\"{other}\" is no level: write \"data-path\", \"slow-path\" or \"control\"");
+                return Err(fault("where", why));
+            }
+        };
+        let name = match (self.name.as_deref(), who) {
+            (Some(name), Who::Process) if name.is_empty() || name.len() > LONGEST_NAME => {
+                return Err(fault("name", format!("it has 1 to {LONGEST_NAME} bytes")));
+            }
+            (Some(name), _) => name,
+            (None, Who::Service(native)) => native.name,
+            (None, Who::Process) => {
+                return Err(fault(
+                    "name",
+                    "a control process comes by a name: write one, such as \"monitor\"",
+                ));
+            }
+        };
+        if let (Some(_), Who::Process) = (&self.service, who) {
+            let why = "a control process is another program, not a service: leave it out, or write where = \"slow-path\"";
+            return Err(fault("service", why));
+        }
+        let packets =
+            number("packets", self.packets.as_deref(), "how many packets a second it is promised", 1)?;
+        let cycles = number("cycles", self.cycles.as_deref(), "how many cycles it needs for a packet", 0)?;
+        let share = match &self.share {
+            None => 1,
+            Some(text) => text.parse().map_err(|_| fault("share", "it is a number from 0 to 4294967295"))?,
+        };
+        Ok(Some(AboveRequest { who, name: name.into(), request: Request { packets, cycles }, share }))
+    }
+
+    fn nobody_above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
+        let given = [
+            ("service", &self.service),
+            ("packets", &self.packets),
+            ("cycles", &self.cycles),
+            ("share", &self.share),
+        ];
+        match given.into_iter().find(|(_, value)| value.is_some()) {
+            Some((field, _)) => Err(fault(
+                field,
+                "on the data path there is no such thing: write where = \"slow-path\" or \"control\"",
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn native(&self) -> Result<&'static Native, ForwarderFault> {
+        let known = || Native::ALL.iter().map(|native| native.name).collect::<Vec<_>>().join(", ");
+        match self.service.as_deref() {
+            None => Err(fault("service", format!("it is not said which service: there are {}", known()))),
+            Some(name) => Native::named(name).ok_or_else(|| {
+                fault("service", format!("there is no service \"{name}\"; there are {}", known()))
+            }),
+        }
+    }
+
+    /// The program that lets all its packets pass: what goes up then is decided by the key alone.
+    pub(crate) fn all_pass() -> Result<Program, ForwarderFault> {
+        const PASS: &str = "r0 = 2\nexit";
+        let code = assemble(PASS).map_err(|error| fault("program", error.to_string()))?;
+        Ok(Program::new("pass", code, []))
+    }
+}
+
+fn number(field: &'static str, text: Option<&str>, what: &str, least: u64) -> Result<u64, ForwarderFault> {
+    let Some(text) = text else { return Err(fault(field, format!("it is not said {what}"))) };
+    match text.replace('_', "").parse() {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err(fault(field, format!("\"{text}\" is no number from {least} on: write {what}"))),
+    }
+}
