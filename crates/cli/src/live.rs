@@ -230,7 +230,7 @@ impl LiveLinks {
                 Some(_) => None,
             }
         };
-        let asked: Vec<&'static Spec> = pairs.iter().filter_map(|pair| kind_of(pair)).collect();
+        let asked: Vec<&'static Spec> = pairs.iter().filter_map(kind_of).collect();
         let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
         let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
         only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))

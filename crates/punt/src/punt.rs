@@ -114,7 +114,7 @@ impl Punt {
         }
     }
 
-    /// The same in virtual time: services run in line, in the seats [`Punt::inline_seat`], and there are no processes.
+    /// The same in virtual time: services run in line, and there are no processes.
     pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
         let mut punt = Self::new(ports);
         punt.slow = Slow::Inline(Box::new(inline));

@@ -162,9 +162,9 @@ impl Queue {
             Kind::Red => {
                 self.told_of_red(line, dialect, notes);
                 if self.adaptive {
-                    self.ared(limit, dialect, link, stage)
+                    self.ared(limit, dialect, link, stage);
                 } else {
-                    self.red(limit, dialect, link, stage)
+                    self.red(limit, dialect, link, stage);
                 }
             }
             Kind::Rio => self.write_rio(line, limit, stage, notes),
