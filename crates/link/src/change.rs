@@ -87,14 +87,16 @@ fn change_delay(
     when: When,
     dice: impl Fn() -> Dice,
 ) {
+    let mut handed_over = false;
     if spec.is(link.delay.spec()) {
+        handed_over = link.delay.hand_over(link.line.last());
         link.delay.change(values);
     } else if let Some(mut delay) = Delay::build(spec, values, dice) {
         delay.start(when.begin);
         link.delay = delay;
     }
     link.note_order();
-    if link.order == Order::Sorted {
+    if link.order == Order::Sorted && !handed_over {
         // Those on their way have their times; what is sent later is sorted apart from them, and behind them.
         link.line.part(&mut link.books.counters.rare().heaps);
     }

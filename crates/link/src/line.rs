@@ -52,6 +52,12 @@ impl Line {
         self.packets
     }
 
+    /// When the last of those leaves that keep their places, or has left.
+    #[inline]
+    pub(crate) fn last(&self) -> Nanos {
+        self.last
+    }
+
     /// The first packet of those that keep their places.
     #[inline]
     pub(crate) fn first(&self) -> Option<Handle> {

@@ -67,8 +67,8 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// What changes in routers while the run goes on, in the file's order.
     pub router_events: Vec<RouterEvent>,
-    /// By a changing link's place: the least delay it ever has.
-    pub(crate) least_delays: HashMap<u32, Nanos>,
+    /// By a changing link's place: the delays it ever has.
+    pub(crate) changing_delays: HashMap<u32, Delays>,
     /// What is allowed and yet looks like a mistake.
     pub notes: Vec<Finding>,
 }
@@ -272,8 +272,27 @@ pub struct Profile {
     pub blocks: Vec<(&'static Spec, Values)>,
     /// Whether such a link keeps a histogram of lateness.
     pub histogram: bool,
+    /// How long packets travel.
+    pub delays: Delays,
+}
+
+/// How long packets travel on a link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Delays {
     /// The least time from arriving to leaving.
-    pub min_delay: Nanos,
+    pub least: Nanos,
+    /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
+    pub mean: Nanos,
+    /// How long the link holds a packet that travels longest, and its copies, on average over how often there are any.
+    pub held: Nanos,
+}
+
+impl Delays {
+    /// Of a link that has one and then the other.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
+        Self { least: self.least.min(other.least), mean, held }
+    }
 }
 
 impl Profile {
@@ -432,8 +451,8 @@ impl Plan {
     /// # Panics
     /// If there is no such link.
     pub fn least_delay(&self, place: usize) -> Nanos {
-        let changed = self.least_delays.get(&(place as u32));
-        changed.copied().unwrap_or(self.profile(place).min_delay)
+        let changed = self.changing_delays.get(&(place as u32));
+        changed.map_or(self.profile(place).delays.least, |delays| delays.least)
     }
 
     /// The name of an end of a link.

@@ -202,6 +202,15 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     for medium in &plan.media {
         load.add_shared(plan, medium, frame);
     }
+    for (&place, delays) in &plan.changing_delays {
+        let profile = plan.profile(place as usize);
+        load.hold_longer(
+            delays.held.since(profile.delays.held),
+            delays.held,
+            Pace::of(profile, frame),
+            frame,
+        );
+    }
     load
 }
 
@@ -213,7 +222,7 @@ fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
 impl Load {
     /// So many links that send at that pace each.
     fn add(&mut self, profile: &Profile, pace: Pace, links: u128, frame: Bytes) {
-        let (Pace { rate, highest }, delay) = (pace, profile.min_delay);
+        let (Pace { rate, highest }, delay) = (pace, profile.delays.held);
         self.longest_delay = self.longest_delay.max(delay);
         if highest == Rate::UNLIMITED {
             self.unlimited = true;
@@ -236,6 +245,16 @@ impl Load {
             _ => 0,
         };
         self.queued = self.queued.saturating_add(links.saturating_mul(waiting));
+    }
+
+    /// A link that holds its packets for longer at some time.
+    fn hold_longer(&mut self, more: Nanos, held: Nanos, pace: Pace, frame: Bytes) {
+        self.longest_delay = self.longest_delay.max(held);
+        if pace.highest == Rate::UNLIMITED {
+            self.longest_unlimited = self.longest_unlimited.max(held);
+        } else {
+            self.delayed += sent_in(more, pace.highest, frame);
+        }
     }
 
     /// Links that share a rate: together they send no more than one of them alone, but each has a queue.
@@ -483,6 +502,17 @@ mod tests {
             ("", "delay = \"10 s\"", 512, 256),
             ("", "delay = \"1 s\"", 0, 256),
             ("", "delay = \"1 ms\"", 16, 256),
+            // Delays that vary count with the longest, copies with how often there are any, changes with what comes.
+            ("", "delay = { delay = \"800 ms\", jitter = \"200 ms\" }", 16, 1908),
+            ("", "delay = { kind = \"distribution\", distribution = \"10 ms; 1 s\" }", 16, 1908),
+            ("", "delay = { kind = \"trace\", file = \"0 s 1 s; 1 s 10 ms; 2 s 1 ms\" }", 16, 1908),
+            ("", "duplicate = { probability = \"50 %\", delay = \"2 s\" }", 16, 1908),
+            (
+                "",
+                "name = \"l\"\ndelay = \"1 ms\"\n[[at]]\ntime = \"1 s\"\nlink = \"l\"\ndelay = \"1 s\"",
+                16,
+                1908,
+            ),
             ("[engine]\npool = \"64 MiB\"\n", "delay = \"1 s\"", 16, 64),
             // A queue of 300000 frames is 458 MiB, two pools have half of that each.
             ("", "rate = \"1 Mbit/s\"\nqueue = \"300000 packets\"", 16, 458),

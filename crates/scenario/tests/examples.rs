@@ -42,7 +42,7 @@ fn two_hosts() {
     assert_eq!(way(&plan, "b", "a"), ["up.backward"]);
     // Both directions are made alike: one profile. Both families have their rules.
     assert_eq!((plan.profiles.len(), plan.address_rules.len()), (1, 4));
-    assert_eq!(plan.profiles[0].min_delay, Nanos::from_millis(20));
+    assert_eq!(plan.profiles[0].delays.least, Nanos::from_millis(20));
     let source = &plan.sources[0];
     assert_eq!((source.size(), source.rate()), (1000, Some(Rate(5_000_000))));
     assert_eq!((source.source.to_string(), source.duration), ("10.0.0.1".into(), Some(Nanos::from_secs(10))));

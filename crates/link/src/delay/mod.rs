@@ -44,6 +44,12 @@ pub trait Travel: Block {
         Order::InOrder
     }
 
+    /// Said before a change of parameters, while packets that keep their order leave until then: whether the delays that come see to it
+    /// that those leave no sooner because of the change. If not, what is sent later leaves behind them.
+    fn hand_over(&mut self, _: Nanos) -> bool {
+        false
+    }
+
     /// Whether [`Travel::loses`] may say so.
     fn may_lose(&mut self) -> bool {
         false
@@ -72,6 +78,7 @@ crate::registry::stage! {
     fn least(&mut self) -> Nanos;
     fn whole_trains(&mut self) -> bool;
     fn order(&mut self) -> Order;
+    fn hand_over(&mut self, until: Nanos) -> bool;
     fn may_lose(&mut self) -> bool;
     fn loses(&mut self) -> bool;
 }

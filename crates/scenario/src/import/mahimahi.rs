@@ -117,7 +117,7 @@ fn skipped(is_mahimahis: bool, word: &str, words: &mut Words<'_>, notes: &mut No
     let why = if is_mahimahis {
         "this shell is not carried over; of mahimahi's, mm-delay, mm-loss, mm-link and mm-onoff are"
     } else {
-        "the command is not carried over; it runs in the host \"inside\" (longwire lab enter)"
+        "the command is not carried over; it runs in the host \"inside\" (longwire lab exec)"
     };
     notes.add(words.line, &rest.join(" "), why);
 }
@@ -208,7 +208,10 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
                     "what passes is recorded with longwire run --record here",
                 );
             }
-            _ => notes.add(line, word, "it shows something on the screen; see longwire ctl here"),
+            _ if name.contains("meter") => {
+                notes.add(line, word, "it shows something on the screen; see longwire ctl here");
+            }
+            _ => notes.add(line, word, "mm-link has no such option that is known here"),
         }
     }
     let Ok([up, down]) = <[String; 2]>::try_from(files) else {

@@ -1,5 +1,6 @@
 //! What links are made of: texts of registry keys to blocks.
 
+use super::delays::delays;
 use super::{Desk, Entry};
 use crate::event::{kind_hint, removal_meant};
 use crate::file::BlockText;
@@ -8,7 +9,6 @@ use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
 use longwire_block::{Param, Spec, SpecError, Values};
-use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -42,9 +42,9 @@ impl Desk<'_, '_> {
         }
         let place = |spec: &Spec| self.registry.iter().position(|other| other.key == spec.key);
         blocks.sort_by_key(|(spec, _)| place(spec));
-        let min_delay = least_delay(&blocks);
+        let delays = delays(&blocks);
         let number = profiles.list.len() as u32;
-        profiles.list.push(Profile { blocks, histogram, min_delay });
+        profiles.list.push(Profile { blocks, histogram, delays });
         profiles.index.insert(signature, number);
         Some(number)
     }
@@ -206,14 +206,5 @@ pub(crate) fn bare(error: &SpecError) -> String {
         SpecError::Text { what, .. } => what.clone(),
         SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
         other => other.to_string(),
-    }
-}
-
-/// The delay that every packet has at least: that of a constant delay which no packet may cut short.
-pub(super) fn least_delay(blocks: &[(&'static Spec, Values)]) -> Nanos {
-    let constant = |spec: &Spec| (spec.key, spec.kind) == ("delay", "constant");
-    match blocks.iter().find(|(spec, _)| constant(spec)) {
-        Some((_, values)) if blocks.iter().all(|(spec, _)| spec.key != "reorder") => values.time(0),
-        _ => Nanos::ZERO,
     }
 }

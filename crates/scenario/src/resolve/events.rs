@@ -9,7 +9,7 @@ use crate::event::{Event, block_meant, kind_hint, param_meant};
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
 use crate::places::Places;
-use crate::plan::{Medium, Source};
+use crate::plan::{Delays, Medium, Source};
 use crate::written::{Name, Written};
 use longwire_block::{Param, Spec, Value, Values};
 use longwire_engine::{Blocks, Edit, Ramp, Repeat};
@@ -24,8 +24,8 @@ const MOST_EVENTS: usize = 100_000;
 pub(super) struct Foretold {
     /// The events in the file's order.
     pub(super) events: Vec<Event>,
-    /// By a changing link's place: the least delay it ever has.
-    pub(super) least_delays: HashMap<u32, Nanos>,
+    /// By a changing link's place: the delays it ever has.
+    pub(super) delays: HashMap<u32, Delays>,
 }
 
 /// What else than links can change, and what sources are among.

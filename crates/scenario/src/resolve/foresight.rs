@@ -2,10 +2,11 @@
 //! the run.
 
 use super::Desk;
-use super::blocks::least_delay;
+use super::delays::delays;
 use super::events::{Foretold, Others, Wanted, Whose, firsts, key_of};
 use super::links::Links;
 use crate::event::{Event, with_defaults};
+use crate::plan::Delays;
 use crate::source_edit::SourceSite;
 use crate::steering::unplanned_target;
 use longwire_block::{Spec, Value};
@@ -54,7 +55,7 @@ pub(super) struct Foresight<'w, 'd, 'f> {
     first_source: u32,
     first_medium: u32,
     sites: Vec<SourceSite<'w>>,
-    delays: HashMap<u32, Nanos>,
+    delays: HashMap<u32, Delays>,
     budget: usize,
 }
 
@@ -102,7 +103,7 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
                 queue.push(Reverse((time + every, order, times + 1)));
             }
         }
-        Foretold { events: made.into_iter().flatten().collect(), least_delays: self.delays }
+        Foretold { events: made.into_iter().flatten().collect(), delays: self.delays }
     }
 
     /// Carries an event out for the first time: what is meant depends on what the links are made of. None after an error.
@@ -290,9 +291,9 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         if place >= self.first_source {
             return;
         }
-        let least = |state: u32| least_delay(&self.states[state as usize].blocks);
-        let delay = least(before).min(least(after));
-        self.delays.entry(place).and_modify(|known| *known = delay.min(*known)).or_insert(delay);
+        let of = |state: u32| delays(&self.states[state as usize].blocks);
+        let both = of(before).or(of(after));
+        self.delays.entry(place).and_modify(|known| *known = known.or(both)).or_insert(both);
     }
 }
 

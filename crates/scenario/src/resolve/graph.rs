@@ -282,7 +282,7 @@ impl Desk<'_, '_> {
                 (End::Port(port), End::Bridge(_)) => graph.up[usize::from(port)].replace(at),
                 (End::Bridge(_), End::Port(port)) => graph.down[usize::from(port)].replace(at),
                 (End::Bridge(from), End::Bridge(to)) => {
-                    let delay = links.profiles[link.profile as usize].min_delay.0;
+                    let delay = links.profiles[link.profile as usize].delays.mean.0;
                     graph.edges[from as usize].push(Edge { to, delay, link: Some(at) });
                     joined.insert((from, to), ());
                     None

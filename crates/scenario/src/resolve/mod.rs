@@ -3,6 +3,7 @@
 mod addresses;
 mod blocks;
 mod control_planes;
+mod delays;
 mod doubts;
 mod events;
 mod foresight;
@@ -105,7 +106,7 @@ pub(crate) fn resolve(
         steers,
         events: foretold.events,
         router_events,
-        least_delays: foretold.least_delays,
+        changing_delays: foretold.delays,
         notes: Vec::new(),
     };
     desk.doubts(&mut plan, &links.spans, &nodes.spans);

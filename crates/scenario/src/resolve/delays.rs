@@ -1,0 +1,62 @@
+//! What a link's blocks do to the time that packets travel.
+
+use crate::plan::Delays;
+use longwire_block::{Spec, Values};
+use longwire_random::quantile::{Shape, Times};
+use longwire_trace::Series;
+use longwire_units::Nanos;
+
+type Blocks<'b> = &'b [(&'static Spec, Values)];
+
+/// The delays of a link made of these blocks.
+pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
+    let (mean, longest) =
+        block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
+    Delays { least: least(blocks), mean, held: held(blocks, longest) }
+}
+
+fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values)> {
+    blocks.iter().find(|(spec, _)| spec.key == key)
+}
+
+/// That of a constant delay which no packet may cut short.
+fn least(blocks: Blocks<'_>) -> Nanos {
+    match block(blocks, "delay") {
+        Some((spec, values)) if spec.kind == "constant" && block(blocks, "reorder").is_none() => {
+            values.time(0)
+        }
+        _ => Nanos::ZERO,
+    }
+}
+
+/// The mean and the longest time.
+fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
+    match spec.kind {
+        "constant" => Some((values.time(0), values.time(0))),
+        "jitter" => {
+            let (delay, jitter) = (values.time(0), values.time(1));
+            let shape = values.parsed::<Shape>(2).unwrap_or_else(Shape::uniform);
+            Some((delay, Nanos(delay.0.saturating_add_signed(shape.offset(u64::MAX, jitter)))))
+        }
+        "distribution" => values.parsed::<Times>(0).map(|times| (Nanos(times.mean() as u64), times.ends().1)),
+        "trace" => values.parsed::<Series<Nanos>>(0).map(|series| {
+            let whole = series.spans().map(|(length, _)| u128::from(length.0)).sum::<u128>();
+            let sum = series
+                .spans()
+                .map(|(length, delay)| u128::from(length.0) * u128::from(delay.0))
+                .sum::<u128>();
+            let first = series.steps().first().map(|step| step.1).unwrap_or_default();
+            let mean = sum.checked_div(whole).map_or(first, |mean| Nanos(mean as u64));
+            let longest = series.steps().iter().map(|step| step.1).max().unwrap_or_default();
+            (mean, longest)
+        }),
+        _ => None,
+    }
+}
+
+/// With the copies of packets, which may travel longer.
+fn held(blocks: Blocks<'_>, longest: Nanos) -> Nanos {
+    let Some((_, values)) = block(blocks, "duplicate") else { return longest };
+    let copies = values.probability(0).as_f64() * (longest.0 as f64 + values.time(2).0 as f64);
+    Nanos(longest.0.saturating_add(copies as u64))
+}
