@@ -208,7 +208,7 @@ impl LiveLinks {
         removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
     }
 
-    /// The parameter that a mere name means which blocks of several keys have: that of the kind which the same change asks for, else
+    /// The parameter that a mere name means which blocks of several keys have: that of the block which the same change sets, else
     /// that of a block of the link. None if that is not clear.
     fn find_among<'s>(
         &self,
@@ -224,10 +224,11 @@ impl LiveLinks {
         let kind_of = |(key, text): &&Pair| {
             let (key, name) = self.find(key)?;
             let row = self.registry.iter().copied().find(|spec| (spec.key, spec.kind) == (key, text.trim()));
+            let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
             match name {
-                None => self.word_meant(key, text),
                 Some(KIND) => row,
-                Some(_) => None,
+                None if self.word_meant(key, text).is_some() => self.word_meant(key, text),
+                _ => block_meant(&self.registry, own, key, &[name]),
             }
         };
         let asked: Vec<&'static Spec> = pairs.iter().filter_map(kind_of).collect();
@@ -498,7 +499,7 @@ mod tests {
         assert!(error.contains("needs \"p\"") && error.ends_with("; write loss.p=…"), "{error}");
     }
 
-    /// Rates, losses and queues have a `burst`: it is that of the kind which is asked for, or which the link has.
+    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which the link has.
     #[test]
     fn parameters_that_several_have() {
         let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();
@@ -510,6 +511,11 @@ mod tests {
             error.starts_with("burst: several have one; write loss.burst= or queue.burst= or rate.burst="),
             "{error}"
         );
+        // Losses and duplicates have a place, the link a loss.
+        let copies = changed(&[("duplicate", "1 %"), ("where", "queue")]).unwrap();
+        assert!(copies.len() == 1 && copies[0].starts_with("duplicate: 1 %, "), "{copies:?}");
+        assert_eq!(changed(&[("loss", "2 %"), ("where", "wire")]).unwrap(), ["loss: 2 %, wire, no"]);
+        assert!(changed(&[("loss", "2 %"), ("duplicate", "1 %"), ("where", "wire")]).is_err());
         // A rate is the link's own: background traffic has to be named.
         let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
         assert!(error.contains("needs \"rate\"") && error.ends_with("write background.rate=…"), "{error}");

@@ -8,6 +8,7 @@ use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
 use super::{ImportError, Notes, Source, shell};
+use longwire_trace::{Opportunities, TraceError};
 use longwire_units::{Bytes, Nanos};
 
 /// How often mahimahi's PIE works out its probability, in its source.
@@ -56,6 +57,16 @@ fn is_trace(text: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether a link can play the trace: what it would refuse then is refused now, with the line.
+fn playable(name: &str, text: &str) -> Result<(), ImportError> {
+    let mend = format!("correct {name}");
+    match Opportunities::parse(text) {
+        Ok(_) => Ok(()),
+        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, mend)),
+        Err(other) => Err(ImportError::new(0, other.to_string(), mend)),
+    }
+}
+
 /// One or two traces as a link shell.
 fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
     let part = |source: &Source| {
@@ -67,6 +78,7 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
             let mend = "write one whole number of milliseconds a line";
             return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), mend));
         }
+        playable(name, &source.text)?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })
     };
     let up = part(&sources[0])?;
