@@ -15,6 +15,7 @@ use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_report::Row;
 use longwire_router::Bridge;
 use longwire_units::Nanos;
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -243,7 +244,14 @@ pub(crate) fn setup(
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
     let setup = Setup {
         workers: vec![worker],
-        map: Map { classifier, paths, homes, steered: Steered::default(), joints: Joints::default() },
+        map: Map {
+            classifier,
+            paths,
+            homes,
+            floods: HashMap::new(),
+            steered: Steered::default(),
+            joints: Joints::default(),
+        },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
         lead: Nanos::NEVER,

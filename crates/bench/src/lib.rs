@@ -13,6 +13,7 @@ pub mod engine;
 mod exact;
 pub mod flood;
 pub mod guest;
+mod installing;
 pub mod latency;
 mod lateness;
 mod memory;

@@ -1,8 +1,8 @@
 //! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises holds.
 
-use crate::calibrate;
 use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
 use crate::{BenchError, Sample, Settings};
+use crate::{calibrate, installing};
 use longwire_block::Dice;
 use longwire_packet::BATCH;
 use longwire_program::{Program, Resource, assemble};
@@ -29,6 +29,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = forwarding(settings)?;
     rows.extend(added(settings)?);
     rows.push(made(settings)?);
+    rows.extend(installing::rows(settings)?);
     rows.extend(promised(settings)?);
     Ok(rows)
 }
@@ -84,7 +85,7 @@ fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
 }
 
 /// A program of so many instructions, all of which every packet takes; 2 are none that do anything.
-fn straight(instructions: usize) -> Result<Program, BenchError> {
+pub(crate) fn straight(instructions: usize) -> Result<Program, BenchError> {
     let mut text = String::new();
     if instructions >= 6 {
         text += "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";

@@ -2,6 +2,12 @@
 //!
 //! A [`LinkRef`] names a link by the worker that owns it and its place there. A path of one link is that reference
 //! itself, so that a million one-link paths cost nothing; a longer one is a cursor into the plan's table of hops.
+//!
+//! What is flooded takes a tree of paths: each of its links once, and copies are made where ways part, at a [`Fork`].
+
+use crate::FLOOD;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// A link as the engine finds it: worker (7 bits) and place among that worker's links (24 bits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +27,26 @@ pub const NOWHERE: u32 = u32::MAX - 2;
 /// `Meta::path` of a packet that a node has yet to decide about, in its turn.
 pub const UNDECIDED: u32 = u32::MAX - 3;
 
+/// Marks a cursor in `Meta::path`, and a fork among hops.
 const CURSOR: u32 = 1 << 31;
+
+/// Where the ways of a flooded packet part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fork(u32);
+
+/// One of the ways from a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// Where it begins: [`DIRECT`] if it leads to a port past all links, [`NOWHERE`] if it leads nowhere.
+    pub path: u32,
+    /// The port that it leads to (place in the plan), or [`FLOOD`] if it forks again.
+    pub port: u16,
+    /// The lowest place of the ports that it leads to.
+    pub first: u16,
+}
+
+/// A way from one port to another: the other's place in the plan, and the links, or none if there is no way.
+pub type Way<'a> = (u16, Option<&'a [LinkRef]>);
 
 impl LinkRef {
     /// The link at `local` of `worker`.
@@ -50,6 +75,7 @@ impl LinkRef {
 #[derive(Debug, Clone, Default)]
 pub struct Paths {
     hops: Vec<u32>,
+    forks: Vec<Box<[Branch]>>,
 }
 
 impl Paths {
@@ -58,12 +84,63 @@ impl Paths {
         match links {
             [] => DIRECT,
             [only] => only.0,
-            _ => {
-                let cursor = self.hops.len() as u32 | CURSOR;
-                self.hops.extend(links.iter().map(|link| link.0));
-                self.hops.push(DIRECT);
-                cursor
-            }
+            _ => self.write(links, DIRECT),
+        }
+    }
+
+    /// Writes down the tree of the ways from one port to others, in the order of their places. None if no two of them begin with the
+    /// same link: copies made at once are right then.
+    pub fn add_tree(&mut self, ways: &[Way<'_>]) -> Option<Fork> {
+        let groups = groups(ways);
+        groups.iter().any(|group| group.len() > 1).then(|| self.add_fork(groups))
+    }
+
+    fn add_fork(&mut self, groups: Vec<Vec<Way<'_>>>) -> Fork {
+        let branches = groups.into_iter().map(|group| self.add_branch(&group)).collect();
+        self.forks.push(branches);
+        Fork(self.forks.len() as u32 - 1)
+    }
+
+    /// A branch for ways that begin with the same link, or for one.
+    fn add_branch(&mut self, group: &[Way<'_>]) -> Branch {
+        let (first, links) = group[0];
+        let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
+        if group.len() == 1 {
+            return Branch { path: self.add(links), port: first, first };
+        }
+        let shared =
+            |at: usize| group.iter().all(|(_, way)| way.and_then(|way| way.get(at)) == links.get(at));
+        let together = (1..links.len()).find(|&at| !shared(at)).unwrap_or(links.len());
+        let rests: Vec<Way<'_>> =
+            group.iter().map(|&(port, way)| (port, way.map(|way| &way[together..]))).collect();
+        let fork = self.add_fork(groups(&rests));
+        Branch { path: self.write(&links[..together], fork.0 | CURSOR), port: FLOOD, first }
+    }
+
+    fn write(&mut self, links: &[LinkRef], end: u32) -> u32 {
+        let cursor = self.hops.len() as u32 | CURSOR;
+        self.hops.extend(links.iter().map(|link| link.0));
+        self.hops.push(end);
+        cursor
+    }
+
+    /// Every path in the table that begins with `link`, the rests of longer ones among them.
+    pub fn before(&self, link: LinkRef) -> Vec<u32> {
+        let places = self.hops.iter().enumerate().filter(|(_, hop)| **hop == link.0);
+        places.map(|(place, _)| place as u32 | CURSOR).collect()
+    }
+
+    /// Writes down a path of the table with another link in place of its first.
+    pub fn add_instead(&mut self, path: u32, link: LinkRef) -> u32 {
+        let mut links = vec![link];
+        let mut rest = (path & !CURSOR) as usize + 1;
+        while self.hops[rest] & CURSOR == 0 {
+            links.push(LinkRef(self.hops[rest]));
+            rest += 1;
+        }
+        match self.hops[rest] {
+            DIRECT => self.add(&links),
+            fork => self.write(&links, fork),
         }
     }
 
@@ -74,22 +151,54 @@ impl Paths {
             return Some(LinkRef(path));
         }
         match self.hops.get((path & !CURSOR) as usize) {
-            Some(&DIRECT) | None => None,
-            Some(&link) => Some(LinkRef(link)),
+            Some(&link) if link & CURSOR == 0 => Some(LinkRef(link)),
+            _ => None,
         }
     }
 
-    /// The path that is left after its first link.
+    /// The path that is left after its first link; one without a link if that is all.
     #[inline]
     pub fn advance(&self, path: u32) -> u32 {
         if path & CURSOR == 0 {
             return DIRECT;
         }
         match self.hops.get((path & !CURSOR) as usize + 1) {
-            Some(&DIRECT) | None => DIRECT,
-            Some(_) => path + 1,
+            Some(&link) if link & CURSOR == 0 => path + 1,
+            _ => DIRECT,
         }
     }
+
+    /// The fork behind the link that a flooded packet with this `path` is in.
+    pub fn fork_after(&self, path: u32) -> Option<Fork> {
+        match self.hops.get((path & !CURSOR) as usize + 1) {
+            Some(&hop) if path & CURSOR != 0 && hop & CURSOR != 0 && hop != DIRECT => {
+                Some(Fork(hop & !CURSOR))
+            }
+            _ => None,
+        }
+    }
+
+    /// The ways from a fork, in the order of the ports that they lead to.
+    pub fn branches(&self, fork: Fork) -> &[Branch] {
+        &self.forks[fork.0 as usize]
+    }
+}
+
+/// Ways by their first link, in the order in which they come; those without one are by themselves.
+fn groups<'a>(ways: &[Way<'a>]) -> Vec<Vec<Way<'a>>> {
+    let mut groups: Vec<Vec<Way<'a>>> = Vec::new();
+    let mut places: HashMap<LinkRef, usize> = HashMap::new();
+    for &way in ways {
+        match way.1.and_then(<[LinkRef]>::first).map(|link| places.entry(*link)) {
+            Some(Entry::Occupied(place)) => groups[*place.get()].push(way),
+            Some(Entry::Vacant(place)) => {
+                place.insert(groups.len());
+                groups.push(vec![way]);
+            }
+            None => groups.push(vec![way]),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -117,5 +226,53 @@ mod tests {
     fn keeps_worker_and_place_apart() {
         let link = LinkRef::new(5, MAX_LINKS - 1);
         assert_eq!((link.worker(), link.local()), (5, MAX_LINKS - 1));
+    }
+
+    /// To 1 over link 7, to 2 over 7, 8 and 9, to 3 over 7, 8 and 10, to 4 past all links, to 5 over 11, to 6 nowhere.
+    #[test]
+    fn a_tree_has_each_link_once() {
+        let link = |n| LinkRef::new(0, n);
+        let lists: Vec<Vec<LinkRef>> = [&[7][..], &[7, 8, 9], &[7, 8, 10], &[], &[11]]
+            .map(|list| list.iter().map(|&n| link(n)).collect())
+            .into();
+        let mut ways: Vec<Way<'_>> =
+            lists.iter().enumerate().map(|(at, list)| (at as u16 + 1, Some(&list[..]))).collect();
+        ways.push((6, None));
+        let mut paths = Paths::default();
+        assert_eq!(paths.add_tree(&ways[3..]), None, "nothing is shared");
+        let root = paths.add_tree(&ways).unwrap();
+        let branches = paths.branches(root).to_vec();
+        let told: Vec<_> = branches.iter().map(|branch| (branch.port, branch.first)).collect();
+        assert_eq!(told, [(FLOOD, 1), (4, 4), (5, 5), (6, 6)]);
+        assert_eq!((branches[1].path, paths.link(branches[2].path)), (DIRECT, Some(link(11))));
+        assert_eq!(branches[3].path, NOWHERE);
+        let shared = branches[0].path;
+        assert_eq!((paths.link(shared), paths.link(paths.advance(shared))), (Some(link(7)), None));
+        let second = paths.branches(paths.fork_after(shared).unwrap()).to_vec();
+        assert_eq!(
+            (second[0], second[1].port, second[1].first),
+            (Branch { path: DIRECT, port: 1, first: 1 }, FLOOD, 2)
+        );
+        assert_eq!(paths.link(second[1].path), Some(link(8)));
+        let last = paths.branches(paths.fork_after(second[1].path).unwrap());
+        let ends: Vec<_> = last.iter().map(|branch| (branch.port, paths.link(branch.path))).collect();
+        assert_eq!(ends, [(2, Some(link(9))), (3, Some(link(10)))]);
+        assert_eq!((paths.fork_after(branches[2].path), paths.fork_after(DIRECT)), (None, None));
+        // Steered from link 7 to 20: the fork behind it is the same.
+        let [at] = paths.before(link(7))[..] else { panic!() };
+        let instead = paths.add_instead(at, link(20));
+        assert_eq!(paths.link(instead), Some(link(20)));
+        assert_eq!(paths.fork_after(instead), paths.fork_after(shared));
+    }
+
+    #[test]
+    fn another_link_in_place_of_the_first() {
+        let link = |n| LinkRef::new(0, n);
+        let mut paths = Paths::default();
+        let path = paths.add(&[link(1), link(2), link(3)]);
+        assert_eq!(paths.before(link(2)), [paths.advance(path)]);
+        let instead = paths.add_instead(paths.advance(path), link(9));
+        assert_eq!((paths.link(instead), paths.link(paths.advance(instead))), (Some(link(9)), Some(link(3))));
+        assert_eq!(paths.add_instead(paths.advance(paths.advance(path)), link(9)), link(9).0);
     }
 }

@@ -211,34 +211,6 @@ impl Worker {
         self.ready.extend_from_slice(batch.as_slice());
         batch.clear();
     }
-
-    /// Sends a packet to every port of its node but the one it came from.
-    fn flood(&mut self, node: usize, handle: Handle) {
-        let in_port = self.pool.meta(handle).in_port;
-        let ports = self.nodes[node].ports();
-        let mut others = ports.iter().copied().filter(|&port| port != in_port).peekable();
-        if others.peek().is_none() {
-            return self.drop(handle, DropReason::NoRoute);
-        }
-        let segments = u64::from(self.pool.meta(handle).segments);
-        while let Some(port) = others.next() {
-            let copy = if others.peek().is_some() {
-                let Some(copy) = self.pool.duplicate(handle) else {
-                    self.flow.made += segments;
-                    self.flow.drops[DropReason::PoolFull as usize] += segments;
-                    continue;
-                };
-                self.flow.made += segments;
-                copy
-            } else {
-                handle
-            };
-            let meta = self.pool.meta_mut(copy);
-            (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port));
-            self.map.classifier.classify_one(&mut self.pool, copy);
-            self.ready.push(copy);
-        }
-    }
 }
 
 /// The order of arrivals at equal places in the code: time, then place in the plan, then sequence.

@@ -3,12 +3,13 @@
 use crate::bell::Bell;
 use crate::events::Agenda;
 use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
+use crate::map::Map;
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
 use crate::ring::{Receiver, Sender, ring};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use crate::windows::{Meeting, Windows};
-use crate::worker::{Map, Worker};
+use crate::worker::Worker;
 use longwire_block::{DropReason, Node, Port, PortError};
 use longwire_link::Links;
 use longwire_packet::Pool;

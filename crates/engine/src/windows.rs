@@ -212,6 +212,11 @@ impl Worker {
         }
     }
 
+    /// Lets a packet enter its next link; in a window, in its turn.
+    pub(crate) fn go_on(&mut self, handle: Handle) {
+        if self.windows.is_some() { self.route(handle) } else { self.enter(handle) }
+    }
+
     fn stage(&mut self, handle: Handle) {
         let (time, place, seq) = order_key(&self.pool, handle);
         if let Some(windows) = &mut self.windows {

@@ -1,47 +1,23 @@
 //! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
 //! in `real` and `simulated` tell it.
 
-use crate::aside::Steered;
 use crate::bell::Bell;
 use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
 use crate::intake::{COPIES, order_key};
+use crate::map::Map;
 use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
 use crate::ring::{Receiver, Sender, Taken};
 use crate::slot::PortSlot;
-use crate::turns::{Joints, Turns};
+use crate::turns::Turns;
 use crate::wheel::Wheel;
-use longwire_block::path::{DIRECT, NOWHERE, Paths, UNDECIDED};
+use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
-use longwire_link::classify::Classifier;
 use longwire_link::{Fifo, Links};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
-
-/// What all workers know and none changes.
-pub struct Map {
-    /// Chooses paths.
-    pub classifier: Classifier,
-    /// Paths of more than one link.
-    pub paths: Paths,
-    /// By a port's place in the plan: the worker that owns it, and its place there.
-    pub homes: Vec<Home>,
-    /// Where packets go that filters send to other links.
-    pub steered: Steered,
-    /// Ports that lead to other nodes.
-    pub joints: Joints,
-}
-
-/// Where a port lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Home {
-    /// The worker.
-    pub worker: u32,
-    /// Place among the worker's ports.
-    pub slot: u32,
-}
 
 /// Packets that a worker has seen, apart from what its links count. Segments of a train count one each.
 #[derive(Debug, Clone, Default)]
@@ -400,14 +376,16 @@ impl Worker {
         true
     }
 
-    /// Gives a packet to its port, here or with another worker.
+    /// Gives a packet to its port, here or with another worker. A flooded one has none yet.
     pub(crate) fn egress(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if let Some(far) = self.map.joints.far_side(out_port) {
             self.come_in(handle, far);
             return self.decide_in_turn(handle);
         }
-        let home = self.map.homes[usize::from(out_port)];
+        let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
+            return self.fork(handle);
+        };
         if home.worker != self.index {
             return self.hand_over(home.worker, handle);
         }

@@ -1,17 +1,16 @@
-//! The packet pool: pages of equal slots, one size class a page, nothing allocated after the start.
+//! The packet pool: pages of equal slots, one size class a page, mapped at the start.
 //!
 //! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in steps of
 //! at most a third above. A page with no packet in it can serve any class again, so memory wanders between classes.
 
 use crate::Meta;
-use bytemuck::{Pod, Zeroable};
+use crate::arena::{Arena, LINE, Line};
 use std::fmt;
 use std::ops::Range;
 
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
 pub const MAX_FRAME: usize = 1026 * LINE;
 
-const LINE: usize = 64;
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
@@ -56,10 +55,6 @@ impl fmt::Display for PoolError {
 
 impl std::error::Error for PoolError {}
 
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; LINE]);
-
 /// The state of a page: which class it serves and which of its slots are free.
 #[derive(Debug, Clone, Copy)]
 struct Page {
@@ -76,7 +71,7 @@ struct Page {
 
 /// Memory for packets, bounded, of one worker.
 pub struct Pool {
-    arena: Box<[Line]>,
+    arena: Arena,
     pages: Box<[Page]>,
     /// Pages that serve no class.
     empty: Vec<u32>,
@@ -94,18 +89,22 @@ impl Pool {
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
     pub fn new(bytes: u64) -> Result<Self, PoolError> {
+        Self::growing(bytes, bytes)
+    }
+
+    /// A pool of `bytes` (rounded down to whole pages of 256 KiB), of which the first `resident` are touched now, and the others when
+    /// packets need them, for what the system takes to give 4 KiB each time.
+    ///
+    /// # Errors
+    /// Below 1 MiB, above 256 GiB, or more than the system gives.
+    pub fn growing(bytes: u64, resident: u64) -> Result<Self, PoolError> {
         let pages = bytes / u64::from(PAGE_LINES) / LINE as u64;
         if !(4..1 << 20).contains(&pages) {
             return Err(PoolError { bytes });
         }
         let lines = pages as usize * PAGE_LINES as usize;
-        let mut arena =
-            bytemuck::allocation::try_zeroed_slice_box::<Line>(lines).map_err(|()| PoolError { bytes })?;
-        advise_huge(arena.as_ptr().cast(), size_of_val(&*arena));
-        for line in arena.iter_mut().step_by(4096 / LINE) {
-            // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
-            line.0[0] = std::hint::black_box(0);
-        }
+        let touched = lines.min((resident / LINE as u64) as usize);
+        let arena = Arena::new(lines, touched).ok_or(PoolError { bytes })?;
         let idle = Page { free: NONE, fresh: 0, live: 0, class: 0, next: NONE, previous: NONE };
         Ok(Self {
             arena,

@@ -91,6 +91,8 @@ pub struct EngineSettings {
     pub pool: Bytes,
     /// Whether the scenario says so; else what the links need may raise it ([`fit_pool`](crate::fit_pool)).
     pub pool_given: bool,
+    /// How much of it is touched at the start: what the scenario asks for, or the default. The rest is taken as packets need it.
+    pub resident: Bytes,
     /// Processors to pin the workers to, one each; empty to leave that to the system.
     pub cpus: Vec<u32>,
     /// Longest time between the leaving times of segments that may stay together in a train.
@@ -105,6 +107,7 @@ impl Default for EngineSettings {
             wait: Wait::SleepThenSpin,
             pool: Bytes(256 << 20),
             pool_given: false,
+            resident: Bytes(256 << 20),
             cpus: Vec::new(),
             train_spread: Nanos::from_micros(10),
         }
@@ -408,6 +411,13 @@ impl Plan {
             Ok(index) => Some(self.routes.links(&self.pair_rules[index].route)),
             Err(_) => Some(&[]),
         }
+    }
+
+    /// The rules for what comes in by a port, by the port that it goes out by.
+    pub fn pair_rules_from(&self, in_port: u16) -> &[PairRule] {
+        let first = self.pair_rules.partition_point(|rule| rule.in_port < in_port);
+        let end = self.pair_rules.partition_point(|rule| rule.in_port <= in_port);
+        &self.pair_rules[first..end]
     }
 
     /// What the link at `place` is made of.

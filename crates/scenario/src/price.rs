@@ -170,8 +170,8 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
 
 /// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can need, if that is no more
 /// than a quarter of the machine's `memory` and 4 GiB; if only the delay lines fit into that, as much as they need. It never gets less
-/// than the default, and keeps that if nothing fits: what a pool has is resident from the start. Where the machine's memory is not
-/// known, nothing changes.
+/// than the default, and keeps that if nothing fits. What it gets more than the default takes memory only when packets need it. Where the machine's
+/// memory is not known, nothing changes.
 pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
     let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
     let workers = u64::from(plan.engine.workers.max(1));

@@ -40,6 +40,7 @@ fn defaults() {
         wait: Wait::SleepThenSpin,
         pool,
         pool_given: false,
+        resident: pool,
         cpus: vec![],
         train_spread: Nanos::from_micros(10),
     };

@@ -15,7 +15,7 @@ use crate::{Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
 use longwire_scenario::{Attachment, Plan};
-use longwire_units::Nanos;
+use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,12 @@ impl Args {
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
-        if self.r#virtual { self.run_virtual(&plan) } else { self.run_real(plan) }
+        if self.r#virtual {
+            // No packet waits while the system gives memory: the clock stands still.
+            plan.engine.resident = Bytes(0);
+            return self.run_virtual(&plan);
+        }
+        self.run_real(plan)
     }
 
     /// Frames that are given for a port on the command line come instead of its traffic sources.

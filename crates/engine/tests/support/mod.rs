@@ -9,6 +9,7 @@ use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
 use longwire_router::Bridge;
 use longwire_units::Nanos;
+use std::collections::HashMap;
 
 /// What a link is, in the words of a scenario.
 pub type Words = &'static [(&'static str, &'static str)];
@@ -59,6 +60,7 @@ impl Bed {
                 classifier: Classifier::new(&[], &[], &rules),
                 paths,
                 homes,
+                floods: HashMap::new(),
                 steered: Steered::default(),
                 joints: Joints::default(),
             },

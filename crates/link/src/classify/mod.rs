@@ -60,6 +60,12 @@ impl Classifier {
         pool.meta_mut(handle).path = path;
     }
 
+    /// Whether the packet's addresses choose its path, wherever it goes.
+    pub fn has_addresses(&self, pool: &Pool, handle: Handle) -> bool {
+        let known = !self.v4.is_empty() || !self.v6.is_empty();
+        known && self.by_addresses(&longwire_wire::addresses(pool.data(handle))).is_some()
+    }
+
     /// The path from a port to another, or back to itself, whatever the addresses.
     #[inline]
     pub fn path_by_ports(&self, from: u16, to: u16) -> u32 {

@@ -8,7 +8,7 @@ use crate::event::with_defaults;
 use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
 use crate::words::Wait;
 pub use levels::{Levels, LevelsError};
-use longwire_block::path::{LinkRef, NOWHERE, Paths};
+use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
@@ -84,7 +84,7 @@ pub fn build(
         let (own, crossing) = worker_links(plan, &shards, worker);
         workers.push(WorkerSetup {
             cpu: plan.engine.cpus.get(worker as usize).map(|&cpu| cpu as usize),
-            pool: Pool::new(plan.engine.pool.0)?,
+            pool: Pool::growing(plan.engine.pool.0, plan.engine.resident.0)?,
             ports: Vec::new(),
             nodes: Vec::new(),
             links: own,
@@ -319,24 +319,39 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
     }
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
-    let steered = steered(plan, links, &known, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, steered, joints }
+    let floods = floods(plan, links, &mut paths);
+    let steered = steered(plan, links, &mut paths);
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, joints }
+}
+
+/// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of its bridges.
+fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, Fork> {
+    let mut floods = HashMap::new();
+    let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
+    for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
+        // Where fewer than two ways lead over links, none is shared.
+        for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
+            let others = segment.ports.iter().filter(|&&to| to != from);
+            let lists: Vec<_> = others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect();
+            let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
+            if let Some(fork) = paths.add_tree(&ways) {
+                floods.insert(from, fork);
+            }
+        }
+    }
+    floods
 }
 
 /// The ways of packets that filters send to other links: the rest of each route with the other link in place of the one.
-fn steered(plan: &Plan, links: &[LinkRef], known: &HashMap<Route, u32>, paths: &mut Paths) -> Steered {
+fn steered(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> Steered {
     let mut steered = Steered::default();
-    for steer in &plan.steers {
-        let one = paths.add(&[links[steer.link as usize]]);
-        steered.add(one, steer.number, paths.add(&[links[steer.target as usize]]));
-        for (route, &path) in known {
-            let hops = plan.routes.links(route);
-            for at in (0..hops.len()).filter(|&at| hops[at] == steer.link) {
-                let rest = hops[at + 1..].iter().map(|&hop| links[hop as usize]);
-                let instead: Vec<LinkRef> =
-                    std::iter::once(links[steer.target as usize]).chain(rest).collect();
-                steered.add(path + at as u32, steer.number, paths.add(&instead));
-            }
+    let of = |place: u32| links[place as usize];
+    let standing: Vec<Vec<u32>> = plan.steers.iter().map(|steer| paths.before(of(steer.link))).collect();
+    for (steer, standing) in plan.steers.iter().zip(standing) {
+        let one = paths.add(&[of(steer.link)]);
+        steered.add(one, steer.number, paths.add(&[of(steer.target)]));
+        for path in standing {
+            steered.add(path, steer.number, paths.add_instead(path, of(steer.target)));
         }
     }
     steered

@@ -40,6 +40,7 @@ impl Desk<'_, '_> {
             wait: wait?,
             pool: pool?,
             pool_given: written.pool.is_some(),
+            resident: pool?,
             cpus: cpus?,
             train_spread: train_spread?,
         })

@@ -1,0 +1,84 @@
+//! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
+
+use crate::worker::Worker;
+use longwire_block::DropReason;
+use longwire_block::path::{Branch, DIRECT, Fork};
+use longwire_packet::Handle;
+
+impl Worker {
+    /// Sends a packet to every port of its node but the one it came from. Copies are made here for ways that begin apart, or that
+    /// addresses choose.
+    pub(crate) fn flood(&mut self, node: usize, handle: Handle) {
+        let in_port = self.pool.meta(handle).in_port;
+        if let Some(&fork) = self.map.floods.get(&in_port)
+            && !self.map.classifier.has_addresses(&self.pool, handle)
+        {
+            return self.split(handle, fork, |worker, copy, branch| {
+                worker.pool.meta_mut(copy).path = branch.path;
+                worker.ready.push(copy);
+            });
+        }
+        let ports = self.nodes[node].ports();
+        let count = ports.len();
+        let others: usize = count - usize::from(ports.binary_search(&in_port).is_ok());
+        if others == 0 {
+            return self.drop(handle, DropReason::NoRoute);
+        }
+        let mut left = others;
+        for at in 0..count {
+            let port = self.nodes[node].ports()[at];
+            if port == in_port {
+                continue;
+            }
+            left -= 1;
+            let Some(copy) = self.copy_unless(left == 0, handle) else { continue };
+            let meta = self.pool.meta_mut(copy);
+            (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port));
+            self.map.classifier.classify_one(&mut self.pool, copy);
+            self.ready.push(copy);
+        }
+    }
+
+    /// Sends a flooded packet that has left a link on, by every way from there.
+    #[cold]
+    pub(crate) fn fork(&mut self, handle: Handle) {
+        let Some(fork) = self.map.paths.fork_after(self.pool.meta(handle).path) else {
+            return self.drop(handle, DropReason::NoRoute);
+        };
+        self.split(handle, fork, |worker, copy, branch| {
+            let meta = worker.pool.meta_mut(copy);
+            if branch.path == DIRECT {
+                // The link that it has left stays its path: what it is late counts there.
+                return worker.egress(copy);
+            }
+            (meta.path, meta.arrival) = (branch.path, meta.leave);
+            worker.go_on(copy);
+        });
+    }
+
+    /// One packet for each way from `fork`, given to `then`.
+    fn split(&mut self, handle: Handle, fork: Fork, then: impl Fn(&mut Self, Handle, Branch)) {
+        let count = self.map.paths.branches(fork).len();
+        for at in 0..count {
+            let branch = self.map.paths.branches(fork)[at];
+            let Some(copy) = self.copy_unless(at + 1 == count, handle) else { continue };
+            let meta = self.pool.meta_mut(copy);
+            (meta.out_port, meta.seq) = (branch.port, meta.seq + u64::from(branch.first));
+            then(self, copy, branch);
+        }
+    }
+
+    /// The packet itself if it is the last that is needed, else a copy, or none if the pool is full.
+    fn copy_unless(&mut self, last: bool, handle: Handle) -> Option<Handle> {
+        if last {
+            return Some(handle);
+        }
+        let segments = u64::from(self.pool.meta(handle).segments);
+        self.flow.made += segments;
+        let copy = self.pool.duplicate(handle);
+        if copy.is_none() {
+            self.flow.drops[DropReason::PoolFull as usize] += segments;
+        }
+        copy
+    }
+}

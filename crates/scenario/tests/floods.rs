@@ -1,0 +1,163 @@
+//! Flooded frames pass each link once, and are copied where their ways part, whatever the number of workers.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_scenario::{TO_THE_END, build, parse};
+use std::sync::{Arc, Mutex};
+use support::source_ports;
+
+/// A frame that left: by which port, and when, in µs.
+type Left = (String, u64);
+
+struct Tracer(Arc<Mutex<Vec<(u16, u64)>>>);
+
+impl Observer for Tracer {
+    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
+
+    fn departed(&mut self, meta: &Meta, _: &[u8]) {
+        self.0.lock().unwrap().push((meta.out_port, meta.leave / 1000));
+    }
+}
+
+/// ```text
+/// a --up-- left --trunk-- right --rc-- c
+///           |                |
+///           lb               d (no link)
+///           |
+///           b
+/// ```
+const BRIDGES: &str = r#"
+[[bridge]]
+name = "left"
+[[bridge]]
+name = "right"
+[[port]]
+name = "a"
+driver = "source"
+addresses = ["10.0.0.1/32"]
+[[port]]
+name = "b"
+driver = "source"
+addresses = ["10.0.0.2/32"]
+[[port]]
+name = "c"
+driver = "source"
+addresses = ["10.0.0.3/32"]
+[[port]]
+name = "d"
+driver = "source"
+bridge = "right"
+addresses = ["10.0.0.4/32"]
+[[link]]
+name = "lb"
+between = ["left", "b"]
+delay = "2 ms"
+[[link]]
+name = "trunk"
+between = ["left", "right"]
+delay = "4 ms"
+[[link]]
+name = "rc"
+between = ["right", "c"]
+delay = "3 ms"
+"#;
+
+/// The link "up", both ways.
+const BETWEEN: &str = "between = [\"a\", \"left\"]\n";
+
+/// What left, and by link (its name and "in" packets) what passed, if `packets` frames come to `a` (or another port) for an address
+/// that nobody has: 1000 bytes a millisecond.
+fn run(
+    from: &str,
+    up: &str,
+    rest: &str,
+    packets: u32,
+    workers: u32,
+) -> (Vec<Left>, Vec<(String, u64)>, Report) {
+    let text = format!(
+        "{BRIDGES}[[link]]\nname = \"up\"\ndelay = \"1 ms\"\n{up}\n{rest}\n\
+         [[source]]\nname = \"s\"\nfrom = \"{from}\"\nto = \"b\"\nrate = \"8 Mbit/s\"\npackets = {packets}\n\
+         [engine]\nworkers = {workers}\npool = \"8 MiB\"\n"
+    );
+    let mut plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let source = &mut plan.sources[0];
+    (source.mac.0, source.destination) = ([0xff; 6], "10.0.0.255".parse().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
+    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+    let mut left: Vec<Left> = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|&(port, time)| (plan.ports[usize::from(port)].name.to_string(), time))
+        .collect();
+    left.sort();
+    let passed = report.links.iter().filter(|link| link.stats.in_packets > 0);
+    let passed = passed.map(|link| (plan.links[link.place as usize].name.to_string(), link.stats.in_packets));
+    let passed = passed.collect();
+    (left, passed, report)
+}
+
+fn left(expected: &[(&str, u64)]) -> Vec<Left> {
+    expected.iter().map(|&(port, time)| (port.to_string(), time)).collect()
+}
+
+/// The names of `between`'s links, and how often each was passed.
+fn passed(links: &[(String, u64)]) -> Vec<(&str, u64)> {
+    links.iter().map(|(name, packets)| (&name[..], *packets)).collect()
+}
+
+#[test]
+fn each_link_is_passed_once() {
+    for workers in [1, 2, 3] {
+        let (out, links, report) = run("a", BETWEEN, "", 1, workers);
+        assert_eq!(out, left(&[("b", 3000), ("c", 8000), ("d", 5000)]), "{workers} workers");
+        assert!(links.len() == 4 && links.iter().all(|(_, packets)| *packets == 1), "{links:?}");
+        assert_eq!((report.flow.taken, report.flow.made, report.flow.sent), (1, 2, 3));
+    }
+}
+
+#[test]
+fn what_comes_in_past_all_links_is_copied_at_once() {
+    for workers in [1, 2, 3] {
+        let (out, links, report) = run("d", BETWEEN, "", 1, workers);
+        assert_eq!(out, left(&[("a", 5000), ("b", 6000), ("c", 3000)]), "{workers} workers");
+        assert!(links.len() == 4 && links.iter().all(|(_, packets)| *packets == 1), "{links:?}");
+        assert_eq!(report.flow.made, 2);
+    }
+}
+
+/// The first of three frames is lost on the link that all ways share: for everybody.
+#[test]
+fn what_is_lost_on_the_shared_link_is_lost_for_all() {
+    for workers in [1, 2] {
+        let lossy = format!("{BETWEEN}loss = {{ kind = \"pattern\", list = \"1\" }}");
+        let (out, ..) = run("a", &lossy, "", 3, workers);
+        let expected = [("b", 4000), ("b", 5000), ("c", 9000), ("c", 10_000), ("d", 6000), ("d", 7000)];
+        assert_eq!(out, left(&expected), "{workers} workers");
+    }
+}
+
+/// A shared link with a rate sends 1004 bytes, with the check sequence, in 1.004 ms, once.
+#[test]
+fn the_shared_link_carries_one_frame() {
+    let (out, ..) = run("a", &format!("{BETWEEN}rate = \"8 Mbit/s\""), "", 1, 1);
+    assert_eq!(out, left(&[("b", 4004), ("c", 9004), ("d", 6004)]));
+}
+
+/// Frames that a filter sends from the shared link to another part behind that one.
+#[test]
+fn steered_frames_part_behind_the_other_link() {
+    let up = "from = \"a\"\nto = \"left\"\nfilter = [\"steer sky if udp\"]\n";
+    let sky = "[[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"left\"\ndelay = \"10 ms\"\n\
+        [[link]]\nname = \"down\"\nfrom = \"left\"\nto = \"a\"\n";
+    for workers in [1, 2] {
+        let (out, links, _) = run("a", up, sky, 1, workers);
+        assert_eq!(out, left(&[("b", 12_000), ("c", 17_000), ("d", 14_000)]), "{workers} workers");
+        assert!(links.iter().all(|(_, packets)| *packets == 1), "{:?}", passed(&links));
+    }
+}
