@@ -4,6 +4,7 @@ use crate::{DropReason, NodeStats, Outbox};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
+use std::task::Waker;
 
 /// Highest number of ports: their places in the plan are below this.
 pub const MAX_PORTS: usize = 0xff00;
@@ -45,6 +46,12 @@ pub trait Node: Any + Send {
     /// Does what is due by `now`, which is the deadline or later.
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         let _ = (pool, now, out);
+    }
+
+    /// Tells it, before a run on the machine's clock begins, how to wake the worker that it is on: for nodes with threads of their own. What these
+    /// have for the node shows in its deadline, which the worker looks at once it is awake.
+    fn set_waker(&mut self, waker: &Waker) {
+        let _ = waker;
     }
 
     /// What it has done, if it counts that.

@@ -256,14 +256,18 @@ fn mapped(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Resul
     };
     let map = map_named(forwarder, name)?;
     if let Some(key) = key {
-        let value =
-            map.get(&bytes("key", key)?, 0).ok_or_else(|| wrong("key", "the map has no such key".into()))?;
-        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": digits(&value) }));
+        let found = bytes("key", key)?;
+        let values: Vec<_> = (0..map.copies()).filter_map(|copy| map.get(&found, copy)).collect();
+        if values.is_empty() {
+            return Err(wrong("key", "the map has no such key".into()));
+        }
+        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) }));
     }
     let entries = map.dump();
-    let shown = entries.iter().take(MOST_ENTRIES).map(
-        |(key, values)| json!({ "key": digits(key), "value": values.first().map(|value| digits(value)) }),
-    );
+    let shown = entries
+        .iter()
+        .take(MOST_ENTRIES)
+        .map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
     Ok(json!({
         "fid": fid,
         "map": name,
@@ -289,6 +293,11 @@ fn wrong(key: &str, reason: String) -> SetError {
 
 fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
+}
+
+/// The values of one key: the worker's, then those of processors that are threads, if they have values of their own.
+fn all_digits(values: &[Vec<u8>]) -> String {
+    values.iter().map(|value| digits(value)).collect::<Vec<_>>().join(" ")
 }
 
 /// Bytes as pairs of hexadecimal digits.

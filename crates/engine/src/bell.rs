@@ -1,7 +1,9 @@
 //! Waking a worker that sleeps: by another worker that has put a packet into its ring, or by a command.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
 
 /// A worker's bell. It costs who rings it one load while the worker is awake.
 #[derive(Debug)]
@@ -54,6 +56,27 @@ impl Bell {
         let mut count = 0u64;
         // SAFETY: reads eight bytes into `count`; the descriptor does not block.
         unsafe { libc::read(self.fd, (&raw mut count).cast(), 8) };
+    }
+}
+
+/// What nodes' threads wake a worker by.
+struct Ringer {
+    bells: Arc<[Bell]>,
+    worker: usize,
+}
+
+/// Wakes the worker with this number.
+pub(crate) fn waker(bells: &Arc<[Bell]>, worker: u32) -> Waker {
+    Waker::from(Arc::new(Ringer { bells: Arc::clone(bells), worker: worker as usize }))
+}
+
+impl Wake for Ringer {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.bells[self.worker].ring();
     }
 }
 

@@ -58,8 +58,11 @@ impl Worker {
         self.ready.len()
     }
 
-    /// Tells nodes the time that waited for it, but for those that wait for their turn.
+    /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked when that is.
     fn tell_nodes(&mut self, now: Nanos) {
+        if !self.simulated {
+            self.ask_all_in_turn();
+        }
         for node in 0..self.nodes.len() {
             if self.nodes[node].deadline() <= now && !self.turns.has(node) {
                 self.tick(node, now, 0);

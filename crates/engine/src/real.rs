@@ -100,8 +100,9 @@ impl Sleeper {
     /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
+        let nodes = worker.nodes_next();
         let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
-        let due = due.min(worker.source_schedule.next()).min(worker.nodes_next());
+        let due = due.min(worker.source_schedule.next()).min(nodes);
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;
@@ -113,7 +114,9 @@ impl Sleeper {
         }
         let bell = &worker.bells[worker.index as usize];
         bell.doze();
-        let called = !worker.receivers.iter().all(Receiver::is_empty) || wait_readable(&mut self.fds, time);
+        // What came before the bell was listened to is seen now: packets of other workers, and what nodes' threads are done with.
+        let came = !worker.receivers.iter().all(Receiver::is_empty) || worker.nodes_next() < nodes;
+        let called = came || wait_readable(&mut self.fds, time);
         bell.rise();
         let woken = monotonic();
         Some(Slept { meant: if called { woken } else { now + time }, woken })

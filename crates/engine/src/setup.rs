@@ -1,6 +1,6 @@
 //! What an engine is made of, and the start of a run.
 
-use crate::bell::Bell;
+use crate::bell::{Bell, waker};
 use crate::events::Agenda;
 use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::map::Map;
@@ -121,8 +121,10 @@ impl Setup {
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let mut bells: Arc<[Bell]> = Arc::new([]);
-        for (parts, cpu) in self.into_parts(false, started) {
+        for (mut parts, cpu) in self.into_parts(false, started) {
             bells = Arc::clone(&parts.bells);
+            let waker = waker(&bells, parts.index);
+            parts.setup.nodes.iter_mut().for_each(|node| node.set_waker(&waker));
             let (inbox, commands) = mpsc::channel::<Command>();
             inboxes.push(inbox);
             let stop = Arc::clone(&stop);

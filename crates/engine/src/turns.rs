@@ -128,6 +128,12 @@ impl Worker {
         }
     }
 
+    /// The same for all that decide in their turn: threads of their own may be done with something.
+    pub(crate) fn ask_all_in_turn(&mut self) {
+        let deadlines = self.turns.places.iter().map(|&node| self.nodes[node].deadline());
+        self.turns.next = deadlines.fold(self.turns.next, Nanos::min);
+    }
+
     /// When a node wants to be told the time.
     pub(crate) fn nodes_next(&self) -> Nanos {
         self.nodes.iter().map(|node| node.deadline()).min().unwrap_or(Nanos::NEVER)

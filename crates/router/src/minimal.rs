@@ -65,6 +65,16 @@ impl Core {
         }
     }
 
+    /// Says what one packet is.
+    #[inline]
+    pub fn classify_one<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
+        let (meta, frame) = pool.parts_mut(handle);
+        match self.ports.at(meta.in_port) {
+            Some(port) => classifier.classify(port, meta, frame),
+            None => Class::Dropped(DropReason::PortDown),
+        }
+    }
+
     /// Reads ahead where a packet's route is looked up first.
     #[inline]
     pub fn prefetch_route(&self, class: &Class) {

@@ -18,6 +18,7 @@ use longwire_punt::Punt;
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::Waker;
 use thiserror::Error;
 
 /// What a router is made of.
@@ -265,13 +266,23 @@ impl<C: Classify> Router<C> {
 
     /// A copy of a program's state, if there is such a program.
     pub fn data(&self, fid: Fid) -> Option<Vec<u8>> {
-        self.programs.table().forwarder(fid).map(|forwarder| forwarder.state().get())
+        let forwarder = self.programs.table().forwarder(fid)?;
+        Some(self.between_packets(|| forwarder.state().get()))
     }
 
     /// Writes a program's state. False if there is no such program, or its state has another size.
     #[must_use]
     pub fn set_data(&mut self, fid: Fid, data: &[u8]) -> bool {
-        self.programs.table().forwarder(fid).is_some_and(|forwarder| forwarder.state().set(data))
+        let forwarder = self.programs.table().forwarder(fid);
+        forwarder.is_some_and(|forwarder| self.between_packets(|| forwarder.state().set(data)))
+    }
+
+    /// Does something while no program of this router runs on another thread.
+    fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.sharing {
+            Some(sharing) => sharing.between_packets(act),
+            None => act(),
+        }
     }
 
     /// Gives the router levels above: installations may name their seats. What is up with others is dropped with them, so this is to be done before
@@ -294,13 +305,14 @@ impl<C: Classify> Router<C> {
         self.levels().map_or(0, Punt::kept)
     }
 
-    /// From now on what packets cost is measured, as a real run needs it, if processors are shared at all. What waits for them would be lost, so
-    /// this is to be done before packets flow.
+    /// From now on what packets cost is measured, as a real run needs it, if processors are shared at all; of more than one processor each is a
+    /// thread from now on. What waits for them would be lost, so this is to be done before packets flow.
     ///
     /// # Errors
-    /// There is more than one processor.
+    /// A thread can't be started, or rings before them are too long.
     pub fn measure_processors(&mut self, meter: Meter) -> Result<(), SharingError> {
-        self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter))
+        let programs = &mut self.programs;
+        self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter, programs))
     }
 
     /// What its scheduler has counted, if processors are shared.
@@ -445,6 +457,12 @@ impl<C: Classify> Node for Router<C> {
             && sharing.deadline() <= now
         {
             sharing.tick(host, now);
+        }
+    }
+
+    fn set_waker(&mut self, waker: &Waker) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.set_waker(waker);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
 use longwire_program::{Object, Program, Shipped};
-use longwire_router::{FlowKey, Forwarder, Installation, Key, NextHop, PrepareError, RouterPrices};
+use longwire_router::{FlowKey, Forwarder, Installation, Key, NextHop, PrepareError, RouterPrices, SharingConfig};
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -221,7 +221,8 @@ impl WrittenForwarder {
             _ => Err(fault("queue", "it is a number from 0 to 254")),
         });
         let (way, queue) = (self.way(router)?, queue.transpose()?);
-        let installation = Installation { name: name.into(), key, state, way, queue, above: None };
+        let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
+        let installation = Installation { name: name.into(), key, state, way, queue, above: None, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 

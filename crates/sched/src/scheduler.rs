@@ -440,6 +440,12 @@ impl Scheduler {
         self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).port)
     }
 
+    /// The oldest packet of a flow that is with a processor. Who decides about packets in order asks for it.
+    #[inline]
+    pub fn oldest_working(&self, key: u32) -> Option<Ticket> {
+        self.backlog.find(key).and_then(|flow| self.backlog.flow(flow).working.first()).map(Ticket)
+    }
+
     /// Packets inside.
     pub fn inside(&self) -> u32 {
         self.backlog.inside()

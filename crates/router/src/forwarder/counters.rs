@@ -1,4 +1,4 @@
-//! What a forwarder has done, counted by the worker that runs it and read by anybody.
+//! What a forwarder has done, counted by the threads that run it and read by anybody.
 
 use longwire_program::{Effects, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,14 +37,18 @@ pub(super) struct Counters {
     reasons: Box<[Counter; REASONS]>,
 }
 
-/// Written by one thread, so that adding need not be atomic.
 #[derive(Default)]
 struct Counter(AtomicU64);
 
 impl Counter {
+    /// Written by one thread alone, adding need not be atomic.
     #[inline]
-    fn add(&self) {
-        self.0.store(self.read() + 1, Ordering::Relaxed);
+    fn add(&self, alone: bool) {
+        if alone {
+            self.0.store(self.read() + 1, Ordering::Relaxed);
+        } else {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -68,31 +72,32 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// Counts what was done with a packet. `alone` says that no other thread counts here.
     #[inline]
-    pub fn note(&self, verdict: Verdict, effects: &Effects) {
+    pub fn note(&self, verdict: Verdict, effects: &Effects, alone: bool) {
         match verdict {
             Verdict::Pass => &self.passed,
             Verdict::Transmit => &self.transmitted,
             Verdict::Redirect(_) => &self.redirected,
             Verdict::Drop(reason) => {
                 if let Some(counter) = reason.and_then(|reason| self.reasons.get(usize::from(reason))) {
-                    counter.add();
+                    counter.add(alone);
                 }
                 &self.dropped
             }
             Verdict::Aborted(_) => &self.aborted,
         }
-        .add();
+        .add(alone);
         if effects.mark.is_some() {
-            self.marked.add();
+            self.marked.add(alone);
         }
     }
 
     /// A redirection led nowhere.
     #[cold]
     pub fn redirected_nowhere(&self) {
-        self.redirected.0.store(self.redirected.read() - 1, Ordering::Relaxed);
-        self.aborted.add();
+        self.redirected.0.fetch_sub(1, Ordering::Relaxed);
+        self.aborted.add(false);
     }
 
     pub fn read(&self) -> ForwarderStats {

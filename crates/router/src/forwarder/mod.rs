@@ -3,11 +3,12 @@
 //!
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
-//! - `through`: packets on their way.
+//! - `through`: packets on their way; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 
 mod counters;
+mod errand;
 mod key;
 mod price;
 mod program;
@@ -16,10 +17,12 @@ mod table;
 mod through;
 
 pub use counters::{ForwarderStats, REASONS};
+pub(crate) use errand::Errand;
 pub use key::{FlowKey, Key, KeyError};
 pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
+pub(crate) use program::Bench;
 pub use program::{Fid, Forwarder, Installation, PrepareError};
 pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
-pub(crate) use through::Programs;
+pub(crate) use through::{Programs, Ruling};

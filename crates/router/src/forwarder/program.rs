@@ -36,6 +36,9 @@ pub struct Installation {
     pub above: Option<SeatId>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
+    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several processors has one for each of them
+    /// besides its worker.
+    pub threads: u32,
 }
 
 /// Why a program can't be installed.
@@ -86,25 +89,36 @@ pub struct Forwarder {
     random: Random,
 }
 
-/// A stream of random numbers that one worker draws from.
+/// A stream of random numbers, for all threads that run the program.
 #[derive(Default)]
 struct Random(AtomicU64);
 
-/// What programs of a router work with, one after the other.
+/// What programs of a router work with on one thread, one after the other.
 pub(crate) struct Bench {
-    stack: Stack,
+    pub(super) stack: Stack,
     /// A packet with room before and behind.
     buffer: Box<[u8]>,
+    /// Whether no other thread runs the programs.
+    pub(super) alone: bool,
 }
 
 /// Bytes before a packet that its program may use, as many as XDP promises, and behind it.
-const ROOM: usize = 256;
+pub(super) const ROOM: usize = 256;
 
 impl Bench {
     pub fn new() -> Self {
-        let buffer = vec![0; ROOM + longwire_packet::MAX_FRAME + ROOM].into();
-        Self { stack: Stack::trusting(), buffer }
+        Self { stack: Stack::trusting(), buffer: buffer(), alone: true }
     }
+
+    /// One for a thread beside others, that works on packets in buffers of their own.
+    pub fn beside() -> Self {
+        Self { stack: Stack::trusting(), buffer: Box::default(), alone: false }
+    }
+}
+
+/// A place for the longest packet, with room before and behind.
+pub(super) fn buffer() -> Box<[u8]> {
+    vec![0; ROOM + longwire_packet::MAX_FRAME + ROOM].into()
 }
 
 impl Forwarder {
@@ -131,7 +145,7 @@ impl Forwarder {
         if size < used || size > State::MAX {
             return Err(PrepareError::State { size, used });
         }
-        let maps = Arc::new(Maps::new(&verified.program().maps, 1, seed)?);
+        let maps = Arc::new(Maps::new(&verified.program().maps, installation.threads.max(1), seed)?);
         let code = match compile(&verified, Arc::clone(&maps)) {
             Ok(compiled) => Code::Compiled(Box::new(compiled)),
             Err(_) => Code::Interpreted(verified.most()[Item::Instruction].into()),
@@ -183,7 +197,7 @@ impl Forwarder {
         &self.maps
     }
 
-    /// Its state. To be read and written as a whole, this has to be done between two batches.
+    /// Its state. To be read and written as a whole, this has to be done by its router.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -212,7 +226,8 @@ impl Forwarder {
     #[inline]
     pub(super) fn run(&self, bench: &mut Bench, context: Context, frame: &mut [u8]) -> (Verdict, Effects) {
         let len = frame.len();
-        let (verdict, effects, _) = self.run_on(&mut bench.stack, context, Packet::new(frame, 0..len));
+        let packet = Packet::new(frame, 0..len);
+        let (verdict, effects, _) = self.run_on(&mut bench.stack, bench.alone, context, packet);
         (verdict, effects)
     }
 
@@ -226,14 +241,17 @@ impl Forwarder {
         let data = ROOM..ROOM + frame.len();
         let buffer = &mut bench.buffer[..ROOM + frame.len() + ROOM];
         buffer[data.clone()].copy_from_slice(frame);
-        let (verdict, effects, range) = self.run_on(&mut bench.stack, context, Packet::new(buffer, data));
+        let packet = Packet::new(buffer, data);
+        let (verdict, effects, range) = self.run_on(&mut bench.stack, bench.alone, context, packet);
         (verdict, effects, &bench.buffer[range])
     }
 
+    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread runs it.
     #[inline]
-    fn run_on(
+    pub(super) fn run_on(
         &self,
         stack: &mut Stack,
+        alone: bool,
         context: Context,
         packet: Packet<'_>,
     ) -> (Verdict, Effects, std::ops::Range<usize>) {
@@ -257,7 +275,7 @@ impl Forwarder {
         let effects = machine.effects;
         // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
         let verdict = Verdict::new(returned.unwrap_or(longwire_program::ABORTED), &effects);
-        self.counters.note(verdict, &effects);
+        self.counters.note(verdict, &effects, alone);
         (verdict, effects, machine.packet.range())
     }
 }
@@ -276,10 +294,8 @@ struct Draws<'a>(&'a Random);
 
 impl Environment for Draws<'_> {
     fn random(&mut self) -> u32 {
-        // A worker draws alone: what it stores is what it read, moved on.
         let Self(Random(stream)) = self;
-        let before = stream.load(Ordering::Relaxed);
-        stream.store(before.wrapping_add(1), Ordering::Relaxed);
+        let before = stream.fetch_add(1, Ordering::Relaxed);
         (Dice::seeded(before).draw() >> 32) as u32
     }
 }

@@ -100,6 +100,12 @@ impl Forwarders {
         self.all.get(at)
     }
 
+    /// Those that a packet meets, in order: its flow's, which `space` has found, and all general ones.
+    #[inline]
+    pub(super) fn met(&self, own: Option<usize>) -> impl Iterator<Item = &Forwarder> {
+        own.and_then(|place| self.flows.get(place)).into_iter().chain(&*self.general).map(AsRef::as_ref)
+    }
+
     /// All, by number.
     pub fn all(&self) -> &[Arc<Forwarder>] {
         &self.all

@@ -1,7 +1,7 @@
 //! Packets through the programs: between the classifier and minimal IP.
 
 use super::key::{Words, flow, hash};
-use super::program::{Bench, Forwarder};
+use super::program::{Bench, Fid, Forwarder};
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
@@ -10,6 +10,7 @@ use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Batch, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Redirect, Verdict};
+use longwire_punt::SeatId;
 use longwire_wire::finish_checksum;
 use std::sync::Arc;
 
@@ -21,28 +22,44 @@ pub(crate) struct Programs {
 
 /// What programs have made of a packet.
 #[derive(Clone, Copy)]
-struct Ruling {
+pub(crate) struct Ruling {
     /// What becomes of it, if that is settled.
-    fate: Option<Fate>,
+    pub fate: Option<Fate>,
     /// Where it goes instead of where a route says.
     way: Option<NextHop>,
     /// The level above that it goes up to.
     above: Option<Upward>,
     /// The packet that has taken its place, which had too little room.
-    instead: Option<Handle>,
+    pub instead: Option<Handle>,
 }
 
 impl Ruling {
-    const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
+    /// Of a packet that meets none.
+    pub const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
+
+    /// Of one that is lost.
+    pub(super) const fn lost(reason: DropReason) -> Self {
+        Self { fate: Some(Fate::Dropped(reason)), ..Self::NONE }
+    }
+}
+
+/// What programs have said of a packet so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Passage {
+    /// What the last one said, and which that was, unless it let the packet pass.
+    pub end: Option<(Verdict, Fid)>,
+    /// Whether one of them may have changed it.
+    pub changed: bool,
+    queue: Option<u16>,
+    way: Option<NextHop>,
+    above: Option<(SeatId, Fid)>,
 }
 
 /// A packet on its way through programs.
 struct Traveller {
     handle: Handle,
     context: Context,
-    /// Whether a program may have changed it.
-    changed: bool,
-    queue: Option<u16>,
+    passage: Passage,
     ruling: Ruling,
 }
 
@@ -131,15 +148,24 @@ impl Programs {
         handle: Handle,
         out: &mut Outbox,
     ) -> (Handle, Fate) {
-        let (meta, frame) = pool.parts_mut(handle);
-        let mut class = match core.ports.at(meta.in_port) {
-            Some(port) => classifier.classify(port, meta, frame),
-            None => Class::Dropped(DropReason::PortDown),
+        let mut class = core.classify_one(classifier, pool, handle);
+        let ruling = if self.table.is_empty() || matches!(class, Class::Dropped(_)) {
+            Ruling::NONE
+        } else {
+            self.rule((&mut *core, &mut *classifier), pool, (handle, &mut class), out)
         };
-        if self.table.is_empty() || matches!(class, Class::Dropped(_)) {
-            return (handle, core.decide(pool, handle, class, out));
-        }
-        let ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, &mut class), out);
+        self.carry_out(core, above, pool, (handle, class, &ruling), out)
+    }
+
+    /// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
+    pub fn carry_out(
+        &mut self,
+        core: &mut Core,
+        above: Option<&mut Above>,
+        pool: &mut Pool,
+        (handle, class, ruling): (Handle, Class, &Ruling),
+        out: &mut Outbox,
+    ) -> (Handle, Fate) {
         let own = ruling.instead.unwrap_or(handle);
         let up = match (above, &ruling.above) {
             (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
@@ -166,6 +192,11 @@ impl Programs {
         self.table.price(self.own(words))
     }
 
+    /// From now on other threads run the programs, too.
+    pub fn share(&mut self) {
+        self.bench.alone = false;
+    }
+
     /// Runs a packet's programs on it, and says what it is then.
     fn rule<C: Classify>(
         &mut self,
@@ -177,41 +208,77 @@ impl Programs {
         let (meta, frame) = pool.parts_mut(handle);
         // The engine was asked for single packets, and takes none in whose checksum lies outside them.
         if meta.is_train() || finish_checksum(meta, frame).is_err() {
-            return Ruling { fate: Some(Fate::Dropped(DropReason::BadFrame)), ..Ruling::NONE };
+            return Ruling::lost(DropReason::BadFrame);
         }
         let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
         let words = if self.table.space.is_empty() { None } else { flow(frame) };
         let own = words.and_then(|flow| self.table.space.find(&flow));
-        let own = own.and_then(|place| self.table.flows.get(place));
-        let mut traveller = Traveller { handle, context, changed: false, queue: None, ruling: Ruling::NONE };
-        for forwarder in own.into_iter().chain(&*self.table.general) {
+        let mut traveller = Traveller { handle, context, passage: Passage::default(), ruling: Ruling::NONE };
+        for forwarder in self.table.met(own) {
             traveller.meet(forwarder, &mut self.bench, core, pool, out);
-            if traveller.ruling.fate.is_some() {
+            if traveller.passage.end.is_some() || traveller.ruling.fate.is_some() {
                 break;
             }
         }
-        let (meta, frame) = pool.parts_mut(traveller.handle);
-        if let Some(upward) = &mut traveller.ruling.above {
-            upward.flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
-        }
-        if let Some(queue) = traveller.queue {
-            (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
-        }
-        // What knows its next hop already is not looked at again: its label is gone.
-        let open = traveller.ruling.fate.is_none();
-        if open && traveller.changed && !matches!(class, Class::Switched { .. }) {
-            *class = match core.ports.at(meta.in_port) {
-                Some(port) => classifier.classify(port, meta, frame),
-                None => Class::Dropped(DropReason::PortDown),
-            };
-            core.prefetch_route(class);
-        }
-        traveller.ruling
+        let Traveller { handle, passage, ruling, .. } = traveller;
+        passage.rule((core, classifier), &self.table, pool, (handle, class, words), ruling)
     }
 }
 
 /// A queue beyond the last band is the last.
 const LAST_BAND: u16 = Meta::NO_BAND as u16 - 1;
+
+impl Passage {
+    /// Notes what a program has said.
+    #[inline]
+    pub fn note(&mut self, forwarder: &Forwarder, verdict: Verdict, effects: &Effects) {
+        let installation = &forwarder.installation;
+        self.changed |= forwarder.writes;
+        self.way = installation.way.or(self.way);
+        self.above = installation.above.map(|seat| (seat, forwarder.fid)).or(self.above);
+        self.queue = effects.queue.or(installation.queue.map(u16::from)).or(self.queue);
+        if verdict != Verdict::Pass {
+            self.end = Some((verdict, forwarder.fid));
+        }
+    }
+
+    /// Its packet goes up to nobody who may be gone: `is_there` says which programs are still installed.
+    pub fn keep_above(&mut self, is_there: impl Fn(Fid) -> bool) {
+        self.above = self.above.filter(|(_, fid)| is_there(*fid));
+    }
+
+    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the programs. One that was changed is looked
+    /// at again. A fate that is settled already stands.
+    #[inline]
+    pub fn rule<C: Classify>(
+        &self,
+        (core, classifier): (&mut Core, &mut C),
+        table: &Forwarders,
+        pool: &mut Pool,
+        (handle, class, words): (Handle, &mut Class, Option<Words>),
+        mut ruling: Ruling,
+    ) -> Ruling {
+        let (meta, frame) = pool.parts_mut(handle);
+        ruling.way = self.way;
+        ruling.above = self.above.map(|(seat, fid)| {
+            let flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
+            Upward { seat, fid: fid.0, flow }
+        });
+        if let Some((verdict, fid)) = self.end {
+            let fate = fate(core, verdict, meta.in_port, || lost(table, fid));
+            ruling.fate = ruling.fate.or(fate);
+        }
+        if let Some(queue) = self.queue {
+            (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
+        }
+        // What knows its next hop already is not looked at again: its label is gone.
+        if ruling.fate.is_none() && self.changed && !matches!(class, Class::Switched { .. }) {
+            *class = core.classify_one(classifier, pool, handle);
+            core.prefetch_route(class);
+        }
+        ruling
+    }
+}
 
 impl Traveller {
     /// Runs a program on the packet.
@@ -232,23 +299,7 @@ impl Traveller {
             }
             forwarder.run(bench, self.context, frame)
         };
-        self.changed |= forwarder.writes;
-        let installation = &forwarder.installation;
-        self.ruling.way = installation.way.or(self.ruling.way);
-        if let Some(seat) = installation.above {
-            self.ruling.above = Some(Upward { seat, fid: forwarder.fid.0, flow: 0 });
-        }
-        self.queue = effects.queue.or(installation.queue.map(u16::from)).or(self.queue);
-        let in_port = self.context.ingress;
-        let fate = match verdict {
-            Verdict::Pass => None,
-            Verdict::Transmit => way_out(core, in_port),
-            Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| lost(forwarder)),
-            Verdict::Redirect(Redirect::Link(_)) => lost(forwarder),
-            Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
-            Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
-        };
-        self.ruling.fate = self.ruling.fate.or(fate);
+        self.passage.note(forwarder, verdict, &effects);
     }
 
     /// Runs a program that may move the packet's ends.
@@ -261,29 +312,56 @@ impl Traveller {
         out: &mut Outbox,
     ) -> (Verdict, Effects) {
         let (verdict, effects, frame) = forwarder.run_with_room(bench, self.context, pool.data(self.handle));
-        if matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
-            return (verdict, effects);
+        if !matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
+            self.handle = put_back(core, pool, self.handle, frame, &mut self.ruling, out);
         }
-        let old = *pool.meta(self.handle);
-        if !pool.resize(self.handle, frame.len()) {
-            out.because_of(&old);
-            let Some(longer) = core.make(pool, old.in_port, frame.len(), out) else {
-                self.ruling.fate = Some(Fate::Dropped(DropReason::PoolFull));
-                return (verdict, effects);
-            };
-            let meta = pool.meta_mut(longer);
-            (meta.place, meta.seq) = (old.place, old.seq);
-            if self.ruling.instead.replace(longer).is_some() {
-                core.settle(pool, self.handle, Fate::Consumed, out);
-            }
-            self.handle = longer;
-        }
-        let (meta, place) = pool.parts_mut(self.handle);
-        place.copy_from_slice(frame);
-        // What a capture has cut off is still missing.
-        meta.wire_len = meta.len + (old.wire_len - old.len);
-        meta.checksum = Checksum::Unknown as u8;
         (verdict, effects)
+    }
+}
+
+/// Writes what a packet has become into its place, or into another packet if it has grown beyond that. The packet that has it now; if there is
+/// no memory for it, its fate is settled.
+pub(super) fn put_back(
+    core: &mut Core,
+    pool: &mut Pool,
+    handle: Handle,
+    frame: &[u8],
+    ruling: &mut Ruling,
+    out: &mut Outbox,
+) -> Handle {
+    let old = *pool.meta(handle);
+    let mut own = handle;
+    if !pool.resize(handle, frame.len()) {
+        out.because_of(&old);
+        let Some(longer) = core.make(pool, old.in_port, frame.len(), out) else {
+            ruling.fate = Some(Fate::Dropped(DropReason::PoolFull));
+            return handle;
+        };
+        let meta = pool.meta_mut(longer);
+        (meta.place, meta.seq) = (old.place, old.seq);
+        if ruling.instead.replace(longer).is_some() {
+            core.settle(pool, handle, Fate::Consumed, out);
+        }
+        own = longer;
+    }
+    let (meta, place) = pool.parts_mut(own);
+    place.copy_from_slice(frame);
+    // What a capture has cut off is still missing.
+    meta.wire_len = meta.len + (old.wire_len - old.len);
+    meta.checksum = Checksum::Unknown as u8;
+    own
+}
+
+/// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads nowhere.
+#[inline]
+fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
+        Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
+        Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
+        Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
+        Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
     }
 }
 
@@ -295,9 +373,11 @@ fn way_out(core: &Core, port: u32) -> Option<Fate> {
 
 /// A packet was redirected to where no way leads.
 #[cold]
-fn lost(forwarder: &Forwarder) -> Option<Fate> {
-    forwarder.redirected_nowhere();
-    Some(Fate::Dropped(DropReason::Aborted))
+fn lost(table: &Forwarders, fid: Fid) -> Fate {
+    if let Some(forwarder) = table.forwarder(fid) {
+        forwarder.redirected_nowhere();
+    }
+    Fate::Dropped(DropReason::Aborted)
 }
 
 impl std::fmt::Debug for Programs {

@@ -1,168 +1,72 @@
 //! The engine's worker as the one processor of a real run. Each packet's cycles are counted while the router works on it, and what they were
 //! foretells those of its flow's next.
 
+use super::measured::Measured;
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
 use crate::Classify;
-use crate::state::Fate;
-use longwire_block::{DropReason, OUTBOX};
+use longwire_block::OUTBOX;
 use longwire_packet::Handle;
-use longwire_sched::{Granted, Resource, Scheduler, Settings};
+use longwire_sched::{Granted, Scheduler};
 use longwire_units::Nanos;
 
-/// How long it processes before it lets the worker look for packets again: as long as that took last, within these bounds.
-const VISIT: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_micros(500));
-
 #[derive(Debug)]
-pub(super) struct Live {
-    config: SharingConfig,
-    scheduler: Scheduler,
-    meter: Meter,
-    /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it has become.
-    decided: Vec<(u16, Handle)>,
-    /// What each port is sending, and to which place, and when it is done.
-    sending: Vec<Option<(u16, Handle, Nanos)>>,
-    /// The port whose ready packets the processor waits for.
-    blocked: Option<u16>,
-    /// When it wants to be told the time, and when it was last done.
-    wake: Nanos,
-    done: Nanos,
-}
+pub(super) struct Live(Measured);
 
 impl Live {
     pub fn new(config: &SharingConfig, meter: Meter) -> Result<Self, SharingError> {
-        let processors = config.settings.processors;
-        if processors > 1 {
-            return Err(SharingError::Processors { processors });
-        }
-        let settings = measured(&config.settings, meter.per_microsecond);
-        let scheduler = Scheduler::new(&config.scheduler, &settings)?;
-        let decided = vec![(0, Handle::NONE); settings.packets as usize];
-        let sending = vec![None; settings.ports.into()];
-        let config = SharingConfig { settings, ..config.clone() };
-        let (wake, done) = (Nanos::NEVER, Nanos::ZERO);
-        Ok(Self { config, scheduler, meter, decided, sending, blocked: None, wake, done })
+        Measured::new(config, meter).map(Self)
     }
 
     pub const fn config(&self) -> &SharingConfig {
-        &self.config
+        &self.0.config
     }
 
     pub const fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.0.scheduler
     }
 
     pub const fn scheduler_mut(&mut self) -> &mut Scheduler {
-        &mut self.scheduler
+        &mut self.0.scheduler
     }
 
     pub fn kept(&self) -> u64 {
-        u64::from(self.scheduler.inside()) + self.sending.iter().flatten().count() as u64
+        self.0.kept()
     }
 
     pub const fn deadline(&self) -> Nanos {
-        self.wake
+        self.0.wake
     }
 
     /// A packet comes. The place of its flow, if it is let in.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
-        let meta = host.pool.meta(comer.handle);
-        let (bytes, arrival) = (meta.wire_len, Nanos(meta.arrival));
-        self.scheduler.aim(comer.flow.key, comer.port);
-        match self.scheduler.enqueue(comer.flow.key, comer.handle.0, bytes, arrival) {
-            Ok(ticket) => {
-                self.wake = self.wake.min(arrival);
-                Some(self.scheduler.flow_of(ticket))
-            }
-            Err(_) => {
-                let fate = Fate::Dropped(DropReason::FlowFull);
-                host.pool.meta_mut(comer.handle).out_port = fate.code();
-                host.core.counts.note(fate, 1);
-                None
-            }
-        }
+        self.0.come(host, comer)
     }
 
     /// Processes for a while, and sends what is due.
     pub fn serve<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
-        let (least, most) = VISIT;
-        let begin = (self.meter.now)();
-        let until = begin + begin.since(self.done).clamp(least, most);
-        let mut present = begin;
-        self.send(host, present.max(now));
+        let Self(measured) = self;
+        let mut present = (measured.meter.now)();
+        let until = measured.end_of_visit(present);
+        measured.send(host, present.max(now));
         let more = loop {
             // What is made while packets are processed needs room, too.
             if present >= until || host.out.room() < OUTBOX / 2 {
                 break true;
             }
-            if self.blocked.is_some_and(|port| self.scheduler.ready(port) >= self.config.rings.ready) {
-                break false;
-            }
-            self.blocked = None;
-            let Some(granted) = self.scheduler.dequeue(Resource::Processor) else { break false };
-            self.process(host, &granted, present);
-            present = (self.meter.now)();
-            self.send(host, present);
+            let Some(granted) = measured.grant() else { break false };
+            process(measured, host, &granted, present);
+            present = (measured.meter.now)();
+            measured.send(host, present);
         };
-        self.done = present;
-        let sent = self.sending.iter().flatten().map(|(.., end)| *end).min().unwrap_or(Nanos::NEVER);
-        // Not before the worker has looked for packets: its time now is before the present.
-        self.wake = if more { sent.min(present + Nanos(1)) } else { sent };
-    }
-
-    fn process<C: Classify>(&mut self, host: &mut Host<'_, C>, granted: &Granted, now: Nanos) {
-        let before = (self.meter.cycles)();
-        let decided = host.process(Handle(granted.handle), now);
-        let cycles = (self.meter.cycles)().wrapping_sub(before);
-        let ticket = granted.ticket;
-        let Some((handle, place)) = decided else {
-            self.scheduler.feedback(granted.key, cycles);
-            self.scheduler.consume(ticket, Some(cycles));
-            return;
-        };
-        self.decided[ticket.place()] = (place, handle);
-        self.scheduler.finish(ticket, cycles);
-        let port = self.scheduler.port_of(granted.key);
-        if self.scheduler.ready(port) >= self.config.rings.ready {
-            self.blocked = Some(port);
-        }
-    }
-
-    /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on when it was done, not when that is seen.
-    fn send<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
-        for port in 0..self.config.settings.ports {
-            let mut begin = now;
-            loop {
-                match self.sending[usize::from(port)] {
-                    Some((.., end)) if end > now => break,
-                    Some((place, handle, end)) => {
-                        host.out.at(end);
-                        host.core.settle(host.pool, handle, Fate::Out(place), host.out);
-                        (begin, self.sending[usize::from(port)]) = (end, None);
-                    }
-                    None => {
-                        if host.out.room() < OUTBOX / 4 {
-                            break;
-                        }
-                        let Some(granted) = self.scheduler.dequeue(Resource::Port(port)) else { break };
-                        let time = Nanos(self.config.settings.port.bytes(granted.bytes).into());
-                        let (place, handle) = self.decided[granted.ticket.place()];
-                        self.sending[usize::from(port)] = Some((place, handle, begin + time));
-                    }
-                }
-            }
-        }
+        measured.rest(present, more);
     }
 }
 
-/// Settings whose cycles are those of the meter.
-fn measured(settings: &Settings, per_microsecond: u32) -> Settings {
-    // What was told in cycles of the model's clock is the same time.
-    let same_time = |cycles: u64| {
-        (u128::from(cycles) * u128::from(per_microsecond) / u128::from(settings.clock_mhz)).clamp(1, 1 << 30)
-            as u64
-    };
-    let budget = same_time(settings.budget);
-    let first_estimate =
-        if settings.first_estimate == 0 { 0 } else { same_time(settings.first_estimate).min(budget) };
-    Settings { clock_mhz: per_microsecond, budget, first_estimate, ..settings.clone() }
+fn process<C: Classify>(measured: &mut Measured, host: &mut Host<'_, C>, granted: &Granted, now: Nanos) {
+    let cycles = measured.meter.cycles;
+    let before = cycles();
+    let decided = host.process(Handle(granted.handle), now);
+    let cycles = cycles().wrapping_sub(before);
+    measured.scheduler.feedback(granted.key, cycles);
+    measured.processed((granted.ticket, granted.key), cycles, decided);
 }

@@ -2,18 +2,23 @@
 //!
 //! - `identity`: which flow a packet is of;
 //! - `model`: processors in virtual time, with rings between the stages;
-//! - `live`: the engine's worker as the one processor of a real run, its time measured.
+//! - `live`: the engine's worker as the one processor of a real run, its time measured;
+//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both kinds of real run have in common.
 //!
-//! The decision behind it: `docs/adr/0019-sharing-processors.md`.
+//! The decisions behind it: `docs/adr/0019-sharing-processors.md`, `docs/adr/0022-processors-on-threads.md`.
 
 mod identity;
 mod live;
+mod measured;
 mod model;
+mod processor;
 mod report;
+mod threads;
 
 use crate::Classify;
 use crate::above::Above;
-use crate::forwarder::{FlowKey, Programs, Words, flow};
+use crate::classify::Class;
+use crate::forwarder::{FlowKey, Programs, Ruling, Words, flow};
 use crate::hops::{NextHop, key_v4};
 use crate::state::{Core, Fate};
 use identity::Identity;
@@ -24,7 +29,9 @@ use longwire_sched::model::Demand;
 use longwire_sched::{FlowError, Scheduler, Settings, SettingsError, Weight};
 use longwire_units::Nanos;
 use model::Model;
+use std::task::Waker;
 use thiserror::Error;
+use threads::Threads;
 
 /// How a router's processors are shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +46,19 @@ pub struct SharingConfig {
     pub flows: Vec<NamedFlow>,
     /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding are priced at, if this is none.
     pub cycles: Option<Demand>,
-    /// Rings between the stages, in virtual time.
+    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and before ports.
     pub rings: Rings,
+}
+
+impl SharingConfig {
+    /// How many threads run a program in real time: what [`Installation::threads`](crate::Installation::threads) is to be.
+    pub const fn threads(&self) -> u32 {
+        match self.settings.processors {
+            0 | 1 => 1,
+            // The worker sees to what is not IP.
+            several => several + 1,
+        }
+    }
 }
 
 /// What tells flows apart.
@@ -82,7 +100,7 @@ pub struct NamedFlow {
 pub struct Rings {
     /// From the input to the scheduler: what comes when it is full is dropped.
     pub input: usize,
-    /// From the scheduler to the processors.
+    /// From the scheduler to the processors; in real time to each of them, if there are several.
     pub requests: usize,
     /// From the processors back to the estimator.
     pub feedback: usize,
@@ -130,13 +148,23 @@ pub enum SharingError {
         /// The least that would do.
         least: usize,
     },
-    /// More than one processor with a real clock.
+    /// Rings before processors of a real run would be too long.
     #[error(
-        "processors = {processors}: in real time a router's programs run on its own worker, which is one processor; give 1, or run it in virtual time"
+        "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or less"
     )]
-    Processors {
+    Requests {
+        /// How many processors there are.
+        processors: usize,
         /// What was given.
-        processors: u32,
+        requests: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// A processor's thread can't be started.
+    #[error("a processor's thread can't be started: {why}")]
+    Thread {
+        /// What the system says.
+        why: String,
     },
 }
 
@@ -151,6 +179,7 @@ pub(crate) struct Sharing {
 enum Stage {
     Model(Box<Model>),
     Live(Box<Live>),
+    Threads(Box<Threads>),
 }
 
 /// What processing a packet takes: the router itself.
@@ -197,21 +226,49 @@ impl Sharing {
         match &self.stage {
             Stage::Model(model) => model.config(),
             Stage::Live(live) => live.config(),
+            Stage::Threads(threads) => threads.config(),
         }
     }
 
-    /// From now on packets are processed at once, on the worker that asks, and what they cost is measured.
-    pub fn measure(&mut self, meter: Meter) -> Result<(), SharingError> {
-        let mut live = Live::new(self.config(), meter)?;
-        give_weights(live.scheduler_mut(), &self.identity, self.config())?;
-        self.stage = Stage::Live(Box::new(live));
+    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on threads, which run the programs.
+    pub fn measure(&mut self, meter: Meter, programs: &mut Programs) -> Result<(), SharingError> {
+        let config = self.config();
+        let mut stage = if config.settings.processors > 1 {
+            programs.share();
+            Stage::Threads(Box::new(Threads::new(config, meter, programs.table())?))
+        } else {
+            Stage::Live(Box::new(Live::new(config, meter)?))
+        };
+        let scheduler = match &mut stage {
+            Stage::Model(model) => model.scheduler_mut(),
+            Stage::Live(live) => live.scheduler_mut(),
+            Stage::Threads(threads) => threads.scheduler_mut(),
+        };
+        give_weights(scheduler, &self.identity, self.config())?;
+        self.stage = stage;
         Ok(())
+    }
+
+    /// How processors wake the worker.
+    pub fn set_waker(&mut self, waker: &Waker) {
+        if let Stage::Threads(threads) = &self.stage {
+            threads.set_waker(waker);
+        }
+    }
+
+    /// Does something while no program runs on another thread.
+    pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.stage {
+            Stage::Threads(threads) => threads.between_packets(act),
+            _ => act(),
+        }
     }
 
     pub fn scheduler(&self) -> &Scheduler {
         match &self.stage {
             Stage::Model(model) => model.scheduler(),
             Stage::Live(live) => live.scheduler(),
+            Stage::Threads(threads) => threads.scheduler(),
         }
     }
 
@@ -220,6 +277,7 @@ impl Sharing {
         match &self.stage {
             Stage::Model(model) => model.kept(),
             Stage::Live(live) => live.kept(),
+            Stage::Threads(threads) => threads.kept(),
         }
     }
 
@@ -228,6 +286,7 @@ impl Sharing {
         match &self.stage {
             Stage::Model(model) => model.deadline(),
             Stage::Live(live) => live.deadline(),
+            Stage::Threads(threads) => threads.deadline(),
         }
     }
 
@@ -250,6 +309,7 @@ impl Sharing {
             let place = match &mut self.stage {
                 Stage::Model(model) => model.come(&mut host, comer),
                 Stage::Live(live) => live.come(&mut host, comer),
+                Stage::Threads(threads) => threads.come(&mut host, comer),
             };
             if let Some(place) = place {
                 self.identity.note(place, comer.flow, &comer.words);
@@ -271,6 +331,7 @@ impl Sharing {
         match &mut self.stage {
             Stage::Model(model) => model.run(&mut host, now),
             Stage::Live(live) => live.serve(&mut host, now),
+            Stage::Threads(threads) => threads.serve(&mut host, now),
         }
         host.flush_at(now);
     }
@@ -324,7 +385,24 @@ impl<C: Classify> Host<'_, C> {
     /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes to, unless it has ended.
     fn process(&mut self, handle: Handle, now: Nanos) -> Option<(Handle, u16)> {
         self.pool.meta_mut(handle).arrival = now.0;
-        let (own, fate) = self.decide(handle);
+        let decided = self.decide(handle);
+        self.go_on(handle, decided)
+    }
+
+    /// Does what is left of that when its programs have ruled.
+    fn carry_out(
+        &mut self,
+        (handle, class, ruling): (Handle, Class, &Ruling),
+        now: Nanos,
+    ) -> Option<(Handle, u16)> {
+        self.pool.meta_mut(handle).arrival = now.0;
+        let above = self.above.as_deref_mut();
+        let packet = (handle, class, ruling);
+        let decided = self.programs.carry_out(self.core, above, self.pool, packet, self.out);
+        self.go_on(handle, decided)
+    }
+
+    fn go_on(&mut self, handle: Handle, (own, fate): (Handle, Fate)) -> Option<(Handle, u16)> {
         if own != handle {
             self.core.settle(self.pool, handle, Fate::Consumed, self.out);
         }

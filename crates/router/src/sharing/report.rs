@@ -33,7 +33,7 @@ impl Sharing {
         ProcessorStats {
             scheduler: scheduler.spec().name,
             processors: scheduler.settings().processors,
-            measured: matches!(self.stage, Stage::Live(_)),
+            measured: !matches!(self.stage, Stage::Model(_)),
             waiting: scheduler.waiting().into(),
             queue_full,
             table_full,

@@ -13,3 +13,4 @@ mod rig;
 mod robust;
 mod sharing;
 mod shipped;
+mod threads;

@@ -17,7 +17,7 @@ use std::cell::Cell;
 const FRAME: u64 = 100;
 
 /// A UDP frame from the host behind port 1, from this port, to the host behind port 2.
-fn udp(source_port: u16) -> Vec<u8> {
+pub fn udp(source_port: u16) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
     let mut frame = Vec::new();
     builder.udp(source_port, 9).write(&mut frame, &[7; 58]).unwrap();
@@ -25,13 +25,13 @@ fn udp(source_port: u16) -> Vec<u8> {
     frame
 }
 
-fn named(name: &str, source_port: u16, weight: i64, cycles: Demand) -> NamedFlow {
+pub fn named(name: &str, source_port: u16, weight: i64, cycles: Demand) -> NamedFlow {
     let key = FlowKey { source_port: Some(source_port), ..FlowKey::default() };
     NamedFlow { name: name.into(), key, weight: Weight::new(weight).unwrap(), cycles: Some(cycles) }
 }
 
 /// Flows "dear" (from port 1, 10 µs) and "cheap" (from port 2, 1 µs), others at 1 µs; one processor of 1 GHz.
-fn sharing(scheduler: &str) -> SharingConfig {
+pub fn sharing(scheduler: &str) -> SharingConfig {
     SharingConfig {
         scheduler: scheduler.into(),
         settings: Settings {
@@ -50,16 +50,16 @@ fn sharing(scheduler: &str) -> SharingConfig {
     }
 }
 
-fn rig(sharing: SharingConfig) -> Rig {
+pub fn rig(sharing: SharingConfig) -> Rig {
     Rig::of(RouterConfig { sharing: Some(sharing), ..config() })
 }
 
-fn stats(rig: &Rig) -> ProcessorStats {
+pub fn stats(rig: &Rig) -> ProcessorStats {
     rig.router.processors().unwrap()
 }
 
 /// The flow of this name that goes to the port at place 2.
-fn flow(rig: &Rig, name: &str) -> FlowStats {
+pub fn flow(rig: &Rig, name: &str) -> FlowStats {
     let found = stats(rig).flows.into_iter().find(|flow| flow.flow == name && flow.port == 2);
     found.unwrap_or_else(|| panic!("no flow {name} in {:?}", stats(rig).flows))
 }
@@ -235,9 +235,9 @@ fn what_cannot_be_is_refused() {
     assert!(of(small).to_string().contains("give 7 or more"));
     assert!(of(sharing("best")).to_string().contains("gmr3"));
     let mut two = sharing("gmr3");
-    two.settings.processors = 2;
+    (two.settings.processors, two.rings.requests) = (2, 256);
     let refused = rig(two).router.measure_processors(METER);
-    assert_eq!(refused, Err(SharingError::Processors { processors: 2 }));
+    assert_eq!(refused, Err(SharingError::Requests { processors: 2, requests: 256, most: 255 }));
 }
 
 thread_local! {

@@ -62,7 +62,7 @@ pub fn change_route(router: &mut longwire_router::Router, change: &RouteChange) 
 /// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock needs before it starts.
 ///
 /// # Errors
-/// Names a router that has more than one processor, which only virtual time has.
+/// Names a router whose processors can't be threads: rings that are too long, or no thread to be had.
 pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
     for (written, place) in plan.routers.iter().zip(&built.routers) {
         let node = built.setup.workers.get_mut(place.worker as usize);

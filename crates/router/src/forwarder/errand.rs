@@ -1,0 +1,150 @@
+//! Programs on another thread: a packet's copy goes there and comes back, with what they say of it.
+
+use super::key::{Words, flow};
+use super::program::{Bench, ROOM, buffer};
+use super::table::Forwarders;
+use super::through::{Passage, Programs, Ruling, put_back};
+use crate::classify::{Class, Classify};
+use crate::state::Core;
+use longwire_block::{DropReason, Outbox};
+use longwire_packet::{Handle, MAX_FRAME, Pool};
+use longwire_program::{Context, Packet, Verdict};
+use longwire_wire::finish_checksum;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is allocated for it.
+pub(crate) struct Errand {
+    /// The programs that were installed when the packet was given.
+    table: Arc<Forwarders>,
+    /// Those before.
+    replaced: Option<Arc<Forwarders>>,
+    /// Which of them is its flow's, and that flow, if any has one.
+    own: Option<usize>,
+    words: Option<Words>,
+    context: Context,
+    /// The frame lies at `data`.
+    buffer: Box<[u8]>,
+    data: Range<usize>,
+    passage: Passage,
+    /// Why it is lost.
+    fault: Option<DropReason>,
+}
+
+impl Errand {
+    /// A place for one packet after another, first through the programs of `table`.
+    pub fn new(table: &Arc<Forwarders>) -> Self {
+        Self {
+            table: Arc::clone(table),
+            replaced: None,
+            own: None,
+            words: None,
+            context: Context::default(),
+            buffer: buffer(),
+            data: ROOM..ROOM,
+            passage: Passage::default(),
+            fault: None,
+        }
+    }
+
+    /// The programs that were replaced, if they were, to be freed where there is time for it.
+    pub fn take_replaced(&mut self) -> Option<Arc<Forwarders>> {
+        self.replaced.take()
+    }
+
+    /// Lets the programs work on the packet, on the processor of this number, from 1 on.
+    pub fn run(&mut self, bench: &mut Bench, number: u32) {
+        let Self { table, buffer, data, passage, .. } = self;
+        let context = Context { worker: number, ..self.context };
+        for forwarder in table.met(self.own) {
+            // Each has the same room.
+            if data.start != ROOM {
+                buffer.copy_within(data.clone(), ROOM);
+                *data = ROOM..ROOM + data.len();
+            }
+            let packet = Packet::new(&mut buffer[..data.end + ROOM], data.clone());
+            let (verdict, effects, range) = forwarder.run_on(&mut bench.stack, bench.alone, context, packet);
+            *data = range;
+            passage.note(forwarder, verdict, &effects);
+            // No place in the pool is longer.
+            if data.len() > MAX_FRAME {
+                self.fault = Some(DropReason::PoolFull);
+            }
+            if passage.end.is_some() || self.fault.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Something broke on the way: the packet is to be given up.
+    pub fn break_off(&mut self) {
+        self.fault = Some(DropReason::Aborted);
+    }
+
+    /// Whether it is.
+    pub fn is_broken_off(&self) -> bool {
+        self.fault == Some(DropReason::Aborted)
+    }
+
+    /// Whether the packet goes on, and may not be what it was.
+    fn is_changed(&self) -> bool {
+        let goes_on = !matches!(self.passage.end, Some((Verdict::Drop(_) | Verdict::Aborted(_), _)));
+        goes_on && self.passage.changed
+    }
+}
+
+impl Programs {
+    /// Makes a copy of a packet for the programs that it meets.
+    ///
+    /// # Errors
+    /// Says what the packet is if it meets none, or can't be shown to any.
+    pub fn send(&self, errand: &mut Errand, pool: &mut Pool, handle: Handle) -> Result<(), Ruling> {
+        let table = self.table();
+        let (meta, frame) = pool.parts_mut(handle);
+        if table.is_empty() {
+            return Err(Ruling::NONE);
+        }
+        // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+        if meta.is_train() || finish_checksum(meta, frame).is_err() {
+            return Err(Ruling::lost(DropReason::BadFrame));
+        }
+        let words = if table.space.is_empty() { None } else { flow(frame) };
+        let own = words.and_then(|flow| table.space.find(&flow));
+        if own.is_none() && table.general.is_empty() {
+            return Err(Ruling::NONE);
+        }
+        if !Arc::ptr_eq(table, &errand.table) {
+            errand.replaced = Some(std::mem::replace(&mut errand.table, Arc::clone(table)));
+        }
+        errand.context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
+        errand.data = ROOM..ROOM + frame.len();
+        errand.buffer[errand.data.clone()].copy_from_slice(frame);
+        (errand.words, errand.own) = (words, own);
+        (errand.passage, errand.fault) = (Passage::default(), None);
+        Ok(())
+    }
+
+    /// Takes back what programs have made of a packet, and says what that is then.
+    pub fn came_back<C: Classify>(
+        &self,
+        errand: &mut Errand,
+        (core, classifier): (&mut Core, &mut C),
+        pool: &mut Pool,
+        (handle, class): (Handle, &mut Class),
+        out: &mut Outbox,
+    ) -> Ruling {
+        if let Some(reason) = errand.fault {
+            return Ruling::lost(reason);
+        }
+        let mut ruling = Ruling::NONE;
+        let mut own = handle;
+        if errand.is_changed() {
+            own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
+        }
+        let now = self.table();
+        // A seat goes with its program, and may be another's by now.
+        errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
+        let packet = (own, class, errand.words);
+        errand.passage.rule((core, classifier), &errand.table, pool, packet, ruling)
+    }
+}

@@ -1,0 +1,140 @@
+//! What one processor and several have in common in a real run: a scheduler that is told what was measured, and ports that take their time.
+
+use super::{Comer, Host, Meter, SharingConfig, SharingError};
+use crate::Classify;
+use crate::state::Fate;
+use longwire_block::{DropReason, OUTBOX};
+use longwire_packet::Handle;
+use longwire_sched::{Granted, Resource, Scheduler, Settings, Ticket};
+use longwire_units::Nanos;
+
+/// How long packets are given to processors before the worker looks for packets again: as long as that took last, within these bounds.
+const VISIT: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_micros(500));
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub config: SharingConfig,
+    pub scheduler: Scheduler,
+    pub meter: Meter,
+    /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it has become.
+    decided: Vec<(u16, Handle)>,
+    /// What each port is sending, and to which place, and when it is done.
+    sending: Vec<Option<(u16, Handle, Nanos)>>,
+    /// The port whose ready packets processors wait for.
+    blocked: Option<u16>,
+    /// When it wants to be told the time, and when it was last done.
+    pub wake: Nanos,
+    done: Nanos,
+}
+
+impl Measured {
+    pub fn new(config: &SharingConfig, meter: Meter) -> Result<Self, SharingError> {
+        let settings = measured(&config.settings, meter.per_microsecond);
+        let scheduler = Scheduler::new(&config.scheduler, &settings)?;
+        let decided = vec![(0, Handle::NONE); settings.packets as usize];
+        let sending = vec![None; settings.ports.into()];
+        let config = SharingConfig { settings, ..config.clone() };
+        let (wake, done) = (Nanos::NEVER, Nanos::ZERO);
+        Ok(Self { config, scheduler, meter, decided, sending, blocked: None, wake, done })
+    }
+
+    pub fn kept(&self) -> u64 {
+        u64::from(self.scheduler.inside()) + self.sending.iter().flatten().count() as u64
+    }
+
+    /// A packet comes. The place of its flow, if it is let in.
+    pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
+        let meta = host.pool.meta(comer.handle);
+        let (bytes, arrival) = (meta.wire_len, Nanos(meta.arrival));
+        self.scheduler.aim(comer.flow.key, comer.port);
+        match self.scheduler.enqueue(comer.flow.key, comer.handle.0, bytes, arrival) {
+            Ok(ticket) => {
+                self.wake = self.wake.min(arrival);
+                Some(self.scheduler.flow_of(ticket))
+            }
+            Err(_) => {
+                let fate = Fate::Dropped(DropReason::FlowFull);
+                host.pool.meta_mut(comer.handle).out_port = fate.code();
+                host.core.counts.note(fate, 1);
+                None
+            }
+        }
+    }
+
+    /// When a visit ends that begins now.
+    pub fn end_of_visit(&self, now: Nanos) -> Nanos {
+        let (least, most) = VISIT;
+        now + now.since(self.done).clamp(least, most)
+    }
+
+    /// A visit is over; `more` if it could go on.
+    pub fn rest(&mut self, present: Nanos, more: bool) {
+        self.done = present;
+        let sent = self.sending.iter().flatten().map(|(.., end)| *end).min().unwrap_or(Nanos::NEVER);
+        // Not before the worker has looked for packets: its time now is before the present.
+        self.wake = if more { sent.min(present + Nanos(1)) } else { sent };
+    }
+
+    /// The next packet for a processor, unless a port has as many ready as it may.
+    pub fn grant(&mut self) -> Option<Granted> {
+        if self.blocked.is_some_and(|port| self.scheduler.ready(port) >= self.config.rings.ready) {
+            return None;
+        }
+        self.blocked = None;
+        self.scheduler.dequeue(Resource::Processor)
+    }
+
+    /// A packet is done with its processor, and goes out of the port at this place, if any.
+    pub fn processed(&mut self, (ticket, key): (Ticket, u32), cycles: u64, gone_on: Option<(Handle, u16)>) {
+        let Some((handle, place)) = gone_on else {
+            self.scheduler.consume(ticket, Some(cycles));
+            return;
+        };
+        self.decided[ticket.place()] = (place, handle);
+        self.scheduler.processed(ticket, Some(cycles));
+        let port = self.scheduler.port_of(key);
+        if self.scheduler.ready(port) >= self.config.rings.ready {
+            self.blocked = Some(port);
+        }
+    }
+
+    /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on when it was done, not when that is seen.
+    pub fn send<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
+        for port in 0..self.config.settings.ports {
+            let mut begin = now;
+            loop {
+                match self.sending[usize::from(port)] {
+                    Some((.., end)) if end > now => break,
+                    Some((place, handle, end)) => {
+                        host.out.at(end);
+                        host.core.settle(host.pool, handle, Fate::Out(place), host.out);
+                        (begin, self.sending[usize::from(port)]) = (end, None);
+                    }
+                    None => {
+                        if host.out.room() < OUTBOX / 4 {
+                            break;
+                        }
+                        let Some(granted) = self.scheduler.dequeue(Resource::Port(port)) else { break };
+                        let time = Nanos(self.config.settings.port.bytes(granted.bytes).into());
+                        let (place, handle) = self.decided[granted.ticket.place()];
+                        self.sending[usize::from(port)] = Some((place, handle, begin + time));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Settings whose cycles are those of the meter.
+fn measured(settings: &Settings, per_microsecond: u32) -> Settings {
+    // What was told in cycles of the model's clock is the same time.
+    let same_time = |cycles: u64| {
+        (u128::from(cycles) * u128::from(per_microsecond) / u128::from(settings.clock_mhz)).clamp(1, 1 << 30)
+            as u64
+    };
+    let budget = same_time(settings.budget);
+    let first_estimate =
+        if settings.first_estimate == 0 { 0 } else { same_time(settings.first_estimate).min(budget) };
+    Settings { clock_mhz: per_microsecond, budget, first_estimate, ..settings.clone() }
+}
