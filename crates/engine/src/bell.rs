@@ -88,3 +88,29 @@ impl Drop for Bell {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::wait_readable;
+    use longwire_units::Nanos;
+
+    #[test]
+    fn a_node_s_thread_wakes_its_own_worker_and_only_while_that_sleeps() {
+        let bells: Arc<[Bell]> = [Bell::new(), Bell::new()].into();
+        let waker = waker(&bells, 1);
+        let rings = |worker: usize| {
+            let mut fds = [libc::pollfd { fd: bells[worker].fd(), events: libc::POLLIN, revents: 0 }];
+            wait_readable(&mut fds, Nanos::ZERO)
+        };
+        waker.wake_by_ref();
+        assert!(!rings(1), "it is awake");
+        bells.iter().for_each(Bell::doze);
+        waker.wake_by_ref();
+        assert!(rings(1) && !rings(0));
+        bells.iter().for_each(Bell::rise);
+        assert!(!rings(1));
+        waker.wake();
+        assert!(!rings(1));
+    }
+}

@@ -4,6 +4,7 @@ use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen};
 use crate::sharing::{flow, rig, sharing, stats, udp};
 use longwire_block::{DropReason, Node};
+use longwire_program::{MapKind, MapSpec, Program, assemble};
 use longwire_router::{Fid, FlowKey, Installation, Key, Meter, SharingConfig};
 use longwire_units::Nanos;
 use std::cell::Cell;
@@ -329,6 +330,50 @@ fn state_is_read_and_written_between_packets() {
         let [first, second] = halves(&rig);
         assert_eq!(first, second);
     }
+}
+
+#[test]
+fn each_processor_has_values_of_its_own_in_maps_for_each() {
+    const OWN: &str = "*(u32 *)(r10 - 4) = 0
+        r1 = map[0] ll
+        r2 = r10
+        r2 += -4
+        call map_lookup_elem
+        if r0 == 0 goto out
+        r1 = *(u64 *)(r0 + 0)
+        r1 += 1
+        *(u64 *)(r0 + 0) = r1
+        out: r0 = 2
+        exit";
+    let (barrier, meter) = barrier!();
+    let own = several("drfq", 2, 1);
+    let threads = own.threads();
+    let mut rig = measured(own, meter);
+    let all_go = AllGo(barrier);
+    let spec = MapSpec {
+        name: "own".into(),
+        kind: MapKind::PerCpuArray,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        read_only: false,
+        initial: Box::default(),
+    };
+    let program = Program::new("own", assemble(OWN).unwrap(), [spec]);
+    let fid = rig.router.install(prepared(program, general(threads))).unwrap();
+    // Two packets for each processor, and one that is not IP for the worker.
+    let frames: Vec<_> = (1..=4).map(|mark| (SECOND, 1, marked(1, mark))).collect();
+    rig.batch(&frames);
+    tick(&mut rig);
+    let mut other = marked(1, 5);
+    other[12..14].copy_from_slice(&[0x08, 0x06]);
+    rig.send(SECOND, 1, &other);
+    drop(all_go);
+    assert_eq!(marks(&drain(&mut rig)), [1, 2, 3, 4]);
+    let forwarder = rig.router.forwarders().forwarder(fid).cloned().unwrap();
+    let map = forwarder.maps().named("own").unwrap();
+    let values = (0..map.copies()).map(|copy| map.get(&[0; 4], copy).unwrap()[0]);
+    assert_eq!(values.collect::<Vec<_>>(), [1, 2, 2]);
 }
 
 #[test]
