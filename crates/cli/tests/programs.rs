@@ -88,6 +88,11 @@ struct Up {
 impl Up {
     /// Skips the test, and says so, where there can be none.
     fn new(test: &str, scenario: &str) -> Option<Self> {
+        Self::of(test, &std::fs::read_to_string(repository(scenario)).unwrap())
+    }
+
+    /// The same with this scenario.
+    fn of(test: &str, text: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -96,7 +101,6 @@ impl Up {
             }
         }
         let name = format!("t{}-{test}", std::process::id());
-        let text = std::fs::read_to_string(repository(scenario)).unwrap();
         let folder = Folder::new("programs-lab");
         let scenario = folder.write("programs.toml", text.split("[[source]]").next().unwrap());
         let up = longwire(&["lab", "up", &scenario, "--name", &name]);
@@ -144,6 +148,14 @@ impl Up {
         let script =
             format!("exec 3<>/dev/udp/10.0.2.9/{port}; echo {word} >&3; timeout {seconds} head -1 <&3");
         stdout(&self.sh("a", &script)).trim().to_owned()
+    }
+
+    /// Waits until a program has counted so many: it may run after its packet's sender has ended.
+    fn until_counted(&self, place: usize, what: &str, wanted: u64) {
+        let begin = Instant::now();
+        while self.counted(place, what) != wanted {
+            assert!(begin.elapsed() < PATIENCE, "{} {what}, not {wanted}", self.counted(place, what));
+        }
     }
 
     /// What the program with this place in the list has counted.
@@ -377,4 +389,46 @@ fn programs_act_on_real_traffic() {
     let refused = lab.sh("a", "timeout 5 bash -c 'echo > /dev/tcp/10.0.2.9/80'");
     assert!(stderr(&refused).contains("refused"), "{}", stderr(&refused));
     assert!(lab.sh("a", "ping -c 1 -W 2 10.0.2.9").status.success());
+}
+
+#[test]
+fn programs_act_on_real_traffic_on_processors_that_are_threads() {
+    let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
+    let line = "line-rate = \"100 Mbit/s\"";
+    assert!(text.contains(line));
+    let shared = format!("{line}\nscheduler = \"gmr3\"\nprocessors = 2\nrings = {{ requests = 4 }}");
+    let Some(lab) = Up::of("threads", &text.replace(line, &shared)) else { return };
+    let ping = lab.sh("a", "ping -c 3 -i 0.2 -W 10 10.0.2.9");
+    assert!(ping.status.success(), "{}", stdout(&ping));
+    assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
+    assert!(!lab.sh("a", "timeout 0.5 bash -c 'echo > /dev/tcp/10.0.2.9/23'").status.success());
+    lab.until_counted(1, "dropped", 1);
+    assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "02000000", "two SYNs");
+    for _ in 0..4 {
+        assert!(lab.sh("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success());
+    }
+    lab.until_counted(2, "packets", 4);
+
+    // While much traffic passes, programs come and go, and a state is written.
+    std::thread::scope(|scope| {
+        let flood = scope.spawn(|| lab.sh("a", "ping -f -q -s 1000 -c 2000 -w 100 10.0.2.9"));
+        while !flood.is_finished() {
+            let fid = lab.forwarder(&["install", "r1", "ack-monitor"]);
+            lab.forwarder(&["set", "r1", "1", "00000000 64000000 00000000"]);
+            lab.forwarder(&["remove", "r1", &fid]);
+        }
+        let flooded = flood.join().unwrap();
+        assert!(flooded.status.success(), "{}", stdout(&flooded));
+    });
+    assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "00000000");
+    let stats = json(&longwire(&["ctl", "stats", &lab.name, "--json"]), 0);
+    let router = row(&stats, "router r1");
+    let processors = &router["processors"];
+    assert_eq!((&processors["processors"], &processors["measured"]), (&2.into(), &true.into()), "{router:#}");
+    assert!(processors["all"]["out_packets"].as_u64() >= Some(4000), "{router:#}");
+    assert!(processors["all"]["processor_ns"].as_u64() > Some(0), "{router:#}");
+    assert_eq!(
+        (&router["pass"], &row(&stats, "packets accounted for")["pass"]),
+        (&true.into(), &true.into())
+    );
 }
