@@ -20,7 +20,7 @@ pub(crate) struct NamedFlow {
     pub(crate) cycles: Option<Written<Cycles>>,
 }
 
-/// How many messages the rings between stages hold, in virtual time.
+/// How many messages the rings between stages hold. Real time has `ready`, and with several processors `requests` before each of them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Rings {

@@ -39,7 +39,7 @@ pub(crate) struct Router {
     pub(crate) prices: Option<Written<Text>>,
     /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come, and no processor is taken into account.
     pub(crate) scheduler: Option<Written<Text>>,
-    /// How many processors it has in virtual time, 1 to 256. In real time the router's worker is the only one. Default 1.
+    /// How many processors it has, 1 to 256. In real time one is the router's worker, and several are threads. Default 1.
     pub(crate) processors: Option<Written<Whole>>,
     /// The clock of each in virtual time. Default "1 GHz".
     pub(crate) clock: Option<Written<Clock>>,
