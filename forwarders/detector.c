@@ -9,6 +9,8 @@
 //	filters		key: 16 bytes, a source address (of IPv4 as ::ffff:a.b.c.d); value: u64 packets dropped. Written by the control half.
 //	events		key: 16 bytes, a source address, and u32, the signature's number; value: u64 packets, u64 time of the first, u64 time
 //			of the last, in nanoseconds. When it is full, what was not seen for long makes room.
+//	probes		key: 16 bytes source and 16 bytes destination address, u16 destination port (0 without ports), u8 protocol, 0; value: u64 time of
+//			the last packet, in nanoseconds. Of packets whose signature says so; room is made as above.
 //
 // A packet is reported under the first signature that it matches.
 //
@@ -26,7 +28,7 @@ struct signature {
 	__u8 protocol;		/* protocol after IP; 0: the signature is not used */
 	__u8 mask;		/* TCP flags that are looked at; 0: none. Of other protocols it has to be 0 */
 	__u8 flags;		/* what they have to be */
-	__u8 spare;
+	__u8 probe;		/* 1: what it was sent to goes among the probes */
 };
 
 struct signature signatures[SIGNATURES];
@@ -38,6 +40,13 @@ struct source {
 struct cause {
 	struct source source;
 	__u32 signature;
+};
+
+struct probe {
+	struct source source, destination;
+	__u16 port;
+	__u8 protocol;
+	__u8 zero;
 };
 
 struct event {
@@ -60,6 +69,13 @@ struct {
 	__type(value, struct event);
 } events SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct probe);
+	__type(value, __u64);
+} probes SEC(".maps");
+
 static __always_inline void report(struct cause *cause)
 {
 	struct event *event = bpf_map_lookup_elem(&events, cause);
@@ -72,6 +88,17 @@ static __always_inline void report(struct cause *cause)
 		return;
 	}
 	bpf_map_update_elem(&events, cause, &first, BPF_NOEXIST);
+}
+
+static __always_inline void note(struct probe *probe)
+{
+	__u64 *last = bpf_map_lookup_elem(&probes, probe);
+	__u64 now = bpf_ktime_get_ns();
+
+	if (last)
+		*last = now;
+	else
+		bpf_map_update_elem(&probes, probe, &now, BPF_NOEXIST);
 }
 
 static __always_inline int matches(volatile struct signature *wanted, __u8 protocol, __u16 port, __u8 flags)
@@ -90,6 +117,7 @@ int detector(struct xdp_md *ctx)
 {
 	void *data = DATA(ctx), *end = END(ctx);
 	struct cause cause = {};
+	struct probe probe = {};
 	__u64 *dropped;
 	__u8 protocol, flags = 0;
 	__u16 port = 0;
@@ -123,6 +151,13 @@ int detector(struct xdp_md *ctx)
 		if (matches(&signatures[i], protocol, port, flags)) {
 			cause.signature = i;
 			report(&cause);
+			if (!signatures[i].probe)
+				return XDP_PASS;
+			probe.source = cause.source;
+			address(data, end, DESTINATION, probe.destination.words);
+			probe.port = port;
+			probe.protocol = protocol;
+			note(&probe);
 			return XDP_PASS;
 		}
 	return XDP_PASS;

@@ -12,14 +12,16 @@
 //
 // State, 24 bytes, zero at first: then nothing is done.
 //	 0	4 bytes		new source address
-//	 4	4 bytes		new destination address; 0.0.0.0: not spliced yet
+//	 4	4 bytes		new destination address; 0.0.0.0: not spliced yet. With a new source address, it is about to be: packets with
+//				data or FIN are dropped and will be sent again, so that the proxy reads no more, and all it has written is acknowledged
 //	 8	2 bytes		new source port, as in the header
 //	10	2 bytes		new destination port, as in the header
 //	12	u32		what is added to the sequence number
 //	16	u32		what is added to the acknowledgement number
 //	20	u32		which of the flags FIN (1) and RST (4) the last packet had that had any (written here)
 //
-// Returns XDP_PASS. A SYN, and what can't be spliced, is not changed, and goes on to the proxy.
+// Returns XDP_PASS; XDP_DROP with reason 0 for data of a connection that is about to be spliced. A SYN, and what can't be spliced, is not
+// changed, and goes on to the proxy.
 //
 // The paper (table 5): 24 bytes of state, 45 operations, 7 registers.
 #include "forwarder.h"
@@ -30,6 +32,12 @@ struct state {
 	__u32 sequence, acknowledgement;
 	__u32 ended;
 };
+
+/* Whether a segment takes numbers of its connection: it has data, or ends its direction. */
+static __always_inline int advances(struct iphdr *ip, struct tcp *tcp)
+{
+	return tcp->flags & FIN || bpf_ntohs(ip->tot_len) > sizeof(*ip) + (tcp->offset >> 4) * 4;
+}
 
 SEC("xdp")
 int tcp_splicer(struct xdp_md *ctx)
@@ -46,8 +54,10 @@ int tcp_splicer(struct xdp_md *ctx)
 	if (ip->protocol != IPPROTO_TCP || ip->frag_off & bpf_htons(IPV4_OFFSET | IPV4_MORE))
 		return XDP_PASS;
 	destination = state->destination;
-	if (!destination || tcp->flags & SYN)
+	if (tcp->flags & SYN)
 		return XDP_PASS;
+	if (!destination)
+		return state->source && advances(ip, tcp) ? lw_drop(0) : XDP_PASS;
 
 	source = state->source;
 	difference = (__u64)source - ip->saddr + destination - ip->daddr;

@@ -4,6 +4,7 @@ use crate::live_routers::{LiveRouters, gone};
 use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::{NodeRef, Remote};
+use longwire_program::map::Refusal;
 use longwire_program::{Map, Resource};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
@@ -50,6 +51,14 @@ impl LiveRouters {
                 let done = map_named(&forwarder, map)?.set(&key, 0, &value, 0);
                 done.map_err(|error| wrong("map", error.to_string()))?;
                 Ok(json!({ "fid": fid, "map": map }))
+            }
+            ForwarderAsk::Delete { fid, map, key } => {
+                let forwarder = at.forwarder(*fid)?;
+                let done = map_named(&forwarder, map)?.delete(&bytes("key", key)?);
+                match done {
+                    Ok(()) | Err(Refusal::NotFound) => Ok(json!({ "fid": fid, "map": map })),
+                    Err(error) => Err(wrong("map", error.to_string())),
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Catches the signals until it is dropped.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ impl StopSignals {
     /// The first signal, if one has come.
     pub fn came(&self) -> Option<StopCause> {
         self.caught.try_recv().ok()
+    }
+
+    /// Whether a signal comes within this time; waits no longer than until then.
+    pub fn within(&self, time: Duration) -> bool {
+        self.caught.recv_timeout(time).is_ok()
     }
 }
 

@@ -59,4 +59,13 @@ pub enum ForwarderAsk {
         /// Its value.
         value: String,
     },
+    /// Removes an entry of a program's map, if it is there.
+    Delete {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+        /// The entry's key.
+        key: String,
+    },
 }

@@ -43,6 +43,7 @@ mod quiet;
 mod relay;
 mod resolver;
 mod service;
+pub mod splicing;
 mod state;
 pub mod traffic;
 mod user_namespace;

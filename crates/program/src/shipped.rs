@@ -36,7 +36,9 @@ shipped! {
     "performance-monitor" "performance_monitor"
     "policer" "policer"
     "port-filter" "port_filter"
+    "syn-filter" "syn_filter"
     "syn-monitor" "syn_monitor"
+    "syn-targets" "syn_targets"
     "tcp-splicer" "tcp_splicer"
     "wavelet" "wavelet"
 }

@@ -9,6 +9,39 @@ fn signature(first: u16, count: u16, protocol: u8, mask: u8, flags: u8) -> [u8; 
     [a, b, c, d, protocol, mask, flags, 0]
 }
 
+/// The last time, as noted of a probe.
+fn probed(detector: &Installed, host: &[u8], port: u16, protocol: u8) -> Vec<u64> {
+    let key = [&mapped(CLIENT), host, &port.to_le_bytes(), &[protocol, 0]].concat();
+    detector.entry("probes", &key)
+}
+
+#[test]
+fn targets_are_noted_if_the_signature_says_so() {
+    let mut detector = Installed::new("detector", 0);
+    let mut signatures = [signature(0, 0, 6, 0x12, 0x02), signature(0, 0, 17, 0, 0)].concat();
+    signatures[7] = 1;
+    signatures.resize(64, 0);
+    detector.put(".bss", &[0; 4], &signatures);
+    let other = [192, 0, 2, 81];
+    for (now, sent) in [
+        (10, tcp(v4(CLIENT, SERVER), [1, 22], syn)),
+        (20, tcp(v4(CLIENT, SERVER), [1, 23], syn)),
+        (30, tcp(v4(CLIENT, other), [1, 22], syn)),
+        (40, tcp(v4(CLIENT, SERVER), [2, 22], syn)),
+        (50, tcp(v4(CLIENT, SERVER), [1, 24], ack)),
+        (60, udp(v4(CLIENT, SERVER), [1, 25], &[])),
+    ] {
+        detector.bench.context.now = now;
+        assert_eq!(detector.send(&sent).verdict, Verdict::Pass);
+    }
+    let server = mapped(SERVER);
+    assert_eq!(probed(&detector, &server, 22, 6), [40]);
+    assert_eq!(probed(&detector, &server, 23, 6), [20]);
+    assert_eq!(probed(&detector, &mapped(other), 22, 6), [30]);
+    assert_eq!(detector.bench.maps.named("probes").unwrap().len(), 3);
+    assert_eq!(detector.entry("events", &event(CLIENT, 0)), [4, 10, 40]);
+}
+
 fn event(source: [u8; 4], signature: u8) -> Vec<u8> {
     [&mapped(source)[..], &[signature, 0, 0, 0]].concat()
 }

@@ -18,6 +18,8 @@ mod performance_monitor;
 mod policer;
 mod port_filter;
 mod source;
+mod syn_filter;
 mod syn_monitor;
+mod syn_targets;
 mod tcp_splicer;
 mod wavelet;

@@ -105,6 +105,30 @@ fn ends_are_seen() {
 }
 
 #[test]
+fn data_is_held_back_before_it_is_spliced() {
+    let mut held = [0; 24];
+    held[3] = 1;
+    let mut splicer = Installed::with("tcp_splicer", &held);
+    let ends = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
+    let resets = |header: &mut TcpHeader| (header.ack, header.rst) = (true, true);
+    let data = tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[7; 3], ack);
+    for (what, sent, verdict) in [
+        ("acknowledgement", tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[], ack), Verdict::Pass),
+        ("data", data.clone(), Verdict::Drop(Some(0))),
+        ("FIN", tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[], ends), Verdict::Drop(Some(0))),
+        ("RST", tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[], resets), Verdict::Pass),
+        ("SYN", tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[], syn), Verdict::Pass),
+    ] {
+        let ran = splicer.send(&sent);
+        assert_eq!((ran.verdict, &ran.packet), (verdict, &sent), "{what}");
+    }
+    // And comes again.
+    let (client, server) = shifts();
+    splicer.set(&state([FAR, SERVER], [40000, 80], client, server.wrapping_neg()));
+    assert_eq!(splicer.send(&data).verdict, Verdict::Pass);
+}
+
+#[test]
 fn what_cannot_be_spliced_goes_to_the_proxy() {
     let plain = tcp(v4(CLIENT, NEAR), [1024, 8080], ack);
     for (what, sent) in [

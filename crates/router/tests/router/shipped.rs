@@ -227,7 +227,7 @@ fn all_are_here() {
     for shipped in Shipped::ALL {
         install(&mut rig, shipped.name, Key::All, &[]);
     }
-    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (12, 12));
+    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (14, 14));
     // With empty states and maps they do nothing.
     assert!(passed(&send(&mut rig, &udp(53, 20))));
     assert!(passed(&send(&mut rig, &tcp([1, 2], |_| (), b"data"))));

@@ -1,6 +1,12 @@
 //! `longwire control`
 
 mod echo;
+mod intrusion;
+mod monitor;
+mod post;
+mod splice;
+mod syn_alarm;
+mod wavelet;
 
 use crate::Outcome;
 use anyhow::Context;
@@ -14,7 +20,12 @@ use serde_json::Value;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire control echo r1")]
+  longwire control echo r1
+  longwire control syn-alarm r1
+  longwire control intrusion r1
+  longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
+  longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
+  longwire control monitor r1 --by protocol,flags")]
 pub struct Args {
     #[command(subcommand)]
     half: Half,
@@ -23,6 +34,11 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Half {
     Echo(echo::Args),
+    SynAlarm(Box<syn_alarm::Args>),
+    Intrusion(Box<intrusion::Args>),
+    Splice(Box<splice::Args>),
+    Wavelet(Box<wavelet::Args>),
+    Monitor(Box<monitor::Args>),
 }
 
 impl Args {
@@ -33,6 +49,11 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.half {
             Half::Echo(args) => args.run(),
+            Half::SynAlarm(args) => args.run(),
+            Half::Intrusion(args) => args.run(),
+            Half::Splice(args) => args.run(),
+            Half::Wavelet(args) => args.run(),
+            Half::Monitor(args) => args.run(),
         }
     }
 }
@@ -65,7 +86,8 @@ impl Beside {
     pub(crate) fn socket(&self) -> anyhow::Result<String> {
         let levels = self.ask(&ForwarderAsk::Levels {})?;
         let socket = levels["socket"].as_str();
-        let socket = socket.context("no control process is expected there: install a forwarder with --where control")?;
+        let socket = socket
+            .context("no control process is expected there: install a forwarder with --where control")?;
         Ok(socket.to_owned())
     }
 }

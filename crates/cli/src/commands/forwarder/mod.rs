@@ -16,7 +16,7 @@ use std::path::Path;
 ///
 /// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
 /// Longwire, which have names: ack-monitor, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
-/// port-filter, syn-monitor, tcp-splicer, wavelet. Bytes are written as pairs of hexadecimal digits.
+/// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -212,14 +212,15 @@ struct Remove {
 
 /// List a program's maps, print or write their entries
 ///
-/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it.
+/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder map r1 1
   longwire forwarder map r1 1 top
   longwire forwarder map r1 1 protocols 06000000
-  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000")]
+  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000
+  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 --delete")]
 struct Map {
     /// The router.
     router: String,
@@ -235,6 +236,10 @@ struct Map {
 
     /// The value to write.
     value: Option<String>,
+
+    /// Remove the entry with this key.
+    #[arg(long, requires = "key", conflicts_with = "value")]
+    delete: bool,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -341,6 +346,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
+        (Some(map), Some(key), _) if args.delete => ForwarderAsk::Delete { fid, map, key },
         (Some(map), Some(key), Some(value)) => ForwarderAsk::Update { fid, map, key, value },
         (map, key, _) => ForwarderAsk::Map { fid, map, key },
     };

@@ -1,10 +1,9 @@
 //! `longwire lab exec`
 
-use super::find;
 use crate::commands::exec::code_of;
 use crate::{Outcome, outcome};
-use anyhow::{Context, bail};
-use longwire_lab::{Attendant, Lab, join_user_namespace};
+use anyhow::Context;
+use longwire_lab::Attendant;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
@@ -31,17 +30,8 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let Some(found) = find(&self.lab)? else {
-            bail!("no lab {} is up; `longwire lab list` shows those that are", self.lab)
-        };
-        if found.info.dead {
-            bail!("lab {} was left by a process that was killed; take the rest of it down with `longwire lab down {0}`", self.lab);
-        }
         let attendant = Attendant::begin().context("keeping signals for the command")?;
-        if found.private {
-            join_user_namespace(&self.lab)?;
-        }
-        let lab = Lab::open(&self.lab)?;
+        let lab = super::open(&self.lab)?;
         let host = lab.host(&self.host)?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
         let (program, arguments) = match self.command.split_first() {

@@ -7,8 +7,9 @@ mod list;
 mod up;
 
 use crate::Outcome;
+use anyhow::bail;
 use clap::Subcommand;
-use longwire_lab::{Lab, LabError, LabInfo, private_labs};
+use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
 use std::io;
 use std::path::PathBuf;
 
@@ -71,6 +72,20 @@ fn labs() -> anyhow::Result<Vec<Found>> {
 
 fn find(name: &str) -> anyhow::Result<Option<Found>> {
     Ok(labs()?.into_iter().find(|lab| lab.info.instance == name))
+}
+
+/// Opens a lab that is up. One that was made without privileges is joined, which a process of one thread can.
+pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
+    let Some(found) = find(name)? else {
+        bail!("no lab {name} is up; `longwire lab list` shows those that are")
+    };
+    if found.info.dead {
+        bail!("lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`");
+    }
+    if found.private {
+        join_user_namespace(name)?;
+    }
+    Ok(Lab::open(name)?)
 }
 
 /// Where a lab that is kept up writes what happens to it.

@@ -1,0 +1,245 @@
+//! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
+
+use super::Beside;
+use crate::live_forwarders::digits;
+use crate::outcome;
+use crate::stop_signals::StopSignals;
+use anyhow::{Context, bail};
+use longwire_control::{Client, ClientError, ForwarderAsk, directory};
+use longwire_scenario::{WrittenForwarder, hexadecimal};
+use longwire_units::Nanos;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A control half's place beside its router. What was installed from here is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Post {
+    client: Client,
+    router: String,
+    json: bool,
+    /// None once it was left: nobody removes what is installed then.
+    installed: Mutex<Option<BTreeSet<u32>>>,
+}
+
+/// An entry of a map: its key and its value.
+pub(super) type Entry = (Vec<u8>, Vec<u8>);
+
+impl Post {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it does not answer, or it has no such router.
+    pub(super) fn take(beside: &Beside, json: bool) -> anyhow::Result<Self> {
+        let client = Client::connect(&directory(), beside.instance.as_deref())?;
+        let post = Self {
+            client,
+            router: beside.router.clone(),
+            json,
+            installed: Mutex::new(Some(BTreeSet::new())),
+        };
+        post.ask(&ForwarderAsk::List {})?;
+        Ok(post)
+    }
+
+    /// The instance's name.
+    pub(super) fn instance(&self) -> &str {
+        &self.client.found().name
+    }
+
+    /// Everything that the instance counts.
+    pub(super) fn stats(&self) -> anyhow::Result<Value> {
+        Ok(self.client.stats()?)
+    }
+
+    fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+        Ok(self.client.forwarders(&self.router, ask)?)
+    }
+
+    /// Installs a program that comes with Longwire, and answers its number.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub(super) fn install(&self, written: &WrittenForwarder) -> anyhow::Result<u32> {
+        // Until it is known: who leaves waits for that.
+        let mut own = self.own();
+        let own = own.as_mut().context("nothing is installed any more")?;
+        let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
+        let installed = self.ask(&ForwarderAsk::Install { forwarder, object: None });
+        let installed = installed.with_context(|| format!("installing {}", written.program))?;
+        let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
+        let fid = fid.context("an installation is answered with a number")?;
+        own.insert(fid);
+        Ok(fid)
+    }
+
+    /// Removes a program.
+    ///
+    /// # Errors
+    /// If there is none of this number.
+    pub(super) fn remove(&self, fid: u32) -> anyhow::Result<()> {
+        if let Some(own) = self.own().as_mut() {
+            own.remove(&fid);
+        }
+        self.ask(&ForwarderAsk::Remove { fid }).map(drop)
+    }
+
+    /// The router's programs, as they are listed.
+    pub(super) fn list(&self) -> anyhow::Result<Vec<Value>> {
+        match self.ask(&ForwarderAsk::List {})?["forwarders"].take() {
+            Value::Array(list) => Ok(list),
+            _ => bail!("the instance's list of programs can't be read"),
+        }
+    }
+
+    /// A program's state.
+    pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
+        let answer = self.ask(&ForwarderAsk::Get { fid })?;
+        let data = bytes(&answer["data"])?;
+        let has = data.len();
+        data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
+    }
+
+    /// Writes a program's state.
+    pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Set { fid, data: digits(data) }).map(drop)
+    }
+
+    /// The entries of a program's map.
+    pub(super) fn entries(&self, fid: u32, map: &str) -> anyhow::Result<Vec<Entry>> {
+        let answer = self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: None })?;
+        let entries = answer["entries"].as_array().context("a map has entries")?;
+        entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
+    }
+
+    /// Writes an entry of a program's map.
+    pub(super) fn put(&self, fid: u32, map: &str, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
+        let (key, value) = (digits(key), digits(value));
+        self.ask(&ForwarderAsk::Update { fid, map: map.into(), key, value }).map(drop)
+    }
+
+    /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
+    pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)
+    }
+
+    /// Says what happened: the object with --json, else the text.
+    pub(super) fn tell(&self, event: &Value, text: &str) -> anyhow::Result<()> {
+        if self.json { outcome::print(&event.to_string()) } else { outcome::print(text) }
+    }
+
+    /// Does something in each interval, and is told how long it was since the time before, until a signal asks to end or the instance ends.
+    ///
+    /// # Errors
+    /// What it says.
+    pub(super) fn every(
+        &self,
+        interval: Nanos,
+        mut act: impl FnMut(Duration) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let signals = StopSignals::catch().context("catching signals")?;
+        let interval = Duration::from_nanos(interval.0);
+        let mut last = Instant::now();
+        while !signals.within(interval.saturating_sub(last.elapsed())) {
+            let now = Instant::now();
+            match act(now - last) {
+                Err(error) if self.has_ended(&error) => {
+                    outcome::note("the instance has ended");
+                    self.own().take();
+                    return Ok(());
+                }
+                done => done?,
+            }
+            last = now;
+        }
+        Ok(())
+    }
+
+    /// Whether an error is that the instance is there no more.
+    fn has_ended(&self, error: &anyhow::Error) -> bool {
+        let silent =
+            |cause: &ClientError| matches!(cause, ClientError::Silent { path, .. } if !path.exists());
+        error.downcast_ref::<ClientError>().is_some_and(silent)
+    }
+
+    /// Removes what was installed from here, and lets nothing be installed any more.
+    pub(super) fn leave(&self) {
+        for fid in self.own().take().into_iter().flatten() {
+            // Where the instance is gone, its programs are, too.
+            let _ = self.ask(&ForwarderAsk::Remove { fid });
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
+        self.installed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// How many of something there were in a second, rounded.
+pub(super) fn per_second(count: u64, time: Duration) -> u64 {
+    let nanos = time.as_nanos().max(1);
+    u64::try_from((u128::from(count) * 1_000_000_000 + nanos / 2) / nanos).unwrap_or(u64::MAX)
+}
+
+/// An address as programs have it in their maps: of IPv4 as ::ffff:a.b.c.d.
+pub(super) fn address_bytes(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The address that a key of a map has from this place on.
+pub(super) fn address_at(key: &[u8], place: usize) -> Option<IpAddr> {
+    let bytes: [u8; 16] = key.get(place..place + 16)?.try_into().ok()?;
+    Some(Ipv6Addr::from(bytes).to_canonical())
+}
+
+/// A number of eight bytes that begins here.
+pub(super) fn double_at(bytes: &[u8], place: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(place..place + 8)?.try_into().ok()?))
+}
+
+/// A number of four bytes that begins here.
+pub(super) fn word_at(bytes: &[u8], place: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?))
+}
+
+fn bytes(text: &Value) -> anyhow::Result<Vec<u8>> {
+    let text = text.as_str().context("bytes are written as a text")?;
+    hexadecimal(text).map_err(|fault| anyhow::anyhow!("{}", fault.why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn rates_are_rounded() {
+        for (count, millis, rate) in
+            [(0, 100, 0), (1, 100, 10), (7, 3000, 2), (8, 3000, 3), (5, 0, 5_000_000_000)]
+        {
+            assert_eq!(per_second(count, Duration::from_millis(millis)), rate);
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_maps() {
+        let four: IpAddr = Ipv4Addr::new(10, 0, 1, 9).into();
+        let bytes = address_bytes(four);
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 1, 9]);
+        assert_eq!(address_at(&bytes, 0), Some(four));
+        assert_eq!(address_at(&bytes, 1), None);
+        let six: IpAddr = "fd00::1".parse().unwrap();
+        assert_eq!(address_at(&[&[9; 4][..], &address_bytes(six)].concat(), 4), Some(six));
+    }
+}

@@ -1,0 +1,481 @@
+//! Control halves of forwarders beside a router with real traffic: alarms, filters, splices, layers, summaries.
+
+mod support;
+
+use longwire_lab::{Lab, abilities};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use support::{Folder, json, longwire, repository, stderr};
+
+/// A bound on what should take moments.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// How long a SYN waits for an answer that comes at once or never.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// A lab with a router between hosts a and b, taken down when dropped.
+struct Up {
+    name: String,
+    lab: Lab,
+}
+
+impl Up {
+    /// Skips the test, and says so, where there can be none.
+    fn new(test: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces, &can.tap] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let name = format!("t{}-{test}", std::process::id());
+        let scenario = repository("scenarios/control-halves.toml").display().to_string();
+        let up = longwire(&["lab", "up", &scenario, "--name", &name]);
+        assert!(up.status.success(), "{}", stderr(&up));
+        let lab = Lab::open(&name).unwrap();
+        Some(Self { name, lab })
+    }
+
+    /// Does something in a host's network.
+    fn at<R: Send>(&self, host: &str, act: impl FnOnce() -> R + Send) -> R {
+        self.lab.host(host).unwrap().run(act).unwrap()
+    }
+
+    /// Starts a control half.
+    fn half(&self, args: &[&str]) -> Half {
+        let args = [&["control"], args, &["--json", "--instance", &self.name]].concat();
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_longwire")).args(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let (sender, events) = channel();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            for line in lines {
+                let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
+            }
+        });
+        Half { child, events, what: args.join(" ") }
+    }
+
+    /// The programs of the router with this name.
+    fn programs(&self, name: &str) -> Vec<Value> {
+        let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
+        let list = list["forwarders"].as_array().unwrap();
+        list.iter().filter(|one| one["name"] == name).cloned().collect()
+    }
+
+    /// Whether a connection from a to an address is refused by who is there, and so reaches it.
+    fn reaches(&self, to: &str) -> bool {
+        let to: SocketAddr = to.parse().unwrap();
+        let tried = self.at("a", || TcpStream::connect_timeout(&to, MOMENT));
+        tried.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    }
+
+    fn until(&self, what: &str, wanted: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !wanted() {
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+        }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        longwire(&["lab", "down", &self.name]);
+    }
+}
+
+/// Says when it is dropped that something is over, that a thread goes on with until then.
+struct Ends<'f>(&'f AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A control half, ended when dropped.
+struct Half {
+    child: Child,
+    events: Receiver<Value>,
+    what: String,
+}
+
+impl Half {
+    /// The next event of this kind.
+    fn event(&self, kind: &str) -> Value {
+        self.event_where(kind, |_| true)
+    }
+
+    fn event_where(&self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let event = self.events.recv_timeout(left);
+            let event = event.unwrap_or_else(|error| panic!("{}: no {kind}: {error}", self.what));
+            if event["event"] == kind && wanted(&event) {
+                return event;
+            }
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(
+            Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success()
+        );
+    }
+
+    /// Asks it to end, and waits until it has.
+    fn end(mut self) {
+        self.signal("-TERM");
+        assert!(self.child.wait().unwrap().success(), "{}", self.what);
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
+    let Some(lab) = Up::new("syn") else { return };
+    let half = lab.half(&[
+        "syn-alarm",
+        "r1",
+        "--threshold",
+        "20",
+        "--clear",
+        "2",
+        "--hold",
+        "2 s",
+        "--interval",
+        "200 ms",
+    ]);
+    lab.until("no monitor", || lab.programs("syn-monitor").len() == 1);
+    let over = AtomicBool::new(false);
+    // A SYN for each try, whether it is answered or not.
+    let flood = || {
+        let to: SocketAddr = "10.0.2.9:80".parse().unwrap();
+        while !over.load(Ordering::Relaxed) {
+            let _ = TcpStream::connect_timeout(&to, Duration::from_millis(1));
+        }
+    };
+    std::thread::scope(|scope| {
+        let _ends = Ends(&over);
+        scope.spawn(|| lab.at("a", &flood));
+        let alarm = half.event("alarm");
+        assert_eq!((&alarm["address"], &alarm["port"]), (&"10.0.2.9".into(), &80.into()), "{alarm}");
+        assert!(alarm["rate"].as_u64() >= Some(20), "{alarm}");
+        let dropped = || lab.programs("syn-filter").first().and_then(|one| one["dropped"].as_u64());
+        lab.until("nothing is filtered", || dropped() > Some(0));
+        // Nothing else is.
+        lab.until("another port is filtered, too", || lab.reaches("10.0.2.9:81"));
+    });
+    let over = half.event("over");
+    assert!(over["port"] == 80 && over["dropped"].as_u64() > Some(0), "{over}");
+    half.event("calm");
+    lab.until("port 80 is still filtered", || lab.reaches("10.0.2.9:80"));
+    assert_eq!(lab.programs("syn-filter").len() + lab.programs("syn-targets").len(), 0);
+    half.end();
+    assert_eq!(lab.programs("syn-monitor").len(), 0, "it takes away what it has installed");
+}
+
+#[test]
+fn who_scans_ports_is_filtered_for_a_while() {
+    let Some(lab) = Up::new("scan") else { return };
+    let half = lab.half(&[
+        "intrusion",
+        "r1",
+        "--ports",
+        "10",
+        "--within",
+        "100 s",
+        "--expiry",
+        "3 s",
+        "--interval",
+        "200 ms",
+    ]);
+    lab.until("no detector", || lab.programs("detector").len() == 1);
+    // Nine ports, some of them often, are no scan.
+    for port in (1..=9).chain([1, 1, 1]) {
+        lab.until("not scanned, and filtered", || lab.reaches(&format!("10.0.2.9:{port}")));
+    }
+    assert_eq!(half.events.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
+    lab.reaches("10.0.2.9:10");
+    let found = half.event("intrusion");
+    assert_eq!((&found["source"], &found["why"]), (&"10.0.1.9".into(), &"tried 10 ports of 10.0.2.9".into()));
+    // Until its time is over.
+    lab.reaches("10.0.2.9:11");
+    let expired = half.event("expired");
+    assert_eq!(expired["source"], "10.0.1.9");
+    lab.until("it is still filtered", || lab.reaches("10.0.2.9:1"));
+    // What it has done before is not held against it again.
+    assert_eq!(half.events.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
+    half.end();
+    assert_eq!(lab.programs("detector").len(), 0);
+}
+
+/// What a byte at this place of a long transfer is.
+fn content(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place as u8).wrapping_mul(31).wrapping_add(seed) ^ (place >> 8) as u8).collect()
+}
+
+/// Sends this many bytes from one end, and reads them at the other.
+fn transfer(mut from: &TcpStream, mut to: &TcpStream, seed: u8, length: usize) {
+    let sent = content(seed, length);
+    std::thread::scope(|scope| {
+        scope.spawn(|| from.write_all(&sent).unwrap());
+        let mut got = vec![0; length];
+        to.read_exact(&mut got).unwrap();
+        assert!(got == sent, "the bytes are those that were sent");
+    });
+}
+
+/// A proxy beside the router, and the servers behind it on b: those of clients whose line begins with "GET /b", and all others'.
+struct Proxied<'u> {
+    lab: &'u Up,
+    half: Half,
+    servers: [TcpListener; 2],
+}
+
+impl<'u> Proxied<'u> {
+    fn start(lab: &'u Up) -> Self {
+        let backends = ["--backend", "GET /b=10.0.2.9:80", "--backend", "10.0.2.9:81"];
+        let times = ["--interval", "100 ms", "--linger", "500 ms"];
+        let half =
+            lab.half(&[&["splice", "r1", "--listen", "10.0.1.1:8080"], &backends[..], &times].concat());
+        half.event("listening");
+        let bind = |address: &str| lab.at("b", || TcpListener::bind(address).unwrap());
+        Self { lab, half, servers: ["10.0.2.9:80", "10.0.2.9:81"].map(bind) }
+    }
+
+    /// A client that has sent this line.
+    fn client(&self, line: &str) -> TcpStream {
+        let mut client = self.lab.at("a", || TcpStream::connect("10.0.1.1:8080")).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(line.as_bytes()).unwrap();
+        client
+    }
+}
+
+/// The connection that a server has been given, which begins with this line.
+fn served(listener: &TcpListener, line: &str) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let begin = Instant::now();
+    let (mut server, from) = loop {
+        if let Ok(accepted) = listener.accept() {
+            break accepted;
+        }
+        assert!(begin.elapsed() < PATIENCE, "nobody connects for {line}");
+        std::thread::yield_now();
+    };
+    server.set_nonblocking(false).unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut got = vec![0; line.len()];
+    server.read_exact(&mut got).unwrap();
+    assert_eq!((got, from.ip().to_string()), (line.as_bytes().to_vec(), "10.0.2.1".to_owned()));
+    server
+}
+
+#[test]
+fn a_proxy_splices_its_connections_into_the_data_path() {
+    let Some(lab) = Up::new("splice") else { return };
+    let proxied = Proxied::start(&lab);
+    let half = &proxied.half;
+    let client = proxied.client("GET /big\n");
+    let spliced = half.event("spliced");
+    let server = served(&proxied.servers[0], "GET /big\n");
+    let name = client.local_addr().unwrap().to_string();
+    assert_eq!(spliced["client"], name, "{spliced}");
+    assert_eq!(spliced["server"], "10.0.2.9:80", "{spliced}");
+    // Without the proxy: it is stopped.
+    half.signal("-STOP");
+    transfer(&client, &server, 1, 1_000_000);
+    transfer(&server, &client, 2, 1_000_000);
+    half.signal("-CONT");
+    let carried = lab.programs("tcp-splicer");
+    assert!(carried.iter().all(|one| one["packets"].as_u64() > Some(500)), "{carried:#?}");
+
+    // Another client's line leads elsewhere; both are there at once. It ends by a reset: closed with bytes that nobody has read.
+    let second = proxied.client("HELLO\n");
+    half.event("spliced");
+    let far = served(&proxied.servers[1], "HELLO\n");
+    transfer(&far, &second, 3, 10_000);
+    assert_eq!(lab.programs("tcp-splicer").len(), 4);
+    (&far).write_all(b"unread").unwrap();
+    let mut one = [0];
+    second.peek(&mut one).unwrap();
+    drop(second);
+    let ended = half.event("ended");
+    assert_eq!(ended["why"], "reset", "{ended}");
+    transfer(&client, &server, 4, 100_000);
+
+    // Each end finishes, and hears of the other's end.
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!((&server).read(&mut one).unwrap(), 0);
+    drop(server);
+    assert_eq!((&client).read(&mut one).unwrap(), 0);
+    let ended = half.event("ended");
+    assert_eq!((&ended["why"], &ended["client"]), (&"finished".into(), &name.as_str().into()), "{ended}");
+    assert_eq!(lab.programs("tcp-splicer").len(), 0);
+    proxied.half.end();
+}
+
+#[test]
+fn nothing_is_lost_when_data_is_on_its_way() {
+    let Some(lab) = Up::new("moving") else { return };
+    let proxied = Proxied::start(&lab);
+    std::thread::scope(|scope| {
+        // Both send without a pause, before it is spliced and after.
+        let (client, listener) = (proxied.client("GET /b\n"), &proxied.servers[0]);
+        scope.spawn(move || {
+            let server = served(listener, "GET /b\n");
+            both_ways(&server, &client, 2_000_000);
+        });
+        proxied.half.event("spliced");
+    });
+    let ended = proxied.half.event("ended");
+    assert!(ended["packets"][0].as_u64() > Some(0) && ended["packets"][1].as_u64() > Some(0), "{ended}");
+    proxied.half.end();
+}
+
+/// Sends this many bytes each way at the same time, then closes both.
+fn both_ways(one: &TcpStream, other: &TcpStream, length: usize) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| transfer(one, other, 1, length));
+        transfer(other, one, 2, length);
+    });
+    for end in [one, other] {
+        end.shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+#[test]
+fn layers_are_dropped_while_the_output_is_congested() {
+    let Some(lab) = Up::new("layers") else { return };
+    let set = |rate: &str| {
+        let done = longwire(&["ctl", "set", "video", &format!("rate={rate}"), "--instance", &lab.name]);
+        assert!(done.status.success(), "{}", stderr(&done));
+    };
+    set("200 kbit/s");
+    let half = lab.half(&[
+        "wavelet",
+        "r1",
+        "--link",
+        "video",
+        "--destination",
+        "10.0.2.9",
+        "--destination-port",
+        "5004",
+        "--interval",
+        "300 ms",
+        "--calm",
+        "3",
+    ]);
+    lab.until("no dropper", || lab.programs("wavelet").len() == 1);
+    let over = AtomicBool::new(false);
+    // Eight layers in turn, faster than the link.
+    let video = || {
+        let socket = UdpSocket::bind("10.0.1.9:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        while !over.load(Ordering::Relaxed) {
+            for layer in 0..8 {
+                // Nobody listens, and that is said now and then.
+                let _ = socket.send_to(&[layer; 800], "10.0.2.9:5004");
+            }
+            let _ = socket.recv(&mut [0; 8]);
+        }
+    };
+    std::thread::scope(|scope| {
+        let _ends = Ends(&over);
+        scope.spawn(|| lab.at("a", &video));
+        let fewer = half.event("layers");
+        assert!(fewer["passing"].as_u64() < Some(8) && fewer["dropped"].as_u64() > Some(0), "{fewer}");
+        lab.until("the dropper drops nothing", || lab.programs("wavelet")[0]["dropped"].as_u64() > Some(0));
+        // When there is room, all come back.
+        set("1 Gbit/s");
+        half.event_where("layers", |event| event["passing"] == 8);
+    });
+    half.end();
+    assert_eq!(lab.programs("wavelet").len(), 0);
+}
+
+#[test]
+fn summaries_are_sent_and_counters_added_on_demand() {
+    let Some(lab) = Up::new("monitor") else { return };
+    let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+    collector.set_read_timeout(Some(MOMENT)).unwrap();
+    let to = collector.local_addr().unwrap().to_string();
+    let half = lab.half(&["monitor", "r1", "--by", "protocol", "--collector", &to, "--interval", "200 ms"]);
+    lab.until("no monitor", || lab.programs("performance-monitor").len() == 1);
+    let sender = lab.at("a", || UdpSocket::bind("10.0.1.9:0").unwrap());
+    // Sends until the collector has heard this many packets of what is counted.
+    let mut sent = 0;
+    let mut heard = |by: &str, key: &str| {
+        let begin = Instant::now();
+        let mut packets = 0;
+        while packets < 5 {
+            assert!(begin.elapsed() < PATIENCE, "no summary of {by} {key}");
+            for _ in 0..5 {
+                let _ = sender.send_to(&[0; 58], "10.0.2.9:9");
+                sent += 1;
+            }
+            let mut datagram = [0; 2000];
+            // What came before it counts is not told of: more is sent then.
+            let Ok(length) = collector.recv(&mut datagram) else { continue };
+            for line in datagram[..length].split_inclusive(|&byte| byte == b'\n') {
+                let line: Value = serde_json::from_slice(line).unwrap();
+                if line["by"] == by && line["key"] == key {
+                    let more = line["packets"].as_u64().unwrap();
+                    // Ethernet, IPv4, UDP and 58 bytes.
+                    assert_eq!(line["bytes"].as_u64(), Some(100 * more), "{line}");
+                    packets += more;
+                }
+            }
+        }
+        assert!(packets <= sent, "{packets} of {sent}");
+    };
+    heard("protocol", "udp");
+    let add = |what: &str| longwire(&["control", "monitor", "r1", "--add", what, "--instance", &lab.name]);
+    let added = add("source=10.0.1.9");
+    assert!(added.status.success(), "{}", stderr(&added));
+    heard("source", "10.0.1.9");
+    half.end();
+    let none = add("flags");
+    assert!(stderr(&none).contains("no monitor is there"), "{}", stderr(&none));
+}
+
+#[test]
+fn what_can_not_be_is_said() {
+    let folder = Folder::new("control-halves");
+    let said = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let done = command.args(args).env("LONGWIRE_RUN_DIR", folder.path("none")).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        stderr(&done)
+    };
+    for (args, wanted) in [
+        (&["control", "syn-alarm", "r1"][..], "no instance is running"),
+        (
+            &["control", "syn-alarm", "r1", "--threshold", "5", "--clear", "9"],
+            "--clear 9 is above the threshold, 5",
+        ),
+        (&["control", "intrusion", "r1", "--ports", "1"], "one port of one host is no scan"),
+        (&["control", "wavelet", "r1", "--link", "x", "--layers", "1"], "--layers 1 is outside 2 to 256"),
+        (
+            &["control", "splice", "r1", "--listen", "10.0.0.1:1", "--backend", "b"],
+            "\"b\" is no address and port",
+        ),
+        (&["control", "monitor", "r1", "--by", "colour"], "write port, protocol, flags"),
+    ] {
+        assert!(said(args).contains(wanted), "{args:?}: {}", said(args));
+    }
+}

@@ -1,0 +1,226 @@
+//! Connections of TCP that are taken out of the kernel, so that others go on with them: what is on its way, the numbers, and an end that nobody hears of.
+//!
+//! A socket that is in repair (tcp(7), `TCP_REPAIR`) tells the numbers of its next bytes, sends no data, and is closed without a segment.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::io;
+use std::mem::size_of;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use crate::namespace::check;
+use crate::{LabError, Namespace};
+
+/// Numbers of linux/tcp.h and linux/sockios.h that are not among libc's on every platform.
+const TCP_REPAIR: libc::c_int = 19;
+const TCP_REPAIR_QUEUE: libc::c_int = 20;
+const TCP_QUEUE_SEQ: libc::c_int = 21;
+const RECEIVE_QUEUE: libc::c_int = 1;
+const SEND_QUEUE: libc::c_int = 2;
+const REPAIR_ON: libc::c_int = 1;
+/// Without a probe of the window, which would be a segment.
+const REPAIR_OFF: libc::c_int = -1;
+/// The state of `struct tcp_info` in which both ends may send.
+const ESTABLISHED: u8 = 1;
+
+/// Where a connection of this side stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The sequence number of the next byte that it would send.
+    pub send: u32,
+    /// The sequence number of the next byte that it expects.
+    pub receive: u32,
+}
+
+/// Bytes of a connection that are still this side's: as long as there are any, nobody else can go on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Received and not read.
+    pub unread: u32,
+    /// Written and not acknowledged.
+    pub unacknowledged: u32,
+}
+
+impl Pending {
+    /// Nothing.
+    pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
+}
+
+/// What is pending of a connection.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
+    let ask = |request: libc::c_ulong| {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: both requests write one int, which outlives the call.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut bytes) })?;
+        Ok::<_, io::Error>(bytes.unsigned_abs())
+    };
+    // SIOCINQ and SIOCOUTQ have these numbers, too (linux/sockios.h).
+    Ok(Pending { unread: ask(libc::FIONREAD as _)?, unacknowledged: ask(libc::TIOCOUTQ as _)? })
+}
+
+/// Whether a connection is one that another can go on with: established, and without options that mean something in later segments
+/// (time stamps, SACK, window scaling, ECN).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn is_plain(socket: &TcpStream) -> io::Result<bool> {
+    // `struct tcp_info` begins with the state; the options are its sixth byte (linux/tcp.h).
+    let mut info = [0u8; 8];
+    let mut size = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes to a buffer of that size.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok(info[0] == ESTABLISHED && info[5] == 0)
+}
+
+/// Puts a connection in repair, and tells its numbers. From now on it sends no data, and ends silently when it is dropped. Needs the right to
+/// administrate its network namespace.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn freeze(socket: &TcpStream) -> io::Result<Numbers> {
+    set(socket, TCP_REPAIR, REPAIR_ON)?;
+    let number = |queue| {
+        set(socket, TCP_REPAIR_QUEUE, queue)?;
+        number(socket)
+    };
+    Ok(Numbers { send: number(SEND_QUEUE)?, receive: number(RECEIVE_QUEUE)? })
+}
+
+/// Takes a connection out of repair: it goes on as before.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn thaw(socket: &TcpStream) -> io::Result<()> {
+    set(socket, TCP_REPAIR, REPAIR_OFF)
+}
+
+/// Settings of TCP in a namespace, that are put back when it is dropped.
+#[derive(Debug)]
+pub struct PlainTcp<'n> {
+    namespace: &'n Namespace,
+    before: Vec<(&'static str, String)>,
+}
+
+impl<'n> PlainTcp<'n> {
+    /// Lets connections that begin in this namespace from now on have no time stamps, SACK, window scaling or ECN.
+    ///
+    /// # Errors
+    /// When the settings can't be read or written.
+    pub fn begin(namespace: &'n Namespace) -> Result<Self, LabError> {
+        let before = namespace.run(|| {
+            let settings = ["tcp_timestamps", "tcp_sack", "tcp_window_scaling", "tcp_ecn"];
+            settings
+                .into_iter()
+                .map(|setting| Ok((setting, change(setting, "0")?)))
+                .collect::<io::Result<_>>()
+        })?;
+        let before = before.map_err(LabError::system("setting how TCP connections begin"))?;
+        Ok(Self { namespace, before })
+    }
+}
+
+impl Drop for PlainTcp<'_> {
+    fn drop(&mut self) {
+        let before = std::mem::take(&mut self.before);
+        // A namespace that is gone has no settings.
+        let _ =
+            self.namespace.run(|| before.iter().try_for_each(|(name, value)| change(name, value).map(drop)));
+    }
+}
+
+/// Writes a setting of the calling thread's namespace, and answers what it was.
+fn change(setting: &str, value: &str) -> io::Result<String> {
+    let path = Path::new("/proc/sys/net/ipv4").join(setting);
+    let before = fs::read_to_string(&path)?;
+    fs::write(&path, value)?;
+    Ok(before.trim().to_owned())
+}
+
+fn set(socket: &TcpStream, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the kernel reads one int, which outlives the call.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
+}
+
+fn number(socket: &TcpStream) -> io::Result<u32> {
+    let mut number = 0u32;
+    let mut size = size_of::<u32>() as libc::socklen_t;
+    // SAFETY: the kernel writes one int, which outlives the call.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_QUEUE_SEQ,
+            (&raw mut number).cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn what_is_pending_is_told() {
+        let (mut near, mut far) = pair();
+        assert_eq!(pending(&near).unwrap(), Pending::NONE);
+        near.write_all(b"seven b").unwrap();
+        // Peeking waits until they are there.
+        far.peek(&mut [0; 7]).unwrap();
+        assert_eq!(pending(&far).unwrap().unread, 7);
+        far.read_exact(&mut [0; 7]).unwrap();
+        assert_eq!(pending(&far).unwrap(), Pending::NONE);
+        // Of this machine's own, which nobody has changed, they have at least SACK.
+        assert!(!is_plain(&far).unwrap());
+    }
+
+    #[test]
+    fn numbers_of_both_ends_agree() {
+        let (mut near, mut far) = pair();
+        let there = match freeze(&near) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return println!("skipped: {e}"),
+            frozen => frozen.unwrap(),
+        };
+        let back = freeze(&far).unwrap();
+        assert_eq!((there.send, there.receive), (back.receive, back.send));
+        thaw(&near).unwrap();
+        thaw(&far).unwrap();
+        near.write_all(&[1; 10]).unwrap();
+        far.read_exact(&mut [0; 10]).unwrap();
+        assert_eq!(freeze(&far).unwrap().receive, back.receive.wrapping_add(10));
+        // Closed in repair: the other end does not hear of it.
+        drop(far);
+        near.set_nonblocking(true).unwrap();
+        assert_eq!(near.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+}
