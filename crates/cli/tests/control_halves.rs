@@ -170,7 +170,7 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     };
     std::thread::scope(|scope| {
         let _ends = Ends(&over);
-        scope.spawn(|| lab.at("a", &flood));
+        scope.spawn(|| lab.at("a", flood));
         let alarm = half.event("alarm");
         assert_eq!((&alarm["address"], &alarm["port"]), (&"10.0.2.9".into(), &80.into()), "{alarm}");
         assert!(alarm["rate"].as_u64() >= Some(20), "{alarm}");
@@ -396,7 +396,7 @@ fn layers_are_dropped_while_the_output_is_congested() {
     };
     std::thread::scope(|scope| {
         let _ends = Ends(&over);
-        scope.spawn(|| lab.at("a", &video));
+        scope.spawn(|| lab.at("a", video));
         let fewer = half.event("layers");
         assert!(fewer["passing"].as_u64() < Some(8) && fewer["dropped"].as_u64() > Some(0), "{fewer}");
         lab.until("the dropper drops nothing", || lab.programs("wavelet")[0]["dropped"].as_u64() > Some(0));

@@ -185,8 +185,10 @@ fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Coun
     Ok(found)
 }
 
+/// The sum of a value's counters: each of the router's processors has its own.
 fn counted(value: &[u8]) -> Option<Counted> {
-    Some((double_at(value, 0)?, double_at(value, 8)?))
+    let sum = |place| value.as_chunks::<16>().0.iter().filter_map(|own| double_at(own, place)).sum();
+    (!value.is_empty()).then(|| (sum(0), sum(8)))
 }
 
 /// What a map's key means; none if it is another property's.
@@ -276,6 +278,12 @@ mod tests {
         ] {
             assert_eq!(named(property, &u32::to_le_bytes(number)).as_deref(), Some(name));
         }
+    }
+
+    #[test]
+    fn counters_of_all_processors_are_one() {
+        let value: Vec<u8> = [3u64, 300, 4, 1000].iter().flat_map(|number| number.to_le_bytes()).collect();
+        assert_eq!((counted(&value), counted(&value[..16]), counted(&[])), (Some((7, 1300)), Some((3, 300)), None));
     }
 
     #[test]
