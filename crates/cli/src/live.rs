@@ -129,7 +129,7 @@ impl LiveLinks {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
             let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
-            let (key, mut name) = found.ok_or_else(|| self.unknown(written))?;
+            let (key, mut name) = found.ok_or_else(|| self.unknown((written, text), pairs, blocks))?;
             if name.is_none() && self.word_meant(key, text).is_some() {
                 name = Some(KIND);
             }
@@ -151,7 +151,7 @@ impl LiveLinks {
             Some(setting) => self.of_kind(key, setting)?,
             None => {
                 let names: Vec<_> = params.iter().map(|setting| setting.name).collect();
-                block_meant(&self.registry, own, key, &names).ok_or_else(|| self.unknown(key))?
+                block_meant(&self.registry, own, key, &names).ok_or_else(|| self.unlisted(key))?
             }
         };
         let (mut given, mut texts) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ impl LiveLinks {
                 return Err(wrong(format!("the same change takes {key} away; leave one of the two out")));
             }
             let at = param_meant(&self.registry, spec, setting.name)
-                .ok_or_else(|| self.unknown(setting.written))?;
+                .ok_or_else(|| wrong(without_parameter(spec, setting.name.unwrap_or(key))))?;
             let param = &spec.params[at];
             let value = param.read(setting.text).map_err(|error| {
                 let reason = without_name(&error.to_string(), param.name);
@@ -221,6 +221,14 @@ impl LiveLinks {
             let first = rows.first()?.key;
             rows.iter().all(|spec| spec.key == first).then_some((first, Some(written)))
         };
+        let asked = self.asked(pairs, blocks);
+        let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
+        let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
+        only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
+    }
+
+    /// The blocks that a change sets, or sets something of.
+    fn asked(&self, pairs: &[&Pair], blocks: &Blocks) -> Vec<&'static Spec> {
         let kind_of = |(key, text): &&Pair| {
             let (key, name) = self.find(key)?;
             let row = self.registry.iter().copied().find(|spec| (spec.key, spec.kind) == (key, text.trim()));
@@ -231,10 +239,7 @@ impl LiveLinks {
                 _ => block_meant(&self.registry, own, key, &[name]),
             }
         };
-        let asked: Vec<&'static Spec> = pairs.iter().filter_map(kind_of).collect();
-        let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
-        let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
-        only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
+        pairs.iter().filter_map(kind_of).collect()
     }
 
     /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
@@ -280,17 +285,45 @@ impl LiveLinks {
         self.registry.iter().find(|row| row.key == spec.key).is_some_and(|row| row.kind != spec.kind)
     }
 
-    fn unknown(&self, key: &str) -> SetError {
-        let has = |spec: &&&Spec| spec.params.iter().any(|param| param.name == key);
-        let mut several: Vec<String> =
-            self.registry.iter().filter(has).map(|spec| format!("{}.{key}=", spec.key)).collect();
-        several.dedup();
-        if several.len() > 1 {
-            let reason = format!("several have one; write {}", several.join(" or "));
-            return SetError::Value { key: key.into(), reason };
+    /// Why a setting is none of a link that is made of `blocks`, or not clear.
+    fn unknown(&self, (key, text): (&str, &str), pairs: &[&Pair], blocks: &Blocks) -> SetError {
+        let param = |spec: &Spec| spec.params.iter().find(|param| param.name == key);
+        let mut rows: Vec<&'static Spec> =
+            self.registry.iter().copied().filter(|spec| param(spec).is_some()).collect();
+        if rows.is_empty() {
+            return self.unlisted(key);
         }
+        let asked = self.asked(pairs, blocks);
+        let own = |row: &Spec| blocks.iter().any(|(spec, _)| (spec.key, spec.kind) == (row.key, row.kind));
+        // A block that the same change sets is no other.
+        let open =
+            |row: &&'static Spec| asked.iter().all(|spec| spec.key != row.key || spec.kind == row.kind);
+        let takes = |row: &&'static Spec| param(row).is_some_and(|param| param.read(text).is_ok());
+        if rows.iter().any(|row| open(row) && takes(row)) {
+            rows.retain(|row| open(row) && takes(row));
+        }
+        let whole = |row: &Spec| Values::read(row, &[(key, text)]).is_ok();
+        let at_once =
+            |row: &&&'static Spec| own(row) || whole(row) || asked.iter().any(|spec| spec.key == row.key);
+        let mut can: Vec<String> =
+            rows.iter().filter(at_once).map(|row| format!("{}.{key}=", row.key)).collect();
+        can.dedup();
+        let reason = if can.is_empty() {
+            let kinds: Vec<String> =
+                rows.iter().map(|row| format!("{}.{KIND}={}", row.key, row.kind)).collect();
+            format!("nothing of the link has one; name the kind that has it, too: {}", kinds.join(" or "))
+        } else {
+            format!("it is not clear whose it is; write {}", can.join(" or "))
+        };
+        SetError::Value { key: key.into(), reason }
+    }
+
+    /// A setting that no link has: of a key that there is, its parameters are known, else all settings.
+    fn unlisted(&self, key: &str) -> SetError {
+        let block = key.split_once('.').map(|(block, _)| block);
+        let of_block = |spec: &&&'static Spec| block.is_none_or(|block| block == spec.key);
         let mut known: Vec<String> = Vec::new();
-        for spec in &self.registry {
+        for spec in self.registry.iter().filter(of_block) {
             known.extend((0..spec.params.len()).map(|index| self.key(spec, index)));
             known.extend(self.is_named(spec).then(|| format!("{}.{KIND}", spec.key)));
         }
@@ -359,6 +392,16 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
         (RemoteError::Refused(reason), Some(_)) => SetError::Value { key: RAMP.into(), reason },
         (RemoteError::Refused(reason), None) => SetError::Refused(reason),
     }
+}
+
+/// What is said of a parameter that a block has not.
+fn without_parameter(spec: &Spec, name: &str) -> String {
+    let known = || spec.params.iter().map(|param| param.name);
+    let mend = match suggestion(name, known()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    format!("{} ({}) has no parameter \"{name}\"; {mend}", spec.key, spec.kind)
 }
 
 /// `reason` without the parameter's name before it: the setting's stands there already.
@@ -481,7 +524,9 @@ mod tests {
     fn the_kind_of_a_block_can_change() {
         assert!(changed(&[("queue", "codel")]).unwrap()[0].starts_with("queue (codel): 1000 packets, 5 ms"));
         assert!(changed(&[("queue", "codel"), ("target", "7ms")]).unwrap()[0].contains("7 ms"));
-        assert_eq!(changed(&[("filter", "")]).unwrap(), ["filter: "]);
+        for none in ["", "none"] {
+            assert_eq!(changed(&[("filter", none)]).unwrap(), ["filter (none): "]);
+        }
         assert!(changed(&[("loss", "burst")]).unwrap_err().contains("loss (burst) needs \"loss\""));
         let error = changed(&[("queue", "codle")]).unwrap_err();
         assert!(error.contains("\"codle\" is not a limit"), "{error}");
@@ -506,16 +551,35 @@ mod tests {
         assert!(bucket[0].starts_with("rate (token-bucket): 1 Mbit/s, 10 kB, "), "{bucket:?}");
         let pie = changed(&[("queue", "pie"), ("burst", "80ms")]).unwrap();
         assert!(pie[0].starts_with("queue (pie): ") && pie[0].contains(", 80 ms, "), "{pie:?}");
-        let error = changed(&[("burst", "10kB")]).unwrap_err();
-        assert!(
-            error.starts_with("burst: several have one; write loss.burst= or queue.burst= or rate.burst="),
-            "{error}"
-        );
+        // Only what can take the value is offered, and what the link can have.
+        let table: [(&[(&str, &str)], &str); 6] = [
+            (
+                &[("burst", "10kB")],
+                "burst: nothing of the link has one; name the kind that has it, too: rate.kind=token-bucket",
+            ),
+            (&[("burst", "80ms")], "burst: it is not clear whose it is; write queue.burst="),
+            (
+                &[("queue.kind", "red"), ("burst", "3.5")],
+                "burst: nothing of the link has one; name the kind that has it, too: loss.kind=burst",
+            ),
+            (
+                &[("loss", "2 %"), ("duplicate", "1 %"), ("where", "wire")],
+                "where: it is not clear whose it is; write loss.where= or duplicate.where=",
+            ),
+            (&[("queue.kind", "red"), ("queue.burts", "5")], "a link has no \"queue.burts\""),
+            (
+                &[("loss.kind", "independent"), ("loss.burst", "5")],
+                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, where, ecn",
+            ),
+        ];
+        for (pairs, wanted) in table {
+            let error = changed(pairs).unwrap_err();
+            assert!(error.starts_with(wanted), "{pairs:?}: {error}");
+        }
         // Losses and duplicates have a place, the link a loss.
         let copies = changed(&[("duplicate", "1 %"), ("where", "queue")]).unwrap();
         assert!(copies.len() == 1 && copies[0].starts_with("duplicate: 1 %, "), "{copies:?}");
         assert_eq!(changed(&[("loss", "2 %"), ("where", "wire")]).unwrap(), ["loss: 2 %, wire, no"]);
-        assert!(changed(&[("loss", "2 %"), ("duplicate", "1 %"), ("where", "wire")]).is_err());
         // A rate is the link's own: background traffic has to be named.
         let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
         assert!(error.contains("needs \"rate\"") && error.ends_with("write background.rate=…"), "{error}");

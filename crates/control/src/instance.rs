@@ -182,7 +182,7 @@ pub enum SetError {
     #[error("there is no medium \"{0}\"")]
     UnknownMedium(String),
     /// A link has no such setting.
-    #[error("a link has no \"{key}\"; it has {}", known.join(", "))]
+    #[error("a link has no \"{key}\"; {}", few(known))]
     UnknownKey {
         /// What was given.
         key: String,
@@ -203,4 +203,15 @@ pub enum SetError {
     /// The instance can't change anything now.
     #[error("nothing can be changed: {0}")]
     Unavailable(String),
+}
+
+/// Most settings that an error lists.
+const MOST_LISTED: usize = 24;
+
+/// What a link has, if that is soon said.
+fn few(known: &[String]) -> String {
+    if known.len() > MOST_LISTED {
+        return "longwire blocks lists what it can have".into();
+    }
+    format!("it has {}", known.join(", "))
 }

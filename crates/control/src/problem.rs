@@ -67,9 +67,12 @@ impl Problem {
             | SetError::UnknownMedium(name)
             | SetError::UnknownRouter(name) => problem(StatusCode::NOT_FOUND).suggest(name, names),
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
-            SetError::UnknownKey { key, known } => {
-                problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key).suggest(key, known)
+            // Where one is meant, the others are no news.
+            SetError::UnknownKey { key, known } if nearest(key, known).is_some() => {
+                let what = format!("a link has no \"{key}\"");
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
             }
+            SetError::UnknownKey { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
             SetError::Value { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
             SetError::Unavailable(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
         }
@@ -133,9 +136,18 @@ mod tests {
         let problem = Problem::from_set(&SetError::UnknownLink("upp".into()), &links);
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
         let known = vec!["rate".to_string(), "delay".into()];
-        let problem = Problem::from_set(&SetError::UnknownKey { key: "dealy".into(), known }, &links);
-        assert_eq!(problem.detail, "a link has no \"dealy\"; it has rate, delay; did you mean \"delay\"?");
+        let unknown = |key: &str, known: &[String]| {
+            Problem::from_set(&SetError::UnknownKey { key: key.into(), known: known.to_vec() }, &links)
+        };
+        let problem = unknown("dealy", &known);
+        assert_eq!(problem.detail, "a link has no \"dealy\"; did you mean \"delay\"?");
         assert_eq!((problem.status, problem.key.as_deref()), (422, Some("dealy")));
+        assert_eq!(unknown("colour", &known).detail, "a link has no \"colour\"; it has rate, delay");
+        let many: Vec<String> = (0..100).map(|n| format!("setting{n}")).collect();
+        assert_eq!(
+            unknown("colour", &many).detail,
+            "a link has no \"colour\"; longwire blocks lists what it can have"
+        );
         let problem = Problem::from_set(&SetError::Unavailable("it is stopping".into()), &links);
         assert_eq!(problem.status, 503);
     }

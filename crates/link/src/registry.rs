@@ -140,8 +140,9 @@ const fn nothing(key: &'static str) -> Spec {
 }
 
 /// For each key that a link can be without, what takes its block away.
-static WITHOUT: [Spec; 6] = [
+static WITHOUT: [Spec; 7] = [
     nothing("mtu"),
+    nothing("filter"),
     nothing("loss"),
     nothing("bit-error"),
     nothing("duplicate"),
@@ -150,7 +151,7 @@ static WITHOUT: [Spec; 6] = [
 ];
 
 /// The row that takes a link's block of this key away; none if a link always has one (a rate, a queue), or one that does nothing by
-/// itself (a filter without rules, a state that is up).
+/// itself (a state that is up).
 pub fn without(key: &str) -> Option<&'static Spec> {
     WITHOUT.iter().find(|spec| spec.key == key)
 }

@@ -315,6 +315,24 @@ fn none_is_a_value_of_a_link() {
     assert!(!keys.contains(&"loss") && keys.contains(&"rate"), "{keys:?}");
     let removal = plan("loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = []\n").unwrap();
     assert_eq!(removal.events[0].describe(&removal), "up: loss none");
+    for (key, value) in
+        [("loss", "\"1 %\""), ("mtu", "1400"), ("filter", "\"drop if udp\""), ("duplicate", "\"1 %\"")]
+    {
+        for none in ["[]", "\"none\"", "\"\"", "{ kind = \"none\" }"] {
+            let text = format!("{key} = {value}\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\n{key} = {none}\n");
+            let removal = plan(&text).unwrap();
+            assert_eq!(removal.events[0].describe(&removal), format!("up: {key} none"), "{text}");
+            assert!(
+                plan(&format!("{key} = {none}\n")).unwrap().profiles[0]
+                    .blocks
+                    .iter()
+                    .all(|(spec, _)| spec.key != key)
+            );
+        }
+    }
+    // What the mend of a ramp says does it.
+    let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
+    plan(ramped).unwrap();
     for (text, wanted) in [
         ("rate = []\n", "a link always has a rate: write \"unlimited\""),
         ("queue = \"codell\"\n", "did you mean the kind \"codel\"?"),
@@ -326,7 +344,11 @@ fn none_is_a_value_of_a_link() {
         ("[[at]]\ntime = \"1 s\"\nlink = \"up\"\nqueue = \"codell\"\n", "did you mean the kind \"codel\"?"),
         (
             "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = []\nramp = \"1 s\"\n",
-            "a ramp can't lead to a loss of another kind (none)",
+            "= ramp to loss = \"0 %\", and write loss = [] without ramp in an entry for when that has ended",
+        ),
+        (
+            "mtu = 1400\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nmtu = \"none\"\nramp = \"1 s\"\n",
+            "= write mtu = [] without ramp, in an entry of its own",
         ),
     ] {
         let error = plan(text).unwrap_err();

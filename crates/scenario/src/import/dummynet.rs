@@ -1,6 +1,6 @@
 //! Pipes, queues and schedulers of dummynet: the `config` commands of ipfw(8).
 
-use super::quantity::{Share, ipfw_rate, plain, rate_text, tc_size, time, whole};
+use super::quantity::{Share, ipfw_rate, ipfw_size, plain, rate_text, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::Words;
@@ -87,7 +87,7 @@ impl Pipe {
                     self.loss = Some(Share::fraction(&one).ok_or_else(bad)?);
                 }
             },
-            "burst" => self.burst = Some(words.value("burst", "64k", tc_size)?.0),
+            "burst" => self.burst = Some(words.value("burst", "64k", ipfw_size)?.0),
             "profile" => self.profile = Some(words.value("profile", "FILE", |word| Some(word.to_owned()))?),
             "red" | "gred" => self.red(word == "gred", words)?,
             "ecn" => self.marks(line, notes),

@@ -4,7 +4,8 @@
 //! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
 
 use super::dummynet::Pipe;
-use super::lines::{Line, commands};
+use super::ipfw_delete::Deletion;
+use super::lines::Line;
 use super::quantity::whole;
 use super::sheet::{Host, Link, Sheet};
 use super::stage::Stage;
@@ -15,32 +16,41 @@ use std::net::IpAddr;
 
 /// Most pairs of addresses that become links.
 const MOST_PAIRS: usize = 10_000;
+/// How far apart rules are that are given no number (sysctl net.inet.ip.fw.autoinc_step).
+const STEP: u64 = 100;
 /// The shortest prefix that hosts get: what has less in common is not one network.
 const SHORTEST_PREFIX: u32 = 8;
 
 /// Everything that was configured, by number.
-#[derive(Default)]
-struct Table {
-    pipes: BTreeMap<u64, Pipe>,
-    queues: BTreeMap<u64, Pipe>,
-    scheds: BTreeMap<u64, Pipe>,
-    rules: Vec<Rule>,
+#[derive(Default, Clone)]
+pub(super) struct Table {
+    pub(super) pipes: BTreeMap<u64, Pipe>,
+    pub(super) queues: BTreeMap<u64, Pipe>,
+    pub(super) scheds: BTreeMap<u64, Pipe>,
+    pub(super) rules: Vec<Rule>,
+    /// The numbers of rules that lead into no pipe.
+    pub(super) others: Vec<u64>,
+    /// The highest number of a rule.
+    pub(super) highest: u64,
 }
 
 /// A rule that leads into a pipe, or into a queue of one.
-struct Rule {
-    line: usize,
-    text: String,
-    number: u64,
+#[derive(Clone)]
+pub(super) struct Rule {
+    pub(super) line: usize,
+    pub(super) text: String,
+    /// Its own number, by which rules are asked in turn.
+    pub(super) place: u64,
+    pub(super) number: u64,
     /// The queue, where it leads into one; `number` is its pipe's once that is known.
-    queue: Option<u64>,
-    from: Option<IpAddr>,
-    to: Option<IpAddr>,
-    way: Way,
+    pub(super) queue: Option<u64>,
+    pub(super) from: Option<IpAddr>,
+    pub(super) to: Option<IpAddr>,
+    pub(super) way: Way,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     There,
     Back,
     Both,
@@ -49,9 +59,14 @@ enum Way {
 /// The scenario of these commands.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut table = Table::default();
-    for line in shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)? {
-        table.command(&line, notes)?;
+    let mut lines = shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)?;
+    let mut clock = shell::Clock::default();
+    lines.retain(|line| !clock.passes(line, notes));
+    let end = lines.iter().rposition(sets_up).map_or(0, |at| at + 1);
+    for line in &lines[..end] {
+        table.command(line, notes)?;
     }
+    table.clean_up(&lines[end..], notes)?;
     table.join(notes);
     if table.pipes.is_empty() {
         let mend = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
@@ -68,14 +83,13 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
 }
 
 impl Table {
-    fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<(), ImportError> {
-        let at = match line.words.iter().position(|word| is_tool(word)) {
-            Some(at) => at + 1,
-            None => line.words.iter().take_while(|word| *word == "sudo" || word.starts_with('$')).count(),
-        };
-        let flags = line.words[at..].iter().take_while(|word| word.starts_with('-')).count();
-        let words: Vec<&str> = line.words[at + flags..].iter().map(String::as_str).collect();
-        let object = words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]));
+    pub(super) fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<(), ImportError> {
+        if let Some(deletion) = Deletion::of(line) {
+            self.delete(&deletion, line, notes);
+            return Ok(());
+        }
+        let words = behind_tool(line);
+        let object = object(&words);
         let config = |word: &str| word.len() > 1 && "config".starts_with(word);
         match &words[..] {
             // ipfw takes the number before the verb or behind it.
@@ -86,55 +100,10 @@ impl Table {
                 self.configured(line, object, number, notes)
             }
             ["add", rest @ ..] => self.rule(line, rest, notes),
-            [.., "flush" | "show" | "list" | "delete" | "zero"] | ["flush" | "show" | "delete", ..] | [] => {
-                Ok(())
-            }
-            [_, "show" | "delete" | "flush", ..] if object.is_some() => Ok(()),
+            [.., "show" | "list" | "zero"] | ["show" | "list", ..] | [] => Ok(()),
+            [_, "show" | "list", ..] if object.is_some() => Ok(()),
             _ => self.of_pf(line, 0, notes),
         }
-    }
-
-    /// A rule of pf, as macOS and FreeBSD have them with dnctl: `dummynet in … from A to B pipe 1`, `match out … dnpipe 1`.
-    fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<(), ImportError> {
-        let holds_one = |word: &&String| {
-            word.contains(char::is_whitespace) && (word.contains("dummynet ") || word.contains("dnpipe "))
-        };
-        if let Some(inner) = line.words.iter().find(holds_one).filter(|_| depth == 0) {
-            for mut inner in commands(inner)? {
-                inner.number = line.number;
-                self.of_pf(&inner, depth + 1, notes)?;
-            }
-            return Ok(());
-        }
-        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
-        let place = |wanted: &str| words.iter().position(|word| *word == wanted);
-        let pipe = place("dnpipe")
-            .or_else(|| place("dummynet").and_then(|_| place("pipe").or_else(|| place("queue"))));
-        let number = pipe.and_then(|at| words.get(at + 1)).and_then(|number| whole(number));
-        let (Some(pipe), Some(number)) = (pipe, number) else {
-            notes.add(line.number, &line.text(), "it is neither a pipe nor a rule of ipfw");
-            return Ok(());
-        };
-        let mut end = |word: &str| {
-            let at = place(word)? + 1;
-            address(line, words.get(at..=at)?, notes)
-        };
-        let (from, to) = (end("from"), end("to"));
-        let conditions = ["proto", "port", "on", "inet", "inet6"];
-        if words.iter().any(|word| conditions.contains(word)) {
-            notes.add(line.number, &line.text(), "protocols, ports and interfaces are not looked at here");
-        }
-        let queue = (words[pipe] == "queue").then_some(number);
-        self.rules.push(Rule {
-            line: line.number,
-            text: line.text(),
-            number,
-            queue,
-            from,
-            to,
-            way: way(&words[..pipe]),
-        });
-        Ok(())
     }
 
     /// `pipe|queue|sched N config …`.
@@ -170,6 +139,7 @@ impl Table {
 
     /// `add [NUMBER] pipe|queue N PROTOCOL from A to B [in|out] …`.
     fn rule(&mut self, line: &Line, words: &[&str], notes: &mut Notes) -> Result<(), ImportError> {
+        let own_place = self.place(words.first().and_then(|word| whole(word)).filter(|place| *place > 0));
         let mut at = usize::from(words.first().is_some_and(|word| whole(word).is_some()));
         while let Some(&"set" | &"prob") = words.get(at) {
             let why = "a rule holds for all packets here";
@@ -177,11 +147,9 @@ impl Table {
             at += 2;
         }
         let (Some(kind @ &("pipe" | "queue")), Some(number)) = (words.get(at), words.get(at + 1)) else {
-            notes.add(
-                line.number,
-                &line.text(),
-                "of ipfw's rules those to pipes and queues are carried over",
-            );
+            let why = "of ipfw's rules those to pipes and queues are carried over";
+            notes.add(line.number, &line.text(), why);
+            self.others.push(own_place);
             return Ok(());
         };
         let Some(number) = whole(number) else {
@@ -209,6 +177,7 @@ impl Table {
         let rule = Rule {
             line: line.number,
             text: line.text(),
+            place: own_place,
             number,
             queue: (*kind == "queue").then_some(number),
             from: address(line, rest.get(from + 1..to).unwrap_or_default(), notes),
@@ -227,8 +196,16 @@ impl Table {
         Ok(())
     }
 
+    /// The number of a rule: the one that it is given, or 100 more than the highest there is.
+    pub(super) fn place(&mut self, given: Option<u64>) -> u64 {
+        let place = given.unwrap_or(self.highest.saturating_add(STEP));
+        self.highest = self.highest.max(place);
+        place
+    }
+
     /// Leads queues and schedulers to their pipes. A scheduler without a pipe has that of its own number, and so has a queue's.
     fn join(&mut self, notes: &mut Notes) {
+        self.rules.sort_by_key(|rule| rule.place);
         for (number, sched) in &self.scheds {
             match self.pipes.get_mut(&sched.pipe.unwrap_or(*number)) {
                 Some(pipe) => pipe.with(sched),
@@ -327,8 +304,16 @@ impl Table {
             sheet.links.push(link);
             addresses.extend([from, to]);
         }
+        self.tell_unused(|number| uses.contains_key(&number), notes);
         hosts(addresses, sheet, notes);
         Ok(())
+    }
+
+    /// Says which pipes no packets come to.
+    fn tell_unused(&self, used: impl Fn(u64) -> bool, notes: &mut Notes) {
+        for (number, pipe) in self.pipes.iter().filter(|(number, _)| !used(**number)) {
+            notes.add(pipe.line, &format!("pipe {number}"), "no rule that is carried over leads into it");
+        }
     }
 
     /// One link each way between two hosts.
@@ -376,11 +361,7 @@ impl Table {
                 "no rule leads into a pipe: the first is taken as the way from a to b, the second back",
             );
         }
-        for number in
-            self.pipes.keys().filter(|number| ![there, back].iter().flatten().any(|(own, _)| own == *number))
-        {
-            notes.add(0, &format!("pipe {number}"), "no rule that is carried over leads into it");
-        }
+        self.tell_unused(|number| [there, back].iter().flatten().any(|(own, _)| *own == number), notes);
         let mut stages = |way: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>, ImportError> {
             way.map_or(Ok(Vec::new()), |way| self.stages(way, notes))
         };
@@ -397,12 +378,34 @@ impl Table {
     }
 }
 
+/// The words of a command behind the tool and its flags.
+pub(super) fn behind_tool(line: &Line) -> Vec<&str> {
+    let at = match line.words.iter().position(|word| is_tool(word)) {
+        Some(at) => at + 1,
+        None => line.words.iter().take_while(|word| *word == "sudo" || word.starts_with('$')).count(),
+    };
+    let rest = line.words[at..].iter().map(String::as_str);
+    rest.skip_while(|word| word.starts_with('-')).collect()
+}
+
+/// What a command works on, unless on rules.
+pub(super) fn object(words: &[&str]) -> Option<&'static str> {
+    words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]))
+}
+
+/// Whether a command may make a pipe or a rule.
+fn sets_up(line: &Line) -> bool {
+    let is_verb = |word: &str| word.len() > 1 && "config".starts_with(word);
+    let mut each = line.words.iter().flat_map(|word| word.split_whitespace());
+    each.any(|word| ["add", "dnpipe", "dummynet"].contains(&word) || is_verb(word))
+}
+
 fn is_tool(word: &str) -> bool {
     ["ipfw", "dnctl"].iter().any(|tool| word.rsplit('/').next() == Some(tool))
 }
 
 /// One exact address, or none; what is neither that nor `any` is told.
-fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
+pub(super) fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
     let [word, ports @ ..] = words else { return None };
     if !ports.is_empty() {
         notes.add(line.number, &ports.join(" "), "ports are not looked at here");
@@ -417,7 +420,7 @@ fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
     None
 }
 
-fn way(tail: &[&str]) -> Way {
+pub(super) fn way(tail: &[&str]) -> Way {
     match (tail.contains(&"in"), tail.contains(&"out")) {
         (true, false) => Way::Back,
         (false, true) => Way::There,

@@ -19,8 +19,10 @@ pub(super) const QUOTED_DOLLAR: char = '\u{e001}';
 pub(super) struct Line {
     /// Where it begins, from 1.
     pub(super) number: usize,
-    /// Its words, without quotes.
+    /// Its words, without quotes. The head of a function is one word, `name()`.
     pub(super) words: Vec<String>,
+    /// Whether it may not be carried out: it stands in an `if`, or the like.
+    pub(super) maybe: bool,
 }
 
 impl Line {
@@ -57,6 +59,9 @@ pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
         words: Vec::new(),
         word: None,
         redirected: false,
+        parentheses: 0,
+        cases: 0,
+        alternatives: 0,
     };
     while let Some(c) = reader.next() {
         reader.take(c)?;
@@ -74,6 +79,11 @@ struct Reader<'t> {
     word: Option<String>,
     /// Whether the next word is the file of a redirection.
     redirected: bool,
+    /// Parentheses and `case`s that are open.
+    parentheses: usize,
+    cases: usize,
+    /// How many of the last commands end with a bar: in a `case` they may be patterns.
+    alternatives: usize,
 }
 
 impl Reader<'_> {
@@ -97,11 +107,67 @@ impl Reader<'_> {
                 self.redirected = true;
             }
             '&' if self.chars.peek() == Some(&'>') => self.end_word()?,
-            '\n' | ';' | '&' | '|' | '(' | ')' => self.end_command()?,
+            '(' if self.heads_function() => {
+                self.next();
+                self.end_word()?;
+                let name = self.words.pop().unwrap_or_default();
+                self.words = vec![name + "()"];
+                self.end_command()?;
+            }
+            '(' => {
+                self.parentheses += 1;
+                self.end_command()?;
+            }
+            ')' if self.parentheses == 0 => self.end_pattern()?,
+            ')' => {
+                self.parentheses -= 1;
+                self.end_command()?;
+            }
+            '|' => {
+                let before =
+                    if self.words.is_empty() && self.word.is_none() { 0 } else { self.alternatives + 1 };
+                self.end_command()?;
+                self.alternatives = before;
+            }
+            '\n' | ';' | '&' => self.end_command()?,
             c if c.is_whitespace() => self.end_word()?,
             c => self.push(c),
         }
         Ok(())
+    }
+
+    /// Whether a parenthesis is that of `name()`, or of `function name()`.
+    fn heads_function(&mut self) -> bool {
+        let good = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+        let mut words: Vec<&str> = self.words.iter().chain(&self.word).map(String::as_str).collect();
+        if words.first() == Some(&"function") {
+            words.remove(0);
+        }
+        let named = matches!(words[..], [name] if name.chars().all(good));
+        named && self.chars.peek() == Some(&')')
+    }
+
+    /// The end of a pattern of a `case`, and of those before it with bars between: they are no commands.
+    fn end_pattern(&mut self) -> Result<(), ImportError> {
+        self.end_word()?;
+        let begins = |words: &[String]| {
+            let case = words.iter().position(|word| word == "case")?;
+            Some(case + words[case..].iter().position(|word| word == "in")? + 1)
+        };
+        if let Some(end) = begins(&self.words) {
+            self.words.truncate(end);
+        } else if self.cases > 0 {
+            self.words.clear();
+            for _ in 0..self.alternatives {
+                match self.all.last_mut().and_then(|line| Some((begins(&line.words)?, line))) {
+                    Some((end, line)) => line.words.truncate(end),
+                    None => {
+                        self.all.pop();
+                    }
+                }
+            }
+        }
+        self.end_command()
     }
 
     fn push(&mut self, c: char) {
@@ -188,12 +254,16 @@ impl Reader<'_> {
     fn end_command(&mut self) -> Result<(), ImportError> {
         self.end_word()?;
         self.redirected = false;
+        self.alternatives = 0;
         if !self.words.is_empty() {
+            self.cases += usize::from(self.words.iter().any(|word| word == "case"));
+            self.cases -= usize::from(self.cases > 0 && self.words[0] == "esac");
             if self.all.len() == MOST_COMMANDS {
                 let what = format!("there are more than {MOST_COMMANDS} commands");
                 return Err(ImportError::new(self.line, what, "import a part of them"));
             }
-            self.all.push(Line { number: self.started, words: std::mem::take(&mut self.words) });
+            let words = std::mem::take(&mut self.words);
+            self.all.push(Line { number: self.started, words, maybe: false });
         }
         Ok(())
     }
@@ -222,7 +292,10 @@ mod tests {
             ("(a b) 2>/dev/null >x", vec!["a|b"]),
             ("a 2>&1 b &>/dev/null c << EOF d", vec!["a|b|c|d"]),
             ("a\\\r\nb \\\n c\r\nd", vec!["ab|c", "d"]),
-            ("f() { a; }", vec!["f", "{|a", "}"]),
+            ("f() { a; }", vec!["f()", "{|a", "}"]),
+            ("function g-1 () { a; }", vec!["g-1()", "{|a", "}"]),
+            ("case $x in a|b) c;; *) d | e;; esac; f)", vec!["case|$x|in", "c", "d", "e", "esac", "f"]),
+            ("x=() y (a) b", vec!["x=", "y", "a", "b"]),
             ("x=$(a; b) `c; d` $((1 + 2))", vec!["x=$(a; b)|`c; d`|$((1 + 2))"]),
             ("\"$x a\" '$x' \\$x ${y:-a b}", vec!["$x a|$x|$x|${y:-a b}"]),
         ];

@@ -7,13 +7,17 @@
 mod dummynet;
 mod framing;
 mod ipfw;
+mod ipfw_delete;
 mod lines;
 mod mahimahi;
 mod netem;
 mod ns;
 mod ns_at;
 mod ns_classes;
+mod ns_errors;
 mod ns_queue;
+mod ns_words;
+mod pf;
 mod qdisc;
 mod quantity;
 mod sheet;
@@ -24,6 +28,7 @@ mod tc;
 mod tcl;
 mod tcl_value;
 mod testbed;
+mod testbed_at;
 mod theaterq;
 mod topology;
 mod words;
@@ -198,6 +203,11 @@ struct Notes {
 }
 
 impl Notes {
+    /// Whether no more are kept.
+    fn full(&self) -> bool {
+        self.list.len() >= MOST_NOTES
+    }
+
     fn add(&mut self, line: usize, option: &str, why: impl Into<String>) {
         let note = Note { line, option: shortened(option), why: shortened(&why.into()) };
         if self.list.len() < MOST_NOTES && !self.list.contains(&note) {
@@ -248,7 +258,8 @@ mod tests {
                          mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n|\"|'|#|0|1,2,3,4,5|\
                          tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|case|esac|in|&&|>|2>&1|\
                          A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new ErrorModel]|lossmodel|\
-                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep";
+                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$@|\"$@\"|flush|delete|100|modify|\
+                         LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {
         let words: Vec<&'static str> = WORDS.split('|').collect();

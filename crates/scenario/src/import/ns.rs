@@ -5,7 +5,8 @@
 //! as in Emulab's parser (lanlink.tcl).
 
 use super::ns_at::{Later, carry_out};
-use super::ns_queue::{Dialect, Queue};
+use super::ns_errors::Errors;
+use super::ns_queue::Dialect;
 use super::quantity::{Share, ns_rate, time, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
@@ -21,6 +22,8 @@ pub(super) const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
 /// Why agents are left out.
 const AGENTS: &str = "programs make the traffic here, not agents";
+/// Parts of a link.
+const PARTS: [&str; 2] = ["queue", "link"];
 
 /// What a handle stands for.
 #[derive(Debug, Clone)]
@@ -39,8 +42,7 @@ pub(super) enum Object {
     Lan(usize),
     /// The queue of an edge, forward or not.
     Queue(usize, bool),
-    /// An error model: how much is lost.
-    Errors(Share),
+    Errors(Errors),
     Other,
 }
 
@@ -55,9 +57,21 @@ pub(super) struct Script<'n> {
     /// What is left for times of the run, and such a time while it is carried out.
     pub(super) later: Vec<Later>,
     pub(super) now: Option<Nanos>,
-    /// Queues that events have changed, by edge and direction.
-    pub(super) queues: HashMap<(usize, bool), Queue>,
+    /// What events have made of directions, by edge and direction.
+    pub(super) present: HashMap<(usize, bool), Way>,
+    /// What handles are called, and the command that is carried out: for notes.
+    pub(super) names: HashMap<String, String>,
+    pub(super) said: Vec<String>,
     pub(super) notes: &'n mut Notes,
+}
+
+/// What a link is set to during the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    Rate(u64),
+    Delay(Nanos),
+    Loss(Share),
+    Up(bool),
 }
 
 /// `Queue/RED set thresh_ 5`.
@@ -76,11 +90,14 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         losses: Vec::new(),
         later: Vec::new(),
         now: None,
-        queues: HashMap::new(),
+        present: HashMap::new(),
+        names: HashMap::new(),
+        said: Vec::new(),
         notes,
     };
     let mut tcl = Tcl::new(&mut script);
     tcl.run(text, 1)?;
+    tcl.host.tell_units();
     carry_out(&mut tcl)?;
     let topology = script.topology;
     if topology.edges.is_empty() {
@@ -94,8 +111,12 @@ impl Host for Script<'_> {
     fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let name = words[0].to_ascii_lowercase();
         let rest = &words[1..];
+        self.said = words.to_vec();
         match (self.objects.get(&words[0]).cloned(), name.as_str()) {
             (Some(Object::Simulator), _) => self.simulator(line, rest),
+            (Some(Object::Link(edges)), _) if rest.first().is_some_and(|word| PARTS.contains(&&**word)) => {
+                self.link(line, &edges, rest)
+            }
             (Some(Object::Link(edges) | Object::Group(edges)), _) if self.now.is_some() => {
                 self.change(line, &edges, [true, true], rest)
             }
@@ -118,7 +139,7 @@ impl Host for Script<'_> {
                 Ok(self.handle(Object::Other))
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
-            (Some(Object::Errors(_)), _) => self.errors(line, words),
+            (Some(Object::Errors(model)), _) => self.errors(line, words, model),
             (None, "new") => Ok(self.make(line, rest)),
             (None, "set") => self.simulator(line, words),
             (None, "source") => {
@@ -149,12 +170,16 @@ impl Host for Script<'_> {
     }
 
     fn named(&mut self, value: &str, variable: &str) {
+        if self.objects.contains_key(value) {
+            self.call_it(value, variable);
+        }
         // Emulab calls nodes($i) nodes-3.
         let name = || Some(variable.replace('(', "-").replace(')', ""));
         match self.objects.get(value) {
             Some(Object::Node(node) | Object::Lan(node)) => {
                 let node = &mut self.topology.nodes[*node];
                 node.name = node.name.take().or_else(name);
+                node.variable.get_or_insert_with(|| variable.to_owned());
             }
             Some(Object::Link(edges)) => {
                 for edge in edges.clone() {
@@ -184,16 +209,16 @@ impl Script<'_> {
             return self.handle(Object::Simulator);
         }
         if class == "errormodel" || class == "errormodel/uniform" {
-            // ns-2's arguments of the latter are the share and the unit.
-            let share = rest.get(1).and_then(|word| Share::fraction(word)).unwrap_or(Share::ZERO);
-            return self.handle(Object::Errors(share));
+            return self.handle(Object::Errors(Errors::new(line, &rest[1..])));
         }
         if class == "eventgroup" {
             self.topology.dialect = Dialect::Emulab;
             return self.handle(Object::Group(Vec::new()));
         }
-        self.notes.add(line, &format!("new {}", told(rest)), AGENTS);
-        self.handle(Object::Other)
+        self.tell(line, rest, AGENTS);
+        let handle = self.handle(Object::Other);
+        self.names.insert(handle.clone(), format!("[{}]", self.said.join(" ")));
+        handle
     }
 
     /// A command of the simulator.
@@ -222,7 +247,7 @@ impl Script<'_> {
                 self.way(edge, forward).queue.hold(limit);
                 Ok(String::new())
             }
-            "lossmodel" | "link-lossmodel" => self.lossy(line, command == "link-lossmodel", rest),
+            "lossmodel" | "link-lossmodel" => self.lossy(line, words),
             "delay" | "bandwidth" => {
                 let (edge, forward) = self.between(line, rest)?;
                 let both = rest.get(3).is_some_and(|word| word == "duplex");
@@ -248,11 +273,11 @@ impl Script<'_> {
                 Ok(String::new())
             }
             "rtproto" => {
-                self.notes.add(line, &told(words), "ways are worked out once, before the run");
+                self.tell(line, words, "ways are worked out once, before the run");
                 Ok(String::new())
             }
             _ => {
-                self.notes.add(line, &told(words), "it has no counterpart here");
+                self.tell(line, words, "it has no counterpart here");
                 Ok(self.handle(Object::Other))
             }
         }
@@ -263,7 +288,7 @@ impl Script<'_> {
             let what = format!("there are more than {MOST} nodes or links");
             return Err(ImportError::new(line, what, "import a smaller network"));
         }
-        self.topology.nodes.push(Node { name: None, lan });
+        self.topology.nodes.push(Node { name: None, variable: None, lan });
         Ok(self.topology.nodes.len() - 1)
     }
 
@@ -280,18 +305,14 @@ impl Script<'_> {
         let rate = read(line, "the link's rate", rest.get(2), "100Mb", ns_rate)?;
         let delay = self.delay(line, rest.get(3))?;
         let kind = rest.get(4).map(String::as_str).unwrap_or_default();
-        let mut queue = Queue::named(kind).unwrap_or_else(|| {
-            let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel keep flows apart";
-            self.notes.add(line, kind, why);
-            Queue::default()
-        });
-        for default in &self.defaults {
-            let own =
-                default.class.strip_prefix("queue/").is_none_or(|class| class == kind.to_ascii_lowercase());
-            if own {
-                queue.set(line, &default.key, Some(&default.value))?;
+        let queue = match self.queue_of(line, kind)? {
+            Some(queue) => queue,
+            None => {
+                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel keep flows apart";
+                self.notes.add(line, kind, why);
+                self.queue_of(line, "DropTail")?.unwrap_or_default()
             }
-        }
+        };
         let edge =
             self.edge(line, ends, duplex, Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue })?;
         Ok(self.handle(Object::Link(vec![edge])))
@@ -322,7 +343,8 @@ impl Script<'_> {
         for node in &nodes {
             let node = self.node_of(line, Some(node))?;
             let delay = Nanos(delay.0 / 2);
-            let way = Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue: Queue::default() };
+            let queue = self.queue_of(line, "DropTail")?.unwrap_or_default();
+            let way = Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue };
             self.edge(line, (node, lan), true, way)?;
         }
         Ok(self.handle(Object::Lan(lan)))
@@ -367,6 +389,15 @@ impl Script<'_> {
         if forward { &mut edge.there } else { &mut edge.back }
     }
 
+    /// A direction as it is by now: as it was set up, and as events have changed it since.
+    pub(super) fn present(&mut self, edge: usize, forward: bool) -> &mut Way {
+        if self.now.is_none() {
+            return self.way(edge, forward);
+        }
+        let way = self.way(edge, forward).clone();
+        self.present.entry((edge, forward)).or_insert(way)
+    }
+
     /// What is done to a link before the run.
     fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String, ImportError> {
         match (rest.first().map(String::as_str), edges) {
@@ -396,31 +427,6 @@ impl Script<'_> {
         }
     }
 
-    /// `$group add $link0 $link1`.
-    fn gather(
-        &mut self,
-        line: usize,
-        (handle, mut edges): (&String, Vec<usize>),
-        rest: &[String],
-    ) -> Result<String, ImportError> {
-        for member in rest.iter().skip(1) {
-            match self.objects.get(member) {
-                Some(Object::Link(more)) => edges.extend(more),
-                Some(Object::Lan(lan)) => {
-                    let all = self.topology.edges.iter().enumerate();
-                    edges.extend(all.filter(|(_, edge)| edge.ends.1 == *lan).map(|(at, _)| at));
-                }
-                _ => self.tell(line, rest, "of event groups those of links are carried over"),
-            }
-            if edges.len() > MOST {
-                let what = format!("the group has more than {MOST} links");
-                return Err(ImportError::new(line, what, "import a smaller script"));
-            }
-        }
-        self.objects.insert(handle.clone(), Object::Group(edges));
-        Ok(String::new())
-    }
-
     /// `$q set limit_ 20`.
     fn queue(
         &mut self,
@@ -429,13 +435,24 @@ impl Script<'_> {
         forward: bool,
         rest: &[String],
     ) -> Result<String, ImportError> {
-        let rest = if rest.first().is_some_and(|word| word == "set") { &rest[1..] } else { rest };
-        let key = rest.first().map(|key| key.to_ascii_lowercase()).unwrap_or_default();
-        if self.now.is_some() {
-            return self.queue_then(line, (edge, forward), &key, rest.get(1));
-        }
-        if !self.way(edge, forward).queue.set(line, &key, rest.get(1))? {
-            self.notes.add(line, &told(rest), "the queues here have no such setting");
+        let words = if rest.first().is_some_and(|word| word == "set") { &rest[1..] } else { rest };
+        let key = words.first().map(|key| key.to_ascii_lowercase()).unwrap_or_default();
+        let dialect = self.topology.dialect;
+        let known = match words.get(1) {
+            None => {
+                if let Some(value) = self.present(edge, forward).queue.value(&key, dialect) {
+                    return Ok(value);
+                }
+                false
+            }
+            value if self.now.is_some() => self.queue_then(line, (edge, forward), &key, value)?,
+            value => self.way(edge, forward).queue.set(line, &key, value)?,
+        };
+        if !known {
+            let event = self.now.is_some() && dialect == Dialect::Emulab;
+            let why =
+                if event { "no event of Emulab's sets it" } else { "the queues here have no such setting" };
+            self.tell(line, rest, why);
         }
         Ok(String::new())
     }
@@ -462,10 +479,4 @@ pub(super) fn read<T>(
 /// A time of ns: seconds, unless there is a unit.
 pub(super) fn seconds(text: &str) -> Option<Nanos> {
     time(text, 1_000_000_000)
-}
-
-/// A command for a note: what it is called with, without handles.
-pub(super) fn told(words: &[String]) -> String {
-    let shown = words.iter().map(|word| if word.starts_with("_o") { "$…" } else { word.as_str() });
-    shown.collect::<Vec<_>>().join(" ")
 }

@@ -1,17 +1,16 @@
 //! What ns scripts do to links while they run: `$ns at`, `rtmodel-at`, `rtmodel`, and Emulab's events.
 //!
 //! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What ns-2 makes of route
-//! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl. Emulab's delay agent reads whole kbit/s
-//! and whole milliseconds, whatever stands behind the digits (event/delay-agent/callback.c, `get_new_link_params`).
+//! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
 
 use super::ImportError;
-use super::ns::{MOST, Object, Script, read, seconds, told};
-use super::ns_queue::Dialect;
-use super::quantity::{Share, ns_rate, rate_text};
+use super::ns::{MOST, Object, Script, Setting, read, seconds};
+use super::ns_queue::{Dialect, Queue};
+use super::quantity::ns_rate;
 use super::sheet::quoted;
-use super::stage::{Stage, block};
+use super::stage::Stage;
 use super::tcl::{Tcl, items};
-use super::topology::Change;
+use super::topology::{Change, written_rate};
 use longwire_units::Nanos;
 
 /// Commands for a time.
@@ -54,15 +53,6 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// A note about a command that is not carried over.
-    pub(super) fn tell(&mut self, line: usize, words: &[String], why: &str) {
-        let told = match self.now {
-            Some(time) => format!("at {time}: {}", told(words)),
-            None => told(words),
-        };
-        self.notes.add(line, &told, why);
-    }
-
     /// A command of the simulator at a time of the run.
     pub(super) fn simulator_then(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let command = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
@@ -74,7 +64,7 @@ impl Script<'_> {
                 let (edge, forward) = self.between(line, rest)?;
                 let both = rest.get(3).is_some_and(|word| word.eq_ignore_ascii_case("duplex"));
                 let setting = self.setting(line, &command, rest.get(2))?;
-                self.note_change(line, &[edge], [both || forward, both || !forward], vec![setting])?;
+                self.settle(line, &[edge], [both || forward, both || !forward], &[setting])?;
             }
             "queue-limit" => {
                 let (edge, forward) = self.between(line, rest)?;
@@ -95,16 +85,11 @@ impl Script<'_> {
     }
 
     /// The setting that `bandwidth` or `delay` of ns-2 makes.
-    fn setting(
-        &mut self,
-        line: usize,
-        key: &str,
-        value: Option<&String>,
-    ) -> Result<(&'static str, String), ImportError> {
+    fn setting(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<Setting, ImportError> {
         if key.starts_with("delay") {
-            return Ok(("delay", quoted(&self.delay(line, value)?.to_string())));
+            return Ok(Setting::Delay(self.delay(line, value)?));
         }
-        rate_setting(line, read(line, "the bandwidth", value, "1Mb", ns_rate)?)
+        Ok(Setting::Rate(read(line, "the bandwidth", value, "1Mb", ns_rate)?))
     }
 
     /// What is done to the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without a value, what it is.
@@ -116,14 +101,14 @@ impl Script<'_> {
     ) -> Result<String, ImportError> {
         let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
         match (&words.iter().map(String::as_str).collect::<Vec<_>>()[..], self.now) {
-            (["set", "bandwidth_"], _) => Ok(self.way(edge, forward).rate.to_string()),
+            (["set", "bandwidth_"], _) => Ok(self.present(edge, forward).rate.to_string()),
             (["set", "delay_"], _) => {
-                let delay = self.way(edge, forward).delay.0;
+                let delay = self.present(edge, forward).delay.0;
                 Ok(format!("{}.{:09}", delay / 1_000_000_000, delay % 1_000_000_000))
             }
             (["set", key @ ("bandwidth_" | "delay_"), _], Some(_)) => {
                 let setting = self.setting(line, key, rest.get(2))?;
-                self.note_change(line, &[edge], [forward, !forward], vec![setting])
+                self.settle(line, &[edge], [forward, !forward], &[setting])
             }
             (["set", "bandwidth_", _], None) => {
                 self.way(edge, forward).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
@@ -140,40 +125,75 @@ impl Script<'_> {
         }
     }
 
-    /// A setting of a queue at a time of the run.
+    /// A setting of a queue at a time of the run. Whether there is such a setting.
     pub(super) fn queue_then(
         &mut self,
         line: usize,
         (edge, forward): (usize, bool),
         key: &str,
         value: Option<&String>,
-    ) -> Result<String, ImportError> {
-        let way = self.way(edge, forward).clone();
-        let mut queue = self.queues.get(&(edge, forward)).unwrap_or(&way.queue).clone();
-        if !queue.set(line, key, value)? {
-            self.tell(line, &[key.to_owned()], "the queues here have no such setting");
-            return Ok(String::new());
+    ) -> Result<bool, ImportError> {
+        if self.topology.dialect == Dialect::Emulab {
+            return self.event_of_queue(line, (edge, forward), key, value);
         }
+        let mut queue = self.present(edge, forward).queue.clone();
+        if !queue.set(line, key, value)? {
+            return Ok(false);
+        }
+        self.put_queue(line, (edge, forward), queue)?;
+        Ok(true)
+    }
+
+    /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run begins.
+    pub(super) fn put_queue(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        queue: Queue,
+    ) -> Result<(), ImportError> {
+        let way = self.way(edge, forward).clone();
         let mut stage = Stage::default();
         queue.write(line, self.topology.dialect, (way.rate, way.delay), &mut stage, self.notes);
-        self.queues.insert((edge, forward), queue);
+        self.present(edge, forward).queue = queue;
         let settings = stage.settings.into_iter().map(|(_, text)| ("queue", text)).collect();
         self.note_change(line, &[edge], [forward, !forward], settings)
     }
 
-    /// A loss that an error model makes from now on.
-    pub(super) fn loss_then(
+    /// Sets these directions of links from now on.
+    pub(super) fn settle(
         &mut self,
         line: usize,
-        (edge, forward): (usize, bool),
-        share: Share,
+        edges: &[usize],
+        ways: [bool; 2],
+        settings: &[Setting],
     ) -> Result<String, ImportError> {
-        let text = if self.way(edge, forward).loss_behind {
-            block("independent", &[("probability", share.text()), ("where", "wire".to_owned())])
-        } else {
-            quoted(&share.text())
-        };
-        self.note_change(line, &[edge], [forward, !forward], vec![("loss", text)])
+        for (edge, forward) in each_way(edges, ways) {
+            if !forward && !self.topology.edges[edge].duplex {
+                continue;
+            }
+            let dialect = self.topology.dialect;
+            let mut texts = Vec::new();
+            for setting in settings {
+                let way = self.present(edge, forward);
+                texts.push(match *setting {
+                    Setting::Rate(rate) => {
+                        way.rate = rate;
+                        ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?))
+                    }
+                    Setting::Delay(delay) => {
+                        way.delay = delay;
+                        ("delay", quoted(&delay.to_string()))
+                    }
+                    Setting::Loss(loss) => {
+                        way.loss = loss;
+                        ("loss", way.loss_text())
+                    }
+                    Setting::Up(up) => ("state", quoted(if up { "up" } else { "down" })),
+                });
+            }
+            self.note_change(line, &[edge], [forward, !forward], texts)?;
+        }
+        Ok(String::new())
     }
 
     /// A change of links: `down`, `up`, `bandwidth 10Mb duplex`, `delay 10ms`, `plr 0.1`, and Emulab's
@@ -188,31 +208,23 @@ impl Script<'_> {
         let mut settings = Vec::new();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
-            if let Some((key, value)) = word.split_once('=') {
-                self.topology.dialect = Dialect::Emulab;
-                let value = value.to_owned();
-                let key = key.to_ascii_lowercase();
-                match self.modified(line, &key, &value)? {
-                    Some(setting) => settings.push(setting),
-                    None => {
-                        for (edge, forward) in each_way(edges, ways) {
-                            self.queue_then(line, (edge, forward), &format!("{key}_"), Some(&value))?;
-                        }
-                    }
-                }
-                continue;
+            if word.contains('=') {
+                let parameters: Vec<&String> = words.iter().filter(|word| word.contains('=')).collect();
+                self.modify(line, edges, ways, &parameters)?;
+                break;
             }
+            let emulab = self.topology.dialect == Dialect::Emulab;
             match word.to_ascii_lowercase().as_str() {
-                switch @ ("up" | "down") => settings.push(("state", quoted(switch))),
+                switch @ ("up" | "down") => settings.push(Setting::Up(switch == "up")),
                 "bandwidth" | "bw" => settings.push(self.setting(line, "bandwidth", rest.next())?),
-                "delay" if self.topology.dialect == Dialect::Emulab => {
+                "delay" if emulab => {
                     let value = rest.next().cloned().unwrap_or_default();
-                    settings.extend(self.modified(line, "delay", &value)?);
+                    settings.extend(self.modified(line, "DELAY", &value)?);
                 }
                 "delay" => settings.push(self.setting(line, "delay", rest.next())?),
                 "plr" | "loss" => {
                     let value = rest.next().cloned().unwrap_or_default();
-                    settings.extend(self.modified(line, "plr", &value)?);
+                    settings.extend(self.modified(line, "PLR", &value)?);
                 }
                 "modify" | "duplex" => {}
                 "simplex" => ways[1] = false,
@@ -226,41 +238,8 @@ impl Script<'_> {
                 }
             }
         }
-        self.note_change(line, edges, ways, settings)
-    }
-
-    /// What Emulab's delay agent makes of `KEY=VALUE`; none if it is not the link's.
-    fn modified(
-        &mut self,
-        line: usize,
-        key: &str,
-        value: &str,
-    ) -> Result<Option<(&'static str, String)>, ImportError> {
-        let text = value.to_owned();
-        let setting = match key {
-            "bandwidth" => {
-                let (kbits, unit) = read(line, "BANDWIDTH", Some(&text), "1000 (kbit/s)", leading)?;
-                if !unit.is_empty() {
-                    let why = "Emulab's delay agent reads whole kbit/s, whatever stands behind the digits";
-                    self.notes.add(line, &format!("{key}={value}"), why);
-                }
-                rate_setting(line, kbits.saturating_mul(1000))?
-            }
-            "delay" => {
-                let (millis, unit) = read(line, "DELAY", Some(&text), "10 (ms)", leading)?;
-                if !["", "ms", "msec"].contains(&&*unit.to_ascii_lowercase()) {
-                    let why =
-                        "Emulab's delay agent reads whole milliseconds, whatever stands behind the digits";
-                    self.notes.add(line, &format!("{key}={value}"), why);
-                }
-                let millis = format!("{millis}ms");
-                let delay = |word: &str| seconds(word).filter(|delay| *delay <= super::ns::LONGEST_DELAY);
-                ("delay", quoted(&read(line, "DELAY", Some(&millis), "10 (ms)", delay)?.to_string()))
-            }
-            "plr" => ("loss", quoted(&read(line, "plr", Some(&text), "0.1", Share::fraction)?.text())),
-            _ => return Ok(None),
-        };
-        Ok(Some(setting))
+        self.tell_of_lans(line, edges, ways, &settings);
+        self.settle(line, edges, ways, &settings)
     }
 
     fn note_change(
@@ -269,22 +248,22 @@ impl Script<'_> {
         edges: &[usize],
         ways: [bool; 2],
         settings: Vec<(&'static str, String)>,
-    ) -> Result<String, ImportError> {
+    ) -> Result<(), ImportError> {
         let time = self.now.unwrap_or(Nanos::ZERO);
         self.note_changes(line, edges, Change { time, every: None, edge: 0, ways, settings })
     }
 
     /// Notes the change for each of the links.
-    fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<String, ImportError> {
+    fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<(), ImportError> {
         if change.settings.is_empty() {
-            return Ok(String::new());
+            return Ok(());
         }
         if self.topology.changes.len() + edges.len() > MOST {
             let what = format!("there are more than {MOST} changes");
             return Err(ImportError::new(line, what, "import a smaller script"));
         }
         self.topology.changes.extend(edges.iter().map(|&edge| Change { edge, ..change.clone() }));
-        Ok(String::new())
+        Ok(())
     }
 
     /// `rtmodel-at 1.0 down $a $b`, or of one node: all of its links.
@@ -407,17 +386,4 @@ fn each_way(edges: &[usize], ways: [bool; 2]) -> Vec<(usize, bool)> {
 /// The command that `rest` belongs to.
 fn words_of(rest: &[String]) -> Vec<String> {
     std::iter::once("rtmodel".to_owned()).chain(rest.iter().cloned()).collect()
-}
-
-fn rate_setting(line: usize, rate: u64) -> Result<(&'static str, String), ImportError> {
-    let text = rate_text(rate).ok_or_else(|| {
-        ImportError::new(line, format!("no link can have {rate} bit/s"), "300 bit/s to 400 Gbit/s")
-    })?;
-    Ok(("rate", quoted(&text)))
-}
-
-/// The whole number at the front, as C's `atoi` reads it, and what stands behind it.
-fn leading(text: &str) -> Option<(u64, String)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    Some((text[..digits].parse().ok()?, text[digits..].to_owned()))
 }

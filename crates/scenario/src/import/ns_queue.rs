@@ -103,6 +103,56 @@ impl Queue {
         self.limit = Some(limit);
     }
 
+    /// Whether it is measured in bytes.
+    pub(super) fn counts_bytes(&self, dialect: Dialect) -> bool {
+        self.in_bytes(dialect)
+    }
+
+    /// Measures it in bytes, or in packets.
+    pub(super) fn count_bytes(&mut self, bytes: bool) {
+        self.bytes = Some(bytes);
+    }
+
+    /// Takes what dummynet keeps in a pipe's flags from another queue: whether it counts bytes, and whether it is RED.
+    pub(super) fn take_flags(&mut self, other: &Self) {
+        (self.bytes, self.kind, self.gentle) = (other.bytes, other.kind, other.gentle);
+    }
+
+    /// What `set KEY` reads: the value that is set, or else the one that ns gives it. None if there is no such setting.
+    pub(super) fn value(&self, key: &str, dialect: Dialect) -> Option<String> {
+        let emulab = dialect == Dialect::Emulab;
+        let truth = |given: bool| u8::from(given).to_string();
+        let number = |given: Option<u64>, default: u64| given.unwrap_or(default).to_string();
+        let time = |time: Option<Nanos>, default: u64| decimal_seconds(time.unwrap_or(Nanos(default)));
+        Some(match key {
+            "limit_" => number(self.limit, 50),
+            // In ns-2 a zero asks for a threshold that it works out.
+            "thresh_" => number(self.min, if emulab { 5 } else { 0 }),
+            "maxthresh_" => number(self.max, if emulab { 15 } else { 0 }),
+            "linterm_" => number(self.linterm, 10),
+            "q_weight_" => self.weight.clone().unwrap_or_else(|| if emulab { "0.002" } else { "-1" }.into()),
+            "mean_pktsize_" => self.packet().to_string(),
+            "gentle_" => truth(self.gentle.unwrap_or(!emulab)),
+            "red_" => truth(self.kind == Kind::Red),
+            "queue-in-bytes_" | "queue_in_bytes_" => truth(self.in_bytes(dialect)),
+            "setbit_" => truth(self.marks),
+            "drop_front_" | "drop-front_" => truth(self.head),
+            "bytes_" => truth(self.by_length.unwrap_or(!emulab)),
+            "adaptive_" => truth(self.adaptive),
+            "target_" => time(self.target, 5_000_000),
+            "interval_" => {
+                time(self.interval, if self.kind == Kind::Red { 500_000_000 } else { 100_000_000 })
+            }
+            "in_thresh_" => self.rio.inside[0].to_string(),
+            "in_maxthresh_" => self.rio.inside[1].to_string(),
+            "in_linterm_" => self.rio.inside[2].to_string(),
+            "out_thresh_" => self.rio.outside[0].to_string(),
+            "out_maxthresh_" => self.rio.outside[1].to_string(),
+            "out_linterm_" => self.rio.outside[2].to_string(),
+            _ => return None,
+        })
+    }
+
     /// `set KEY VALUE`. Whether there is such a setting; what only other kinds have is kept, and of no effect.
     pub(super) fn set(
         &mut self,
@@ -161,10 +211,11 @@ impl Queue {
             Kind::DropTail => stage.set("queue", &limit),
             Kind::Red => {
                 self.told_of_red(line, dialect, notes);
+                let thresholds = self.thresholds(line, dialect, link.0, notes);
                 if self.adaptive {
-                    self.ared(limit, dialect, link, stage);
+                    self.ared(limit, thresholds, stage);
                 } else {
-                    self.red(limit, dialect, link, stage);
+                    self.red(limit, (dialect, thresholds), link, stage);
                 }
             }
             Kind::Rio => self.write_rio(line, limit, stage, notes),
@@ -199,8 +250,7 @@ impl Queue {
     }
 
     /// Adaptive RED finds its weight by itself.
-    fn ared(&self, limit: String, dialect: Dialect, link: (u64, Nanos), stage: &mut Stage) {
-        let (min, max) = self.thresholds(dialect, link);
+    fn ared(&self, limit: String, (min, max): (u64, u64), stage: &mut Stage) {
         let mut parameters = vec![
             ("limit", limit),
             ("min", min.to_string()),
@@ -278,18 +328,27 @@ impl Queue {
         bytes
     }
 
-    /// The thresholds, in packets.
-    fn thresholds(&self, dialect: Dialect, (rate, _): (u64, Nanos)) -> (u64, u64) {
-        let emulab = dialect == Dialect::Emulab;
-        // Half of what comes in 5 ms, and no less than 5; in ns-2 a zero asks for that.
-        let own = |value: Option<u64>| value.filter(|value| emulab || *value > 0);
-        let automatic = if emulab {
-            5
-        } else {
-            ((0.005 * self.pace(rate) / 2.0).round() as u64).clamp(5, MOST_PACKETS / 3)
-        };
+    /// The thresholds, in packets. Those that ns-2 works out may lie between two whole ones: here they are the nearest, and that is
+    /// told.
+    fn thresholds(&self, line: usize, dialect: Dialect, rate: u64, notes: &mut Notes) -> (u64, u64) {
+        if dialect == Dialect::Emulab {
+            return (self.min.unwrap_or(5), self.max.unwrap_or(15));
+        }
+        // In ns-2 a zero asks for half of what comes in 5 ms, and no less than 5; in thousandths of a packet.
+        let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
+        let in_5_ms = u128::from(rate) * 5 / (8 * u128::from(self.packet()));
+        let automatic = (in_5_ms / 2).clamp(5000, u128::from(1000 * MOST_PACKETS / 3)) as u64;
         let min = own(self.min).unwrap_or(automatic);
-        (min, own(self.max).unwrap_or(if emulab { 15 } else { (3 * min).min(MOST_PACKETS) }))
+        let max = own(self.max).unwrap_or((3 * min).min(1000 * MOST_PACKETS));
+        let whole = |thousandths: u64| (thousandths + 500) / 1000;
+        for (key, exact) in [("thresh_", min), ("maxthresh_", max)] {
+            if exact % 1000 > 0 {
+                let why = format!("thresholds are whole packets here: it is {}", whole(exact));
+                let exact = format!("{}.{:03}", exact / 1000, exact % 1000);
+                notes.add(line, &format!("{key} (ns-2: {})", exact.trim_end_matches('0')), why);
+            }
+        }
+        (whole(min), whole(max))
     }
 
     /// Packets a second: what ns-2 sets RED's parameters by, if they are not set.
@@ -297,10 +356,15 @@ impl Queue {
         rate as f64 / (8.0 * self.packet() as f64)
     }
 
-    fn red(&self, limit: String, dialect: Dialect, (rate, delay): (u64, Nanos), stage: &mut Stage) {
+    fn red(
+        &self,
+        limit: String,
+        (dialect, (min, max)): (Dialect, (u64, u64)),
+        (rate, delay): (u64, Nanos),
+        stage: &mut Stage,
+    ) {
         let emulab = dialect == Dialect::Emulab;
         let pace = self.pace(rate);
-        let (min, max) = self.thresholds(dialect, (rate, delay));
         let weight =
             self.weight.clone().unwrap_or_else(|| if emulab { "0.002".into() } else { weight(pace, delay) });
         let mut parameters = vec![
@@ -325,6 +389,10 @@ impl Queue {
 /// The weight that ns-2 gives an average by itself: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and
 /// one packet's time, and at least 100 ms (red.cc, `initialize_params`).
 fn weight(pace: f64, delay: Nanos) -> String {
+    // Nothing comes of a link without a rate.
+    if pace == 0.0 {
+        return "0.002".into();
+    }
     let rtt = (3.0 * (delay.0 as f64 / 1e9 + 1.0 / pace)).max(0.1);
     let x = 1.0 / (10.0 * rtt * pace);
     // e^x by its series, which is short: x is at most 1/3. Then 1 − e^(−x) = 1 − 1/e^x.
@@ -336,6 +404,13 @@ fn weight(pace: f64, delay: Nanos) -> String {
     let millionths = ((1.0 - 1.0 / sum) * 1e6).round().clamp(1.0, 1e6) as u64;
     plain(&format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000))
         .unwrap_or_else(|| "0.002".into())
+}
+
+/// A time in seconds, as Tcl writes it.
+fn decimal_seconds(time: Nanos) -> String {
+    let text = format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000);
+    let plain = text.trim_end_matches('0');
+    plain.trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -350,6 +425,7 @@ mod tests {
             (375.0, 100_000_000, "0.000865"),
             (25_000.0, 0, "0.00004"),
             (1e9, 0, "0.000001"),
+            (0.0, 0, "0.002"),
         ];
         for (pace, delay, text) in table {
             assert_eq!(weight(pace, Nanos(delay)), text, "{pace} {delay}");

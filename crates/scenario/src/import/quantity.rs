@@ -49,6 +49,12 @@ impl Share {
         Self((MILLION - self.rest().0.isqrt()) * MILLION)
     }
 
+    /// As a fraction: `0.015`.
+    pub(super) fn decimal(self) -> String {
+        let text = format!("{}.{:012}", self.0 / WHOLE, self.0 % WHOLE);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// As a scenario writes it: `1.5 %`.
     pub(super) fn text(self) -> String {
         const PERCENT: u64 = WHOLE / 100;
@@ -58,6 +64,22 @@ impl Share {
         }
         format!("{whole}.{} %", format!("{part:010}").trim_end_matches('0'))
     }
+}
+
+/// A size as dummynet reads a burst: bytes, or with `k`, `m`, `g` 1024 of the ones before; `B`, `Byte` or `Bytes` may follow.
+pub(super) fn ipfw_size(text: &str) -> Option<Bytes> {
+    let (number, rest) = decimal(text)?;
+    let unit = rest.to_ascii_lowercase();
+    let prefix =
+        unit.strip_suffix("bytes").or_else(|| unit.strip_suffix("byte")).or_else(|| unit.strip_suffix('b'));
+    let factor = match prefix.unwrap_or(&unit) {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    number.times(factor).map(Bytes)
 }
 
 /// A time with tc's units; a bare number is so many nanoseconds each.
@@ -294,6 +316,19 @@ mod tests {
             assert_eq!(ns_rate(text), Some(bits), "{text}");
         }
         assert_eq!((ipfw_rate("em0"), ns_rate("fast"), ns_rate("5xb")), (None, None, None));
+        let sizes = [
+            ("1500", Some(1500)),
+            ("64k", Some(65_536)),
+            ("10KBytes", Some(10_240)),
+            ("10KB", Some(10_240)),
+            ("1Byte", Some(1)),
+            ("2M", Some(2 << 20)),
+            ("1Mbit", None),
+            ("k", None),
+        ];
+        for (text, bytes) in sizes {
+            assert_eq!(ipfw_size(text), bytes.map(Bytes), "{text}");
+        }
     }
 
     #[test]
@@ -310,6 +345,10 @@ mod tests {
         }
         assert_eq!(Share::fraction("0.05").unwrap().text(), "5 %");
         assert_eq!(Share::fraction(".015").unwrap().rest().text(), "98.5 %");
+        let decimals = [("0.05", "0.05"), ("1", "1"), ("0", "0"), ("1e-3", "0.001")];
+        for (given, text) in decimals {
+            assert_eq!(Share::fraction(given).unwrap().decimal(), text);
+        }
         assert_eq!(
             (Share::percent("101%"), Share::fraction("1.1"), Share::percent("-1%")),
             (None, None, None)

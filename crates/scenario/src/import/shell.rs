@@ -1,20 +1,26 @@
-//! As much of a shell as scripts need that set up links: variables, `for`, and the words around other commands.
+//! As much of a shell as scripts need that set up links: variables, `for`, functions with arguments, and the words around other
+//! commands.
 //!
-//! What stands in an `if`, a `while`, a `case` or a function is taken as carried out once, and that is said.
+//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said.
 
 use super::lines::{Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
+use super::quantity::time;
 use super::{ImportError, Notes, tcl_value};
-use std::collections::HashMap;
+use longwire_units::Nanos;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Most bytes that the words of all commands may have.
 const MOST_BYTES: usize = 8 << 20;
 /// Deepest nesting of loops.
 const DEEPEST: usize = 20;
-/// Words that stand before a command, or alone.
+/// Words that open a block, and those that stand before a command, or alone.
+const OPENING: [&str; 4] = ["if", "elif", "while", "until"];
 const AROUND: [&str; 11] = ["do", "then", "else", "{", "}", "!", "time", "done", "fi", "esac", ";;"];
 
 /// What is said of commands in an `if` or a `case`, and in a loop whose end is not known.
 const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
+const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";
 const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken once, and the last one counts: \
                         write its steps as [[at]] events with every = \"…\"";
 
@@ -33,6 +39,9 @@ pub(super) fn run(
         ours,
         notes,
         values: HashMap::new(),
+        given: None,
+        called: lines.iter().filter_map(|line| called(line).cloned()).collect(),
+        functions: HashMap::new(),
         blocks: Vec::new(),
         done: Vec::new(),
         bytes: 0,
@@ -42,23 +51,70 @@ pub(super) fn run(
     Ok(shell.done)
 }
 
+/// The time that a script's `sleep`s have taken so far.
+#[derive(Default)]
+pub(super) struct Clock(Nanos);
+
+impl Clock {
+    /// Notes the `sleep` that a command is; whether it is one.
+    pub(super) fn passes(&mut self, line: &Line, notes: &mut Notes) -> bool {
+        let mut words = line.words.iter().skip_while(|word| *word == "sudo");
+        if words.next().is_none_or(|word| word.rsplit('/').next() != Some("sleep")) {
+            return false;
+        }
+        let (number, unit) =
+            words.next().map_or(("", ""), |word| match word.strip_suffix(['s', 'm', 'h', 'd']) {
+                Some(number) => (number, &word[number.len()..]),
+                None => (&**word, ""),
+            });
+        let each = match unit {
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => 1,
+        };
+        let when = match time(number, each * 1_000_000_000) {
+            Some(slept) if self.0 < Nanos::NEVER => {
+                self.0 = self.0 + slept;
+                format!("{} after the beginning", self.0)
+            }
+            // After a time that is not known no time is.
+            _ => {
+                self.0 = Nanos::NEVER;
+                "later".into()
+            }
+        };
+        let why = format!(
+            "what follows it comes {when} there; here no time passes between commands, and of those for one link the last counts: \
+             write a change at a time as an [[at]] event"
+        );
+        notes.add(line.number, &line.text(), why);
+        true
+    }
+}
+
 struct Shell<'n> {
     ours: fn(&[String]) -> bool,
     notes: &'n mut Notes,
     values: HashMap<String, String>,
+    /// The arguments of the function that is carried out.
+    given: Option<Vec<String>>,
+    /// The words that stand where commands do, and the functions among them so far.
+    called: HashSet<String>,
+    functions: HashMap<String, Rc<[Line]>>,
     blocks: Vec<Block>,
     done: Vec<Line>,
     bytes: usize,
     steps: usize,
 }
 
-/// An `if`, `while`, `until` or `case` that is open.
+/// An `if`, `while`, `until` or `case` that is open, or a function that nothing calls.
 struct Block {
     line: usize,
     text: String,
     told: bool,
-    /// Whether it is a loop.
-    repeats: bool,
+    /// What is said of it.
+    why: &'static str,
 }
 
 impl Shell<'_> {
@@ -74,6 +130,9 @@ impl Shell<'_> {
             }
             let open = line.words.iter().take_while(|word| AROUND.contains(&word.as_str())).count();
             match line.words.get(open..).unwrap_or_default() {
+                [head, rest @ ..] if head == "function" || head.ends_with("()") => {
+                    at += self.define(line, (head, rest), &lines[at..], depth)?;
+                }
                 [first, variable, within, rest @ ..] if first == "for" && within == "in" => {
                     let items = self.words(line.number, rest)?;
                     let length = loop_length(&lines[at..]);
@@ -84,23 +143,64 @@ impl Shell<'_> {
                     }
                     at += length;
                 }
-                _ => self.command(line)?,
+                _ => self.command(line, depth)?,
             }
         }
         Ok(())
     }
 
-    fn command(&mut self, line: &Line) -> Result<(), ImportError> {
+    /// `name() {` or `function name {`, and what follows: the function, or what stands in it if nothing calls it. How many of the lines
+    /// behind belong to it.
+    fn define(
+        &mut self,
+        line: &Line,
+        (head, rest): (&String, &[String]),
+        behind: &[Line],
+        depth: usize,
+    ) -> Result<usize, ImportError> {
+        let (name, rest) = match rest.split_first() {
+            Some((name, rest)) if head == "function" => (name, rest),
+            _ => (head, rest),
+        };
+        let name = name.trim_end_matches("()");
+        let first = Line { words: rest.to_vec(), ..line.clone() };
+        let (length, whole) = body_length(&first, behind);
+        if !whole {
+            return Ok(0);
+        }
+        let body: Rc<[Line]> = std::iter::once(&first).chain(&behind[..length]).cloned().collect();
+        if self.called.contains(name) {
+            self.functions.insert(name.to_owned(), body);
+            return Ok(length);
+        }
+        self.open(&Line { words: vec![format!("{name}()")], ..line.clone() }, UNCALLED);
+        let blocks = self.blocks.len();
+        self.all(&body, depth + 1)?;
+        self.blocks.truncate(blocks - 1);
+        Ok(length)
+    }
+
+    /// Carries out a function with these arguments.
+    fn call(&mut self, body: &[Line], arguments: &[String], depth: usize) -> Result<(), ImportError> {
+        let before = self.given.replace(arguments.to_vec());
+        let blocks = self.blocks.len();
+        self.all(body, depth + 1)?;
+        self.blocks.truncate(blocks);
+        self.given = before;
+        Ok(())
+    }
+
+    fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
         let mut words = &line.words[..];
         let in_case = self.blocks.last().is_some_and(|block| block.text.starts_with("case "));
         while let Some((first, rest)) = words.split_first() {
             match first.as_str() {
                 // What a case looks at, and its patterns, are no commands.
                 "case" => {
-                    self.open(line, false);
+                    self.open(line, ONCE);
                     return Ok(());
                 }
-                "if" | "while" | "until" => self.open(line, first != "if"),
+                "if" | "while" | "until" => self.open(line, if first == "if" { ONCE } else { REPEATED }),
                 "fi" | "done" | "esac" => {
                     self.blocks.pop();
                 }
@@ -112,6 +212,14 @@ impl Shell<'_> {
         }
         let words = self.words(line.number, words)?;
         let words = self.assigned(words);
+        if let Some(body) = words.first().and_then(|name| self.functions.get(name)).cloned() {
+            return self.call(&body, &words[1..], depth);
+        }
+        if let (Some("shift"), Some(given)) = (words.first().map(String::as_str), &mut self.given) {
+            let count = words.get(1).and_then(|count| count.parse().ok()).unwrap_or(1);
+            given.drain(..given.len().min(count));
+            return Ok(());
+        }
         let ours = (self.ours)(&words);
         if words.is_empty() || (in_case && words.len() == 1 && !ours) {
             return Ok(());
@@ -119,17 +227,16 @@ impl Shell<'_> {
         if ours {
             for block in self.blocks.iter_mut().filter(|block| !block.told) {
                 block.told = true;
-                let why = if block.repeats { REPEATED } else { ONCE };
-                self.notes.add(block.line, &block.text, why);
+                self.notes.add(block.line, &block.text, block.why);
             }
         }
-        self.done.push(Line { number: line.number, words });
+        self.done.push(Line { number: line.number, words, maybe: !self.blocks.is_empty() });
         Ok(())
     }
 
-    fn open(&mut self, line: &Line, repeats: bool) {
+    fn open(&mut self, line: &Line, why: &'static str) {
         let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
-        self.blocks.push(Block { line: line.number, text, told: false, repeats });
+        self.blocks.push(Block { line: line.number, text, told: false, why });
     }
 
     /// Takes assignments off the front: `A=1 B=2 command`, `export A=1`.
@@ -152,7 +259,14 @@ impl Shell<'_> {
         for word in words {
             // What is assigned is not split.
             let assigned = word.split_once('=').is_some_and(|(name, _)| is_name(name));
-            self.expand(word, assigned, &mut all);
+            match (&self.given, word.strip_prefix(QUOTED_DOLLAR)) {
+                // Each argument is a word of its own.
+                (Some(given), Some("@")) => {
+                    self.bytes += given.iter().map(|argument| argument.len() + 1).sum::<usize>();
+                    all.extend_from_slice(given);
+                }
+                _ => self.expand(word, assigned, &mut all),
+            }
             self.bytes += word.len() + 1;
             if self.bytes > MOST_BYTES || all.len() > MOST_WORDS {
                 return Err(ImportError::new(line, "the script makes too much text", "import a part of it"));
@@ -221,17 +335,37 @@ impl Shell<'_> {
             let parts =
                 name.split_once(":-").or_else(|| name.split_once(":=")).or_else(|| name.split_once('-'));
             let (name, default) = parts.map_or((name, None), |(name, default)| (name, Some(default)));
-            let value = self.values.get(name).filter(|value| !value.is_empty() || default.is_none());
-            return (value.cloned().or(default.map(str::to_owned)), length);
+            let value = self.named(name).filter(|value| !value.is_empty() || default.is_none());
+            return (value.or(default.map(str::to_owned)), length);
         }
-        let length = text.find(|c: char| !in_name(c)).unwrap_or(text.len());
-        (self.values.get(&text[..length]).cloned(), length)
+        let length = match text.chars().next() {
+            Some(c) if "@*#".contains(c) || c.is_ascii_digit() => 1,
+            _ => text.find(|c: char| !in_name(c)).unwrap_or(text.len()),
+        };
+        (self.named(&text[..length]), length)
+    }
+
+    /// The value of a variable, or of an argument of the function; one that is not given is empty.
+    fn named(&self, name: &str) -> Option<String> {
+        match (name, &self.given) {
+            ("@" | "*", Some(given)) => Some(given.join(" ")),
+            ("#", Some(given)) => Some(given.len().to_string()),
+            (name, Some(given)) if name.starts_with(|c: char| c.is_ascii_digit() && c != '0') => {
+                let at: usize = name.parse().ok()?;
+                Some(given.get(at - 1).cloned().unwrap_or_default())
+            }
+            _ => self.values.get(name).cloned(),
+        }
     }
 
     /// A sum in which names stand for their values, with or without a dollar.
     fn names_replaced(&self, sum: &str) -> String {
+        let mut sum = sum.to_owned();
+        for (at, argument) in self.given.iter().flatten().enumerate().take(9) {
+            sum = sum.replace(&format!("${}", at + 1), argument);
+        }
         let mut plain = String::new();
-        let mut rest = sum;
+        let mut rest = &*sum;
         while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_') {
             plain += rest[..at].trim_end_matches(['$', '{', PLAIN_DOLLAR, QUOTED_DOLLAR]);
             let length = rest[at..].find(|c: char| !in_name(c)).unwrap_or(rest.len() - at);
@@ -241,6 +375,27 @@ impl Shell<'_> {
         }
         plain + rest
     }
+}
+
+/// The word of a line that stands where a command does.
+fn called(line: &Line) -> Option<&String> {
+    line.words.iter().find(|word| !AROUND.contains(&word.as_str()) && !OPENING.contains(&word.as_str()))
+}
+
+/// How many lines of those behind the first the body of a function has, and whether it is one in braces.
+fn body_length(first: &Line, behind: &[Line]) -> (usize, bool) {
+    let (mut depth, mut opened) = (0, false);
+    for (at, line) in std::iter::once(first).chain(behind).enumerate() {
+        let around = line.words.iter().take_while(|word| AROUND.contains(&word.as_str()));
+        for word in around {
+            opened |= word == "{";
+            depth += i32::from(word == "{") - i32::from(word == "}");
+        }
+        if depth == 0 && !line.words.is_empty() {
+            return (at, opened);
+        }
+    }
+    (behind.len(), false)
 }
 
 /// How many lines the body of a loop has, with its `done`.
@@ -322,6 +477,62 @@ mod tests {
     }
 
     #[test]
+    fn functions() {
+        let table: [(&str, &[&str]); 11] = [
+            ("f() { tc $1 \"$2\"; }\nf a 'b c'; f d", &["1 tc|a|b c", "1 tc|d|"]),
+            (
+                "f () {\n  local r=$1 d=${2:-5ms}\n  tc $r $d $#\n}\nf 1mbit\nf 2mbit 7ms",
+                &["3 tc|1mbit|5ms|1", "3 tc|2mbit|7ms|2"],
+            ),
+            ("function f { tc -s \"$@\"; }\nf 'a b' c", &["1 tc|-s|a b|c"]),
+            ("f() { tc $*; }\nf 'a b' c", &["1 tc|a|b|c"]),
+            ("f() { x=$1; shift; tc $x $1 $((2 * $2)); }\nf a b 3", &["1 tc|a|b|6"]),
+            ("g() { tc $1; }\nf() { g $2; tc $1; }\nf a b", &["1 tc|b", "2 tc|a"]),
+            (
+                "f() { if true; then tc $1; fi; }\nfor x in 1 2; do f $x; done\ntc z",
+                &["1 true", "1 tc|1", "1 true", "1 tc|2", "3 tc|z"],
+            ),
+            ("f() { tc a; }\nf() { tc b; }\nf", &["2 tc|b"]),
+            ("case $1 in\n  f) f ;;\n  g|h) f x ;;\nesac\nf() { tc a; }", &["3 f|x"]),
+            ("f() { tc a; }\ncase $1 in\n  f) f ;;\n  g|f) f ;;\nesac", &["1 tc|a", "1 tc|a"]),
+            ("f()\n( tc a )\ntc $1 $@", &["2 tc|a", "3 tc|$1|$@"]),
+        ];
+        for (script, wanted) in table {
+            assert_eq!(ran(script).0, wanted, "{script}");
+        }
+        let (lines, notes) = ran("stop() {\n  tc a\n}\ntc b");
+        assert_eq!(lines, ["2 tc|a", "4 tc|b"]);
+        assert_eq!(
+            notes,
+            ["line 1: stop(): nothing here calls it: what stands in it is taken as carried out once"]
+        );
+        let mut notes = Notes::default();
+        let maybe = run("tc a; if x; then tc b; fi; tc c\nf() { tc d; }", |_| true, &mut notes).unwrap();
+        assert_eq!(maybe.iter().map(|line| line.maybe).collect::<Vec<_>>(), [false, true, true, false, true]);
+    }
+
+    #[test]
+    fn sleeps_add_up() {
+        let mut notes = Notes::default();
+        let lines = run("sleep 1.5; tc a; sudo /bin/sleep 2m; tc b; sleep $X; sleep 1", |_| true, &mut notes)
+            .unwrap();
+        let mut clock = Clock::default();
+        let sleeps: Vec<_> = lines.iter().map(|line| clock.passes(line, &mut notes)).collect();
+        assert_eq!(sleeps, [true, false, true, false, true, true]);
+        let told: Vec<_> = notes.list.iter().map(|note| note.why.split(" there;").next().unwrap()).collect();
+        let after = |time: &str| format!("what follows it comes {time} after the beginning");
+        assert_eq!(
+            told,
+            [
+                &*after("1.5 s"),
+                &after("121.5 s"),
+                "what follows it comes later",
+                "what follows it comes later"
+            ]
+        );
+    }
+
+    #[test]
     fn much_is_refused() {
         let mut notes = Notes::default();
         let doubled = format!("A=xxxxxxxx\n{}tc $A", "A=$A$A\n".repeat(60));
@@ -330,5 +541,6 @@ mod tests {
         assert!(run(&loops, |_| false, &mut notes).unwrap_err().what.contains("carries out more"));
         let deep = "for a in 1; do\n".repeat(50);
         assert!(run(&deep, |_| false, &mut notes).unwrap_err().what.contains("nests"));
+        assert!(run("f() { f; }\nf", |_| false, &mut notes).unwrap_err().what.contains("nests"));
     }
 }

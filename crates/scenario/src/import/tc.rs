@@ -64,8 +64,11 @@ pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Opti
 /// The scenario of these commands.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut reader = Reader { devices: Vec::new(), others: 0, other: None, notes };
+    let mut clock = shell::Clock::default();
     for line in shell::run(text, is_ours, reader.notes)? {
-        reader.command(&line, 0)?;
+        if !clock.passes(&line, reader.notes) {
+            reader.command(&line, 0)?;
+        }
     }
     reader.tell_others();
     let devices = reader.devices;
@@ -193,9 +196,6 @@ impl Reader<'_> {
                 &line.text(),
                 "it is no qdisc of tc: write what it does into the scenario",
             );
-        } else if command == "sleep" {
-            let why = "time passes there; here a change at a time is an [[at]] event";
-            self.notes.add(line.number, &line.text(), why);
         } else if !IDLE.contains(&command) {
             self.others += 1;
             self.other.get_or_insert_with(|| line.clone());

@@ -1,7 +1,7 @@
 //! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and their kin.
 
 use super::ImportError;
-use super::ns::{Object, Script, read, told};
+use super::ns::{MOST, Object, Script, read};
 use super::quantity::{Share, ns_rate};
 
 impl Script<'_> {
@@ -48,9 +48,9 @@ impl Script<'_> {
                 }
             }
             _ if name.starts_with("tb-set-ip") => {
-                self.notes.add(line, &told(words), "hosts have addresses of one subnet here, in their order");
+                self.tell(line, words, "hosts have addresses of one subnet here, in their order");
             }
-            _ => self.notes.add(line, &told(words), "it concerns Emulab's machines"),
+            _ => self.tell(line, words, "it concerns Emulab's machines"),
         }
         Ok(String::new())
     }
@@ -75,6 +75,31 @@ impl Script<'_> {
             self.way(edge, false).loss = share;
         }
         Ok(())
+    }
+
+    /// `$group add $link0 $link1`.
+    pub(super) fn gather(
+        &mut self,
+        line: usize,
+        (handle, mut edges): (&String, Vec<usize>),
+        rest: &[String],
+    ) -> Result<String, ImportError> {
+        for member in rest.iter().skip(1) {
+            match self.objects.get(member) {
+                Some(Object::Link(more)) => edges.extend(more),
+                Some(Object::Lan(lan)) => {
+                    let all = self.topology.edges.iter().enumerate();
+                    edges.extend(all.filter(|(_, edge)| edge.ends.1 == *lan).map(|(at, _)| at));
+                }
+                _ => self.tell(line, rest, "of event groups those of links are carried over"),
+            }
+            if edges.len() > MOST {
+                let what = format!("the group has more than {MOST} links");
+                return Err(ImportError::new(line, what, "import a smaller script"));
+            }
+        }
+        self.objects.insert(handle.clone(), Object::Group(edges));
+        Ok(String::new())
     }
 
     /// DELAY RATE LOSS of one direction.

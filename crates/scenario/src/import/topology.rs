@@ -4,8 +4,8 @@
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
-use super::sheet::{Event, Host, Link, Sheet, name_of};
-use super::stage::Stage;
+use super::sheet::{Event, Host, Link, Sheet, name_of, quoted};
+use super::stage::{Stage, block};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A host's network as long as there are few hosts, and when there are many.
 const FEW: usize = 250;
 const MOST_HOSTS: usize = 60_000;
+
+/// A rate without limit.
+const UNLIMITED: &str = "unlimited";
 
 /// Nodes, links and what happens to them.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub(super) struct Topology {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: Option<String>,
+    /// The variable that stands for it in the script.
+    pub(super) variable: Option<String>,
     pub(super) lan: bool,
 }
 
@@ -219,8 +224,15 @@ impl Topology {
             }
             sheet.links.push(link);
         }
+        self.events(&link_names, sheet);
+        Ok(())
+    }
+
+    /// What changes, in the order of times: what comes to a link one after the other at one time is one event.
+    fn events(&self, link_names: &BTreeMap<usize, String>, sheet: &mut Sheet) {
         let mut changes: Vec<&Change> = self.changes.iter().collect();
         changes.sort_by_key(|change| change.time);
+        let mut last: BTreeMap<String, usize> = BTreeMap::new();
         for change in changes {
             let duplex = self.edges[change.edge].duplex;
             let ways: &[(usize, &str)] =
@@ -228,10 +240,17 @@ impl Topology {
             for (_, suffix) in ways.iter().filter(|(way, _)| change.ways[*way]) {
                 let link = format!("{}{suffix}", link_names[&change.edge]);
                 let (time, every, settings) = (change.time, change.every, change.settings.clone());
+                let before = last.get(&link).map(|at| &mut sheet.events[*at]);
+                if let Some(event) = before.filter(|event| (event.time, event.every) == (time, every)) {
+                    let again = |key: &str| settings.iter().any(|(other, _)| *other == key);
+                    event.settings.retain(|(key, _)| !again(key));
+                    event.settings.extend(settings);
+                    continue;
+                }
+                last.insert(link.clone(), sheet.events.len());
                 sheet.events.push(Event { time, every, link, settings });
             }
         }
-        Ok(())
     }
 }
 
@@ -255,26 +274,58 @@ impl Way {
         if switched {
             stage.set("state", "up");
         }
-        let rate = rate_text(self.rate).ok_or_else(|| {
-            ImportError::new(
-                line,
-                format!("no link can have a rate of {} bit/s", self.rate),
-                "300 bit/s to 400 Gbit/s",
-            )
-        })?;
-        stage.set("rate", &rate);
+        // Without a rate a link has no limit.
+        let rate = written_rate(line, self.rate, dialect, notes)?;
+        if rate != UNLIMITED {
+            stage.set("rate", &rate);
+        }
         if self.delay > Nanos::ZERO {
             stage.set("delay", &self.delay.to_string());
         }
-        if self.loss > Share::ZERO && self.loss_behind {
-            let parameters = [("probability", self.loss.text()), ("where", "wire".to_owned())];
-            stage.block("loss", "independent", &parameters);
-        } else if self.loss > Share::ZERO {
-            stage.set("loss", &self.loss.text());
+        if self.loss > Share::ZERO {
+            stage.settings.push(("loss".into(), self.loss_text()));
         }
         self.queue.write(line, dialect, (self.rate, self.delay), &mut stage, notes);
         Ok(stage)
     }
+}
+
+impl Way {
+    /// The loss as TOML.
+    pub(super) fn loss_text(&self) -> String {
+        if self.loss_behind {
+            return block("independent", &[("probability", self.loss.text()), ("where", "wire".to_owned())]);
+        }
+        quoted(&self.loss.text())
+    }
+}
+
+/// A rate as a scenario writes it. None at all means no limit to dummynet, which Emulab leads packets through; in ns-2 a packet
+/// would then take for ever (delay.h, `txtime`).
+pub(super) fn written_rate(
+    line: usize,
+    rate: u64,
+    dialect: Dialect,
+    notes: &mut Notes,
+) -> Result<String, ImportError> {
+    if rate > 0 {
+        return rate_text(rate).ok_or_else(|| {
+            let what = format!("no link can have a rate of {rate} bit/s");
+            ImportError::new(line, what, "300 bit/s to 400 Gbit/s")
+        });
+    }
+    let (text, why) = match dialect {
+        Dialect::Emulab => {
+            (UNLIMITED, "dummynet, and so Emulab, sends without a limit then, and so does the link here")
+        }
+        Dialect::Ns2 => (
+            "0",
+            "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and go on when there is \
+             a rate again",
+        ),
+    };
+    notes.add(line, "a bandwidth of 0", why);
+    Ok(text.into())
 }
 
 /// Names that are taken.

@@ -259,6 +259,10 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         if ramp.is_none() || edit.begins(&state.blocks).is_some() {
             return None;
         }
+        if edit.spec.params.is_empty() {
+            let mend = self.mend_of_removal(state, key);
+            return Some((format!("a ramp can't take {key} away"), mend));
+        }
         if edit.replaces(&state.blocks) {
             let what = format!("a ramp can't lead to a {key} of another kind ({})", edit.spec.kind);
             return Some((
@@ -283,6 +287,22 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
             what,
             "rates but \"unlimited\", times, probabilities and numbers have; set others at once".into(),
         ))
+    }
+
+    /// What to do instead of taking the link's block of a key away by a ramp.
+    fn mend_of_removal(&self, state: &State, key: &str) -> String {
+        let own = state.blocks.iter().find(|(spec, _)| spec.key == key);
+        let first = self.desk.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
+        let share = own.is_some_and(|(spec, values)| {
+            let at = spec.params.iter().position(|param| Some(param.name) == first);
+            at.is_some_and(|at| matches!(values.at(at), Value::Probability(_)))
+        });
+        if share {
+            return format!(
+                "ramp to {key} = \"0 %\", and write {key} = [] without ramp in an entry for when that has ended"
+            );
+        }
+        format!("write {key} = [] without ramp, in an entry of its own")
     }
 
     /// Notes a change from one state to the next.

@@ -1,6 +1,6 @@
 //! Dummynet: rules and pipes of ipfw.
 
-use crate::{from, has, plan, refused, tells};
+use crate::{from, has, lines, plan, refused, silent, tells};
 use longwire_scenario::import::Format;
 
 #[test]
@@ -194,4 +194,149 @@ fn ipfw_mistakes() {
     refused(Format::Ipfw, "ipfw pipe 1 config colour red", "no option \"colour\"");
     refused(Format::Ipfw, "ipfw add pipe 1 ip to any", "no from");
     refused(Format::Ipfw, "ipfw add allow ip from any to any", "no pipe is configured");
+}
+
+/// What is taken away again is gone, in the order of the script; each rule and pipe that goes is told.
+#[test]
+fn deletions_come_in_their_order() {
+    const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\nipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
+    const FIRST: &str = "rate = \"1 Mbit/s\"";
+    const SECOND: &str = "rate = \"2 Mbit/s\"";
+    const THIRD: &str = "rate = \"3 Mbit/s\"";
+    let table: [(&str, &[&str], &[&str], &[&str]); 14] = [
+        (
+            "ipfw delete 100",
+            &[SECOND],
+            &[FIRST],
+            &[
+                "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 takes it away again",
+                "line 1: pipe 1: no rule",
+            ],
+        ),
+        (
+            "ipfw -q delete 100 200\nipfw add pipe 2 ip from any to any out",
+            &[SECOND],
+            &[FIRST],
+            &["line 4: ipfw add 200", "line 1: pipe 1: no rule"],
+        ),
+        ("ipfw delete 150-250", &[FIRST], &[SECOND], &["line 4: ipfw add 200"]),
+        ("ipfw delete 300", &[FIRST, SECOND], &[], &["ipfw delete 300: there is nothing with this number"]),
+        ("ipfw delete set 3", &[FIRST, SECOND], &[], &["ipfw delete set 3: it is not carried out"]),
+        (
+            "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
+            &[SECOND],
+            &[FIRST],
+            &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 takes it away"],
+        ),
+        (
+            "ipfw pipe 1 delete",
+            &[SECOND],
+            &[FIRST],
+            &["line 1: pipe 1: line 5 takes it away again", "its pipe is not configured"],
+        ),
+        ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 takes it away again"]),
+        (
+            "ipfw pipe flush\nipfw pipe 1 config bw 3Mbit/s",
+            &[THIRD],
+            &[FIRST, SECOND],
+            &["line 1: pipe 1: line 5", "line 2: pipe 2: line 5"],
+        ),
+        (
+            "dnctl -q flush\ndnctl pipe 2 config bw 3Mbit/s",
+            &[THIRD],
+            &[FIRST, SECOND],
+            &["line 1: pipe 1: line 5"],
+        ),
+        // Rules are asked by their numbers.
+        (
+            "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
+            &[THIRD, SECOND],
+            &[FIRST],
+            &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
+        ),
+        // The last one is 300 here: that of the highest and 100.
+        (
+            "ipfw add pipe 1 ip from any to any in\nipfw delete 300",
+            &[FIRST, SECOND],
+            &[],
+            &["line 5: ipfw add pipe 1 ip from any to any in: line 6"],
+        ),
+        // At the end, and where it is not known whether it comes.
+        (
+            "ipfw show\nipfw -f flush\nipfw pipe flush",
+            &[FIRST, SECOND],
+            &[],
+            &["line 6: ipfw -f flush: not carried over: it stands at the end", "line 7: ipfw pipe flush"],
+        ),
+        (
+            "if [ $1 = stop ]; then ipfw -f flush; ipfw pipe flush; exit; fi\nipfw add allow ip from any to any",
+            &[FIRST, SECOND],
+            &[],
+            &["ipfw -f flush: it is not known whether it comes"],
+        ),
+    ];
+    for (more, wanted, unwanted, told) in table {
+        let imported = from(Format::Ipfw, &format!("{PIPES}{more}"));
+        has(&imported, wanted);
+        // The last line with a rate is that of the traffic.
+        let rates: Vec<&str> = lines(&imported).into_iter().filter(|line| line.starts_with("rate")).collect();
+        assert!(
+            unwanted.iter().all(|line| !rates[..rates.len() - 1].contains(line)),
+            "{more}\n{}",
+            imported.scenario
+        );
+        tells(&imported, told);
+        plan(&imported);
+    }
+    silent(&from(Format::Ipfw, &format!("ipfw -q -f flush\nipfw pipe flush\n{PIPES}")), &["flush", "again"]);
+}
+
+#[test]
+fn pipes_that_nothing_leads_into() {
+    let pairs = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 2Mbit/s\nadd pipe 1 ip from 10.0.0.1 to 10.0.0.2\nadd pipe 1 ip from 10.0.0.2 to 10.0.0.1";
+    tells(&from(Format::Ipfw, pairs), &["line 2: pipe 2: no rule that is carried over leads into it"]);
+    silent(&from(Format::Ipfw, pairs), &["pipe 1: no rule"]);
+}
+
+/// A burst is bytes, and k are 1024 of them (expand_number of libutil).
+#[test]
+fn bursts_are_bytes() {
+    for (given, text) in [("10KBytes", "10 KiB"), ("64k", "64 KiB"), ("3000", "3 kB"), ("1M", "1 MiB")] {
+        let line = format!("rate = {{ kind = \"token-bucket\", rate = \"1 Mbit/s\", burst = \"{text}\" }}");
+        has(&from(Format::Ipfw, &format!("ipfw pipe 1 config bw 1Mbit/s burst {given}")), &[&line]);
+    }
+    refused(Format::Ipfw, "ipfw pipe 1 config bw 1Mbit/s burst 10Kbit", "burst: \"10Kbit\"");
+}
+
+/// Functions of a script get their arguments; those that nothing calls are carried out once.
+#[test]
+fn functions_of_scripts() {
+    let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\nshape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
+                  lead() { fw add $1 pipe $1 ip from any to any $2; }\nfw -f flush\nshape 10 3\nshape 20 8 40\nlead 10 out\nlead 20 in\n";
+    let imported = from(Format::Ipfw, script);
+    has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"5 ms\"", "rate = \"8 Mbit/s\"", "delay = \"40 ms\""]);
+    assert!(imported.notes.is_empty(), "{:?}", imported.notes);
+    plan(&imported);
+    let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\nstop_cmd=\"${name}_stop\"\n\
+              shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any out\n}\n\
+              shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\nrun_rc_command \"$1\"\n";
+    let imported = from(Format::Ipfw, rc);
+    has(&imported, &["rate = \"5 Mbit/s\""]);
+    tells(&imported, &["shaper_start(): nothing here calls it", "line 13: ipfw delete 100: "]);
+    plan(&imported);
+}
+
+#[test]
+fn sleeps_between_commands() {
+    let script =
+        "ipfw pipe 1 config bw 1Mbit/s\nsleep 30\nipfw pipe 1 config bw 2Mbit/s\nsleep 1m\nipfw -f flush";
+    let imported = from(Format::Ipfw, script);
+    tells(
+        &imported,
+        &[
+            "line 2: sleep 30: what follows it comes 30 s after the beginning there",
+            "line 3: ipfw pipe 1 config bw 2Mbit/s: it is taken in place of line 1",
+            "line 4: sleep 1m: what follows it comes 90 s after the beginning there",
+        ],
+    );
 }

@@ -5,6 +5,8 @@ mod ipfw;
 mod mahimahi;
 mod netem;
 mod ns;
+mod ns_events;
+mod ns_values;
 mod readable;
 mod scripts;
 mod theaterq;
@@ -46,6 +48,14 @@ fn tells(imported: &Imported, wanted: &[&str]) {
         let told = imported.notes.iter().any(|note| note.to_string().contains(wanted));
         assert!(told, "nothing about {wanted} in {:#?}", imported.notes);
         assert!(imported.scenario.contains(&format!("# - {}", imported.notes[0])), "{}", imported.scenario);
+    }
+}
+
+/// None of the notes says this.
+fn silent(imported: &Imported, unwanted: &[&str]) {
+    for unwanted in unwanted {
+        let told = imported.notes.iter().find(|note| note.to_string().contains(unwanted));
+        assert!(told.is_none(), "{}", told.unwrap());
     }
 }
 

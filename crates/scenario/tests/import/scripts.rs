@@ -230,8 +230,12 @@ fn shells_around_commands() {
     assert!(slots.scenario.contains("packets = \"32\", bytes = \"65536\""), "{}", slots.scenario);
     refused(
         Format::Netem,
-        "f() { tc qdisc add dev \"$1\" root netem rate \"$2\"; }\nf eth0 5mbit",
+        "tc qdisc add dev eth0 root netem rate \"$2\"",
         "rate: \"$2\" has no value in this text; write its value in its place, as in: write rate 1mbit",
+    );
+    has(
+        &from(Format::Netem, "f() { tc qdisc add dev \"$1\" root netem rate \"$2\"; }\nf eth0 5mbit"),
+        &["name = \"eth0\"", "rate = \"5 Mbit/s\""],
     );
     let several = "for d in 10 20; do mm-delay $d ping x; done";
     let imported = from(Format::Mahimahi, several);

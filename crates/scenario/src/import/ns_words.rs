@@ -1,0 +1,62 @@
+//! How notes on ns scripts name things: by the script's own words.
+
+use super::ns::{Object, Script};
+
+impl Script<'_> {
+    /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
+    /// all of it is told.
+    pub(super) fn tell(&mut self, line: usize, words: &[String], why: &str) {
+        if self.notes.full() {
+            return;
+        }
+        let words = if self.said.ends_with(words) { &self.said[..] } else { words };
+        let told: Vec<String> = words.iter().map(|word| self.in_words(word)).collect();
+        let told = match self.now {
+            Some(time) => format!("at {time}: {}", told.join(" ")),
+            None => told.join(" "),
+        };
+        self.notes.add(line, &told, why);
+    }
+
+    /// Remembers the variable that stands for a handle: the first.
+    pub(super) fn call_it(&mut self, handle: &str, variable: &str) {
+        let known = self.names.get(handle).is_some_and(|name| name.starts_with('$'));
+        if !known {
+            self.names.insert(handle.to_owned(), format!("${variable}"));
+        }
+    }
+
+    /// A word, or a list, as the script would write it.
+    fn in_words(&self, word: &str) -> String {
+        let items: Vec<String> = word.split(' ').map(|item| self.handle_in_words(item)).collect();
+        items.join(" ")
+    }
+
+    fn handle_in_words(&self, word: &str) -> String {
+        if let Some(name) = self.names.get(word) {
+            return name.clone();
+        }
+        let between = |edge: usize, forward: bool| {
+            let (from, to) = self.topology.edges[edge].ends;
+            let (from, to) = if forward { (from, to) } else { (to, from) };
+            format!("[$ns link {} {}]", self.node_in_words(from), self.node_in_words(to))
+        };
+        match self.objects.get(word) {
+            None => word.to_owned(),
+            Some(Object::Way(edge, forward)) => between(*edge, *forward),
+            Some(Object::Queue(edge, forward)) => format!("[{} queue]", between(*edge, *forward)),
+            Some(Object::Delay(edge, forward)) => format!("[{} link]", between(*edge, *forward)),
+            Some(Object::Link(edges)) if edges.len() == 1 => between(edges[0], true),
+            Some(Object::Simulator) => "$ns".into(),
+            Some(Object::Node(node) | Object::Lan(node)) => self.node_in_words(*node),
+            Some(Object::Errors(_)) => "[new ErrorModel]".into(),
+            Some(Object::Group(_)) => "[new EventGroup]".into(),
+            Some(Object::Link(_) | Object::Other) => "[…]".into(),
+        }
+    }
+
+    fn node_in_words(&self, node: usize) -> String {
+        let variable = self.topology.nodes[node].variable.as_ref();
+        variable.map_or_else(|| "[…]".into(), |variable| format!("${variable}"))
+    }
+}

@@ -1,0 +1,248 @@
+//! Events of Emulab: what its delay agent makes of them.
+//!
+//! Each direction of a link is a pipe of dummynet: pipe0 that from the first node, pipe1 that back; of a LAN's cable pipe0 leads to
+//! the LAN. The agent takes whole kbit/s and whole milliseconds and passes over what stands behind the digits; a `LIMIT` counts
+//! packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c, `get_new_link_params`).
+
+use super::ImportError;
+use super::ns::{LONGEST_DELAY, Script, Setting, read, seconds};
+use super::ns_queue::{Dialect, Queue};
+use super::quantity::Share;
+
+/// Parameters of a pipe's queue, and what they are called in scripts.
+const OF_QUEUES: [(&str, &str); 6] = [
+    ("LIMIT", "limit_"),
+    ("QUEUE-IN-BYTES", "queue-in-bytes_"),
+    ("MAXTHRESH", "maxthresh_"),
+    ("THRESH", "thresh_"),
+    ("LINTERM", "linterm_"),
+    ("Q_WEIGHT", "q_weight_"),
+];
+/// Why whole numbers are taken.
+const WHOLE_KBITS: &str = "Emulab's delay agent reads whole kbit/s, whatever stands behind the digits";
+const WHOLE_MILLIS: &str = "Emulab's delay agent reads whole milliseconds, whatever stands behind the digits";
+
+/// A parameter of a queue and its value.
+type Parameter<'p> = (&'static str, &'p str);
+
+impl Script<'_> {
+    /// `modify KEY=VALUE …` of links, in these directions unless `PIPE=` names one.
+    pub(super) fn modify(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        ways: [bool; 2],
+        parameters: &[&String],
+    ) -> Result<(), ImportError> {
+        self.topology.dialect = Dialect::Emulab;
+        let pairs = parameters.iter().filter_map(|word| word.split_once('='));
+        let mut pipe = match ways {
+            [true, true] => None,
+            [forward, _] => Some(forward),
+        };
+        let (mut settings, mut of_queue) = (Vec::new(), Vec::new());
+        for (key, value) in pairs {
+            let name = key.to_ascii_uppercase();
+            if let Some((name, _)) = OF_QUEUES.iter().find(|(other, _)| *other == name) {
+                of_queue.push((*name, value));
+            } else if name == "PIPE" {
+                pipe = match value {
+                    "pipe0" => Some(true),
+                    "pipe1" => Some(false),
+                    _ => {
+                        let why = "which direction has this pipe is not known here: write pipe0 or pipe1; nothing of it is carried over";
+                        self.tell(line, &[format!("{key}={value}")], why);
+                        return Ok(());
+                    }
+                };
+            } else if let Some(setting) = self.modified(line, &name, value)? {
+                settings.push(setting);
+            } else {
+                let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are carried over";
+                self.tell(line, &[format!("{key}={value}")], why);
+            }
+        }
+        let ways = [pipe != Some(false), pipe != Some(true)];
+        self.tell_of_lans(line, edges, ways, &settings);
+        self.settle(line, edges, ways, &settings)?;
+        for &edge in edges.iter().filter(|_| !of_queue.is_empty()) {
+            self.modify_queues(line, edge, pipe, &of_queue)?;
+        }
+        Ok(())
+    }
+
+    /// What Emulab's delay agent makes of `KEY=VALUE`; none if it is not the link's.
+    pub(super) fn modified(
+        &mut self,
+        line: usize,
+        key: &str,
+        value: &str,
+    ) -> Result<Option<Setting>, ImportError> {
+        let text = value.to_owned();
+        let setting = match key {
+            "BANDWIDTH" => {
+                let (kbits, unit) = read(line, key, Some(&text), "1000 (kbit/s)", leading)?;
+                if !unit.is_empty() {
+                    self.tell(line, &[format!("{key}={value}")], WHOLE_KBITS);
+                }
+                Setting::Rate(kbits.saturating_mul(1000))
+            }
+            "DELAY" => {
+                let (millis, unit) = read(line, key, Some(&text), "10 (ms)", leading)?;
+                if !["", "ms", "msec"].contains(&&*unit.to_ascii_lowercase()) {
+                    self.tell(line, &[format!("{key}={value}")], WHOLE_MILLIS);
+                }
+                let millis = format!("{millis}ms");
+                let delay = |word: &str| seconds(word).filter(|delay| *delay <= LONGEST_DELAY);
+                Setting::Delay(read(line, key, Some(&millis), "10 (ms)", delay)?)
+            }
+            "PLR" => Setting::Loss(read(line, key, Some(&text), "0.1", Share::fraction)?),
+            _ => return Ok(None),
+        };
+        Ok(Some(setting))
+    }
+
+    /// Says what an event to both pipes of a LAN's cables does: `make-lan` shares what it is given among two pipes, the agent does not.
+    pub(super) fn tell_of_lans(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        ways: [bool; 2],
+        settings: &[Setting],
+    ) {
+        let emulab = self.topology.dialect == Dialect::Emulab;
+        if !emulab || ways != [true, true] || !edges.iter().any(|edge| self.is_of_lan(*edge)) {
+            return;
+        }
+        for setting in settings {
+            match setting {
+                Setting::Delay(delay) => {
+                    let why = format!(
+                        "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, where make-lan shares its delay: \
+                         it is {} from node to node",
+                        *delay + *delay
+                    );
+                    self.notes.add(line, &format!("DELAY={}", delay.0 / 1_000_000), why);
+                }
+                Setting::Loss(loss) if *loss > Share::ZERO => {
+                    let why = "Emulab's delay agent loses so many on each cable, to the LAN and from it, where tb-set-lan-loss shares it";
+                    self.notes.add(line, &format!("PLR={}", loss.decimal()), why);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_of_lan(&self, edge: usize) -> bool {
+        self.topology.nodes[self.topology.edges[edge].ends.1].lan
+    }
+
+    /// `$q set limit_ 20` at a time: an event to the one pipe of the queue. Whether there is such a parameter.
+    pub(super) fn event_of_queue(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        key: &str,
+        value: Option<&String>,
+    ) -> Result<bool, ImportError> {
+        let Some((name, _)) = OF_QUEUES.iter().find(|(_, own)| *own == key) else { return Ok(false) };
+        let value = value.map_or("", String::as_str);
+        self.modify_queues(line, edge, Some(forward), &[(name, value)])?;
+        Ok(true)
+    }
+
+    /// Sets the queues of a link's pipes, or of one.
+    fn modify_queues(
+        &mut self,
+        line: usize,
+        edge: usize,
+        pipe: Option<bool>,
+        parameters: &[Parameter<'_>],
+    ) -> Result<(), ImportError> {
+        let lan = self.is_of_lan(edge);
+        let before = [true, false].map(|forward| self.present(edge, forward).queue.clone());
+        let mut queues = before.clone();
+        let first = usize::from(pipe == Some(false));
+        let both = pipe.is_none() && !lan;
+        for parameter in parameters {
+            set_queues(line, &mut queues, (first, both), *parameter)?;
+        }
+        self.tell_of_limits(line, (&before, &queues), (first, both), parameters);
+        if lan && pipe.is_none() {
+            let told: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not on the way from it";
+            self.notes.add(line, &told.join(" "), why);
+        }
+        let duplex = self.topology.edges[edge].duplex;
+        for (way, queue) in queues.into_iter().enumerate() {
+            if (way == first || both) && (way == 0 || duplex) {
+                self.put_queue(line, (edge, way == 0), queue)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what a `LIMIT` counts, where the queue was measured in bytes before.
+    fn tell_of_limits(
+        &mut self,
+        line: usize,
+        (before, after): (&[Queue; 2], &[Queue; 2]),
+        (first, both): (usize, bool),
+        parameters: &[Parameter<'_>],
+    ) {
+        let bytes = |queues: &[Queue; 2]| {
+            let each = queues.iter().enumerate().filter(|(way, _)| *way == first || both);
+            each.filter(|(_, queue)| queue.counts_bytes(Dialect::Emulab)).count()
+        };
+        let Some((_, limit)) = parameters.iter().rev().find(|(key, _)| *key == "LIMIT") else { return };
+        let given = parameters.iter().any(|(key, _)| *key == "QUEUE-IN-BYTES");
+        let why = match (bytes(before), bytes(after)) {
+            _ if given => return,
+            (0, 0) => return,
+            (_, 0) => "Emulab's delay agent takes a LIMIT for packets, whatever queue-in-bytes_ said before",
+            _ => {
+                "Emulab's delay agent takes a LIMIT for packets, but for both pipes then goes on with the flags of pipe1, whose \
+                 queue-in-bytes_ is set: it is bytes"
+            }
+        };
+        self.notes.add(line, &format!("LIMIT={limit}"), why);
+    }
+}
+
+/// Sets a parameter of the queue of the pipe `first`, and of pipe1, too, if it is for both.
+fn set_queues(
+    line: usize,
+    queues: &mut [Queue; 2],
+    (first, both): (usize, bool),
+    (key, value): Parameter<'_>,
+) -> Result<(), ImportError> {
+    let text = value.to_owned();
+    let name = OF_QUEUES.iter().find(|(other, _)| *other == key).map_or(key, |(_, name)| name);
+    if key == "QUEUE-IN-BYTES" {
+        queues[first].count_bytes(leading(value).is_some_and(|(number, _)| number > 0));
+        if both {
+            let flags = queues[0].clone();
+            queues[1].take_flags(&flags);
+        }
+        return Ok(());
+    }
+    queues[first].set(line, name, Some(&text))?;
+    if both {
+        queues[1].set(line, name, Some(&text))?;
+    }
+    if key == "LIMIT" {
+        queues[first].count_bytes(false);
+        if both {
+            // As the agent does, the other way round than for the rest.
+            let flags = queues[1].clone();
+            queues[0].take_flags(&flags);
+        }
+    }
+    Ok(())
+}
+
+/// The whole number at the front, as C's `atoi` reads it, and what stands behind it.
+fn leading(text: &str) -> Option<(u64, String)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some((text[..digits].parse().ok()?, text[digits..].to_owned()))
+}

@@ -1,0 +1,156 @@
+//! Values that ns scripts read and set: of queues, links and error models.
+
+use crate::ns::{events, row};
+use crate::{from, has, lines, silent, tells};
+use longwire_scenario::import::Format;
+
+/// `set` with one argument reads, and changes nothing: the values are those that are set, or ns' own.
+#[test]
+fn reading_a_value() {
+    let table = [
+        ("set q [[$ns link $a $b] queue]\n$q set limit_ 33", "[$q set limit_]", "33"),
+        ("", "[[[$ns link $a $b] queue] set limit_]", "50"),
+        ("Queue set limit_ 20", "[Queue set limit_]", "20"),
+        ("", "[Queue/RED set mean_pktsize_]", "500"),
+        ("", "[Queue/RED set thresh_]", "0"),
+        ("Queue/RED set maxthresh_ 30", "[Queue/RED set maxthresh_]", "30"),
+        ("", "[expr [[$l link] set bandwidth_] / 1000000]", "10"),
+        ("set em [new ErrorModel]\n$em set rate_ 0.25", "[expr [$em set rate_] * 100]", "25"),
+    ];
+    for (before, value, read) in table {
+        let imported = row(
+            "",
+            &format!(
+                "{before}\nset d [$ns node]\nset x {value}\n$ns simplex-link $c $d 1Mb ${{x}}ms DropTail"
+            ),
+        );
+        has(&imported, &["name = \"c-d\""]);
+        let at = lines(&imported).iter().position(|line| *line == "name = \"c-d\"").unwrap();
+        let delay = lines(&imported)[at..].iter().take(6).find(|line| line.starts_with("delay")).copied();
+        let wanted = format!("delay = \"{read} ms\"");
+        assert_eq!(delay, Some(&*wanted).filter(|_| read != "0"), "{value}\n{}", imported.scenario);
+        silent(&imported, &["set "]);
+    }
+    // During the run they are what events have made of them.
+    let during = row(
+        "",
+        "set q [[$ns link $a $b] queue]\n$ns at 1.0 \"$q set limit_ 40; $ns bandwidth $a $b 2Mb\"\n\
+         $ns at 2.0 {$q set limit_ [expr [$q set limit_] / 2]; $ns bandwidth $a $b [expr [[$l link] set bandwidth_] / 2]}",
+    );
+    assert_eq!(
+        events(&during)[1],
+        "time = \"2 s\", link = \"l.forward\", queue = \"20 packets\", rate = \"1 Mbit/s\""
+    );
+    let unknown = row("", "puts [[[$ns link $a $b] queue] set curq_]");
+    tells(&unknown, &["[[$ns link $a $b] queue] set curq_: the queues here have no such setting"]);
+    silent(&row("", "set em [new ErrorModel]\n$ns lossmodel $em $a $b\nputs [$em set rate_]"), &["rate_"]);
+}
+
+/// The unit and the rate of an error model may be set in either order; what counts is what they are in the end.
+#[test]
+fn units_of_error_models() {
+    const MODEL: &str = "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n";
+    let table: [(&str, &[&str], &[&str]); 8] = [
+        (
+            "$em unit byte\n$em set rate_ 0.01",
+            &[],
+            &["line 10: $em unit byte: errors for each byte are not carried over"],
+        ),
+        ("$em set rate_ 0.01\n$em unit byte", &[], &["$em unit byte: errors for each byte"]),
+        ("$em unit byte\n$em set rate_ 0.01\n$em unit pkt", &["loss = \"1 %\""], &[]),
+        ("$em unit pkt\n$em set rate_ 0.01", &["loss = \"1 %\""], &[]),
+        ("$em set rate_ 0.01\n$em set unit_ pkt", &["loss = \"1 %\""], &[]),
+        (
+            "$em set rate_ 0.01\n$em set unit_ byte",
+            &["loss = \"1 %\""],
+            &["$em set unit_ byte: ns-2 has no such variable"],
+        ),
+        ("$em unit time", &[], &["errors for each time"]),
+        (
+            "$em set rate_ 0.01\n$ns lossmodel $em $a $b\n$ns link-lossmodel [new ErrorModel/Uniform 0.02 pkt] $b $c",
+            &["loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }"],
+            &["takes the place of the one before"],
+        ),
+    ];
+    for (more, wanted, told) in table {
+        let imported = row("", &format!("{MODEL}{more}"));
+        has(&imported, wanted);
+        tells(&imported, told);
+        if wanted.is_empty() {
+            assert!(!imported.scenario.contains("\nloss = "), "{more}\n{}", imported.scenario);
+        }
+        if told.is_empty() {
+            silent(&imported, &["$em"]);
+        }
+    }
+    let changing = row(
+        "",
+        &format!(
+            "{MODEL}$em set rate_ 0.01\n$ns at 1.0 \"$em unit byte\"\n$ns at 2.0 \"$em set rate_ 0.02\"\n$ns at 3.0 \"$em unit pkt\""
+        ),
+    );
+    let event = |time: u8, loss: &str| format!("time = \"{time} s\", link = \"b-c\", loss = \"{loss}\"");
+    assert_eq!(events(&changing), [event(1, "0 %"), event(3, "2 %")]);
+    tells(
+        &changing,
+        &["at 1 s: $em unit byte: errors for each byte", "at 2 s: $em set rate_ 0.02: errors for each byte"],
+    );
+}
+
+/// Notes say what the script says.
+#[test]
+fn notes_have_the_names_of_the_script() {
+    let imported = row(
+        "",
+        "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n$ns color 1 Blue\n\
+         [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n$ns attach-agent $a $t\n\
+         $ns at 1.0 \"$t start\"\n$ns at 2.0 \"$l flash\"",
+    );
+    tells(
+        &imported,
+        &[
+            "$ns lossmodel $em $a $b: of error models",
+            "$ns lossmodel [new Foo] $b $a: of error models",
+            "$ns color 1 Blue: ",
+            "[[$ns link $b $a] queue] set foo_ 1: the queues here",
+            "$ns duplex-link-op $a $b orient right: ",
+            "$ns attach-agent $a $t: ",
+            "at 1 s: $t start: ",
+            "at 2 s: $l flash: ",
+            "new Agent/TCP: programs",
+        ],
+    );
+    silent(&imported, &["…", "_o"]);
+}
+
+/// ns-2 works thresholds out by the rate: half of what comes in 5 ms. They are whole packets here.
+#[test]
+fn thresholds_between_whole_packets() {
+    let of = |rate: &str, before: &str| {
+        let script = format!(
+            "{before}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b {rate} 10ms RED\n"
+        );
+        from(Format::Ns, &script)
+    };
+    // 10 Mbit/s in packets of 500 bytes: 12.5 in 5 ms.
+    let table = [
+        (
+            "10Mb",
+            "",
+            "min = \"6\", max = \"19\"",
+            &["thresh_ (ns-2: 6.25): ", "it is 6", "maxthresh_ (ns-2: 18.75): ", "it is 19"][..],
+        ),
+        ("10Mb", "Queue/RED set thresh_ 6", "min = \"6\", max = \"18\"", &[]),
+        ("16Mb", "", "min = \"10\", max = \"30\"", &[]),
+        ("1Mb", "", "min = \"5\", max = \"15\"", &[]),
+        ("10Mb", "source tb_compat.tcl", "min = \"5\", max = \"15\"", &[]),
+    ];
+    for (rate, before, wanted, told) in table {
+        let imported = of(rate, before);
+        assert!(imported.scenario.contains(wanted), "{rate} {before}\n{}", imported.scenario);
+        tells(&imported, told);
+        if told.is_empty() {
+            silent(&imported, &["thresh_ (ns-2"]);
+        }
+    }
+}
