@@ -14,7 +14,7 @@ const RED_PACKET: &str = "512 B";
 const RED_BYTES: u64 = 512;
 
 /// What one `config` sets.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pipe {
     pub(super) line: usize,
     rate: Option<u64>,
@@ -29,14 +29,14 @@ pub(super) struct Pipe {
     pub(super) sched: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     Slots(u64),
     Bytes(u64),
 }
 
 /// A queue discipline: its kind here, and its parameters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Discipline {
     kind: &'static str,
     parameters: Vec<(&'static str, String)>,

@@ -11,7 +11,7 @@ use super::sheet::{Host, Link, Sheet};
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Most pairs of addresses that become links.
@@ -30,6 +30,8 @@ pub(super) struct Table {
     pub(super) rules: Vec<Rule>,
     /// The numbers of rules that lead into no pipe.
     pub(super) others: Vec<u64>,
+    /// The lines and texts of the rules.
+    pub(super) known: BTreeSet<(usize, String)>,
     /// The highest number of a rule.
     pub(super) highest: u64,
 }
@@ -61,7 +63,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     let mut table = Table::default();
     let mut lines = shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)?;
     let mut clock = shell::Clock::default();
-    lines.retain(|line| !clock.passes(line, notes));
+    lines.retain(|line| !clock.passes(line, notes) && !is_idle(line));
     let end = lines.iter().rposition(sets_up).map_or(0, |at| at + 1);
     for line in &lines[..end] {
         table.command(line, notes)?;
@@ -129,7 +131,7 @@ impl Table {
             "sched" => &mut self.scheds,
             _ => &mut self.queues,
         };
-        if let Some(before) = place.insert(number, pipe) {
+        if let Some(before) = place.insert(number, pipe.clone()).filter(|before| *before != pipe) {
             let why =
                 format!("it is taken in place of line {}, whose settings are not carried over", before.line);
             notes.add(line.number, &line.text(), why);
@@ -192,8 +194,15 @@ impl Table {
                 "ports, interfaces and other conditions are not looked at here",
             );
         }
-        self.rules.push(rule);
+        self.lead(rule);
         Ok(())
+    }
+
+    /// Adds a rule. One that says the same in the same line is there already.
+    pub(super) fn lead(&mut self, rule: Rule) {
+        if self.known.insert((rule.line, rule.text.clone())) {
+            self.rules.push(rule);
+        }
     }
 
     /// The number of a rule: the one that it is given, or 100 more than the highest there is.
@@ -391,6 +400,12 @@ pub(super) fn behind_tool(line: &Line) -> Vec<&str> {
 /// What a command works on, unless on rules.
 pub(super) fn object(words: &[&str]) -> Option<&'static str> {
     words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]))
+}
+
+/// Whether a command is one of the shell's own that does nothing to pipes. Rules of pf may stand in an `echo`.
+fn is_idle(line: &Line) -> bool {
+    let of_pf = || line.text().contains("dummynet ") || line.text().contains("dnpipe ");
+    line.words.first().is_some_and(|word| shell::IDLE.contains(&&**word)) && !of_pf()
 }
 
 /// Whether a command may make a pipe or a rule.

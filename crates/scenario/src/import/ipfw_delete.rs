@@ -138,10 +138,12 @@ impl Table {
 
     fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut tell: impl FnMut(usize, &str)) {
         let goes = |place: u64| gone.iter().any(|range| range.contains(&place));
-        self.others.retain(|place| !goes(*place));
-        self.rules.retain(|rule| {
+        let Self { rules, others, known, .. } = self;
+        others.retain(|place| !goes(*place));
+        rules.retain(|rule| {
             if goes(rule.place) {
                 tell(rule.line, &rule.text);
+                known.remove(&(rule.line, rule.text.clone()));
             }
             !goes(rule.place)
         });

@@ -103,9 +103,9 @@ impl Queue {
         self.limit = Some(limit);
     }
 
-    /// Whether it is measured in bytes.
-    pub(super) fn counts_bytes(&self, dialect: Dialect) -> bool {
-        self.in_bytes(dialect)
+    /// Whether Emulab was told to measure it in bytes.
+    pub(super) fn counts_bytes(&self) -> bool {
+        self.bytes == Some(true)
     }
 
     /// Measures it in bytes, or in packets.
@@ -116,6 +116,18 @@ impl Queue {
     /// Takes what dummynet keeps in a pipe's flags from another queue: whether it counts bytes, and whether it is RED.
     pub(super) fn take_flags(&mut self, other: &Self) {
         (self.bytes, self.kind, self.gentle) = (other.bytes, other.kind, other.gentle);
+    }
+
+    /// Those flags in words.
+    pub(super) fn flags(&self) -> &'static str {
+        match (self.kind == Kind::Red, self.gentle.unwrap_or(false), self.bytes.unwrap_or(false)) {
+            (true, true, true) => "gentle RED, in bytes",
+            (true, true, false) => "gentle RED, in packets",
+            (true, false, true) => "RED, in bytes",
+            (true, false, false) => "RED, in packets",
+            (false, _, true) => "drop-tail, in bytes",
+            (false, _, false) => "drop-tail, in packets",
+        }
     }
 
     /// What `set KEY` reads: the value that is set, or else the one that ns gives it. None if there is no such setting.
@@ -332,7 +344,12 @@ impl Queue {
     /// told.
     fn thresholds(&self, line: usize, dialect: Dialect, rate: u64, notes: &mut Notes) -> (u64, u64) {
         if dialect == Dialect::Emulab {
-            return (self.min.unwrap_or(5), self.max.unwrap_or(15));
+            let (min, max) = (self.min.unwrap_or(5), self.max.unwrap_or(15));
+            return if self.by_unit(dialect) {
+                self.bytes_as_packets(line, (min, max), notes)
+            } else {
+                (min, max)
+            };
         }
         // In ns-2 a zero asks for half of what comes in 5 ms, and no less than 5; in thousandths of a packet.
         let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
@@ -349,6 +366,20 @@ impl Queue {
             }
         }
         (whole(min), whole(max))
+    }
+
+    /// Thresholds in bytes, as dummynet has them where the queue is in bytes (ip_dn_io.c), in usual packets.
+    fn bytes_as_packets(&self, line: usize, (min, max): (u64, u64), notes: &mut Notes) -> (u64, u64) {
+        let nearest = |bytes: u64| (bytes + self.packet() / 2) / self.packet();
+        let packets = (nearest(min), nearest(max).max(1));
+        let why = format!(
+            "with a queue in bytes so are Emulab's thresholds; here they are packets of {} B: {} and {}",
+            self.packet(),
+            packets.0,
+            packets.1
+        );
+        notes.add(line, &format!("thresh_ {min}, maxthresh_ {max}"), why);
+        packets
     }
 
     /// Packets a second: what ns-2 sets RED's parameters by, if they are not set.

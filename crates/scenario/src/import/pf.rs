@@ -37,7 +37,7 @@ impl Table {
         }
         let queue = (words[pipe] == "queue").then_some(number);
         let place = self.place(None);
-        self.rules.push(Rule {
+        self.lead(Rule {
             line: line.number,
             text: line.text(),
             place,

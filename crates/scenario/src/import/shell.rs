@@ -18,6 +18,12 @@ const DEEPEST: usize = 20;
 const OPENING: [&str; 4] = ["if", "elif", "while", "until"];
 const AROUND: [&str; 11] = ["do", "then", "else", "{", "}", "!", "time", "done", "fi", "esac", ";;"];
 
+/// Commands of a shell that do nothing to links, and are not worth a note.
+pub(super) const IDLE: [&str; 14] = [
+    "true", "false", ":", "[", "[[", "test", "echo", "printf", "exit", "set", "shift", "return", "break",
+    "wait",
+];
+
 /// What is said of commands in an `if` or a `case`, and in a loop whose end is not known.
 const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
 const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";

@@ -12,12 +12,6 @@ use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
 
-/// Commands of a shell that do nothing to links, and are not worth a note.
-const IDLE: [&str; 14] = [
-    "true", "false", ":", "[", "[[", "test", "echo", "printf", "exit", "set", "shift", "return", "break",
-    "wait",
-];
-
 /// Words with which netem's options begin, where they stand alone.
 const OPTIONS: [&str; 14] = [
     "netem",
@@ -196,7 +190,7 @@ impl Reader<'_> {
                 &line.text(),
                 "it is no qdisc of tc: write what it does into the scenario",
             );
-        } else if !IDLE.contains(&command) {
+        } else if !shell::IDLE.contains(&command) {
             self.others += 1;
             self.other.get_or_insert_with(|| line.clone());
         }

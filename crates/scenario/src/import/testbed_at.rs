@@ -167,7 +167,7 @@ impl Script<'_> {
         for parameter in parameters {
             set_queues(line, &mut queues, (first, both), *parameter)?;
         }
-        self.tell_of_limits(line, (&before, &queues), (first, both), parameters);
+        self.tell_of_flags(line, (&before, &queues), (first, both), parameters);
         if lan && pipe.is_none() {
             let told: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not on the way from it";
@@ -182,30 +182,39 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Says what a `LIMIT` counts, where the queue was measured in bytes before.
-    fn tell_of_limits(
+    /// Says what the agent makes of flags: a `LIMIT` clears that of bytes, and without `PIPE` the others go from pipe to pipe.
+    fn tell_of_flags(
         &mut self,
         line: usize,
         (before, after): (&[Queue; 2], &[Queue; 2]),
         (first, both): (usize, bool),
         parameters: &[Parameter<'_>],
     ) {
-        let bytes = |queues: &[Queue; 2]| {
-            let each = queues.iter().enumerate().filter(|(way, _)| *way == first || both);
-            each.filter(|(_, queue)| queue.counts_bytes(Dialect::Emulab)).count()
+        let last = |wanted: &str| parameters.iter().rev().find(|(key, _)| *key == wanted);
+        let (Some((key, value)), others) = (match (last("LIMIT"), last("QUEUE-IN-BYTES")) {
+            (Some(limit), bytes) => (Some(limit), bytes.is_some()),
+            (None, bytes) => (bytes, false),
+        }) else {
+            return;
         };
-        let Some((_, limit)) = parameters.iter().rev().find(|(key, _)| *key == "LIMIT") else { return };
-        let given = parameters.iter().any(|(key, _)| *key == "QUEUE-IN-BYTES");
-        let why = match (bytes(before), bytes(after)) {
-            _ if given => return,
-            (0, 0) => return,
-            (_, 0) => "Emulab's delay agent takes a LIMIT for packets, whatever queue-in-bytes_ said before",
-            _ => {
-                "Emulab's delay agent takes a LIMIT for packets, but for both pipes then goes on with the flags of pipe1, whose \
-                 queue-in-bytes_ is set: it is bytes"
-            }
+        let mut cleared = before[first].clone();
+        cleared.count_bytes(false);
+        let why = if both && !others && *key == "LIMIT" && after[0].flags() != cleared.flags() {
+            format!(
+                "Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: {}",
+                after[0].flags()
+            )
+        } else if both && *key == "QUEUE-IN-BYTES" && after[1].flags() != before[1].flags() {
+            format!(
+                "for both pipes Emulab's delay agent goes on with the flags of pipe0: {}",
+                after[1].flags()
+            )
+        } else if !others && *key == "LIMIT" && before[first].counts_bytes() {
+            "Emulab's delay agent takes a LIMIT for packets, whatever queue-in-bytes_ said before".into()
+        } else {
+            return;
         };
-        self.notes.add(line, &format!("LIMIT={limit}"), why);
+        self.notes.add(line, &format!("{key}={value}"), why);
     }
 }
 

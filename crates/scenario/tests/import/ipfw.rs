@@ -326,6 +326,18 @@ fn functions_of_scripts() {
     plan(&imported);
 }
 
+/// Branches of a case that start, stop, and both: what comes twice is the same.
+#[test]
+fn starts_and_restarts() {
+    let script = "start() {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\
+                  stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
+    let imported = from(Format::Ipfw, script);
+    has(&imported, &["rate = \"1 Mbit/s\"", "delay = \"100 ms\""]);
+    tells(&imported, &["line 5: dnctl -q flush: it is not known whether it comes"]);
+    silent(&imported, &["in place of", "an earlier rule", "usage", "exit"]);
+    plan(&imported);
+}
+
 #[test]
 fn sleeps_between_commands() {
     let script =

@@ -1,7 +1,7 @@
 //! What events of Emulab do to pipes (event/delay-agent/callback.c), and bandwidths of 0.
 
 use crate::ns::{events, row};
-use crate::{from, lines, plan, silent, tells};
+use crate::{from, has, lines, plan, silent, tells};
 use longwire_scenario::import::{Format, Imported};
 
 const FORWARD: &str = "time = \"1 s\", link = \"l.forward\", ";
@@ -33,7 +33,12 @@ fn a_limit_counts_packets() {
             "LIMIT for packets, whatever queue-in-bytes_",
         ),
         (THERE, "$l modify PIPE=pipe1 LIMIT=75", ["", "75 packets"], ""),
-        (&both, "$l modify LIMIT=7500", ["7.5 kB", "7.5 kB"], "goes on with the flags of pipe1"),
+        (
+            &both,
+            "$l modify LIMIT=7500",
+            ["7.5 kB", "7.5 kB"],
+            "goes on with the flags of pipe1: drop-tail, in bytes",
+        ),
         (
             &both,
             "$l modify PIPE=pipe1 LIMIT=75",
@@ -74,6 +79,26 @@ fn a_limit_counts_packets() {
     }
 }
 
+/// Where the queue is in bytes so are dummynet's thresholds, until a LIMIT comes.
+#[test]
+fn thresholds_in_bytes() {
+    let set_up = "set r [$ns duplex-link $a $c 1Mb 1ms RED]\nset q [[$ns link $a $c] queue]\n$q set queue-in-bytes_ 1\n$q set gentle_ 1\n\
+                  $q set limit_ 60000\n$q set thresh_ 10000\n$q set maxthresh_ 30250";
+    let imported = event(set_up, "$r modify LIMIT=60 THRESH=5 MAXTHRESH=20");
+    let made = "forward = { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" } }";
+    has(&imported, &[made]);
+    tells(
+        &imported,
+        &[
+            "thresh_ 10000, maxthresh_ 30250: with a queue in bytes so are Emulab's thresholds; here they are packets of 500 B: 20 and 61",
+            "LIMIT=60: Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: RED, in packets",
+        ],
+    );
+    let after = "queue = { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
+    let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {after}"));
+    assert_eq!(events(&imported), each);
+}
+
 /// pipe0 is the way from the first node, pipe1 that back.
 #[test]
 fn an_event_for_one_pipe() {
@@ -90,10 +115,7 @@ fn an_event_for_one_pipe() {
     for (parameters, wanted) in table {
         assert_eq!(events(&event("", &format!("$l modify {parameters}"))), wanted, "{parameters}");
     }
-    tells(
-        &event("", "$l modify PIPE=130 DELAY=9"),
-        &["at 1 s: PIPE=130: which direction"],
-    );
+    tells(&event("", "$l modify PIPE=130 DELAY=9"), &["at 1 s: PIPE=130: which direction"]);
     tells(&event("", "$l modify BWQUANTUM=5"), &["BWQUANTUM=5: of an event's parameters"]);
 }
 
