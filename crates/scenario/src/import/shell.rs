@@ -81,7 +81,7 @@ impl Clock {
         };
         let when = match time(number, each * 1_000_000_000) {
             Some(slept) if self.0 < Nanos::NEVER => {
-                self.0 = self.0 + slept;
+                self.0 += slept;
                 format!("{} after the beginning", self.0)
             }
             // After a time that is not known no time is.

@@ -196,86 +196,90 @@ fn ipfw_mistakes() {
     refused(Format::Ipfw, "ipfw add allow ip from any to any", "no pipe is configured");
 }
 
+/// Two pipes, and a rule for each.
+const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\nipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
+const FIRST: &str = "rate = \"1 Mbit/s\"";
+const SECOND: &str = "rate = \"2 Mbit/s\"";
+const THIRD: &str = "rate = \"3 Mbit/s\"";
+/// What stands behind the pipes and rules, lines that are there then and that are not, and what is told.
+type Taken = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+const TAKEN: [Taken; 14] = [
+    (
+        "ipfw delete 100",
+        &[SECOND],
+        &[FIRST],
+        &[
+            "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 takes it away again",
+            "line 1: pipe 1: no rule",
+        ],
+    ),
+    (
+        "ipfw -q delete 100 200\nipfw add pipe 2 ip from any to any out",
+        &[SECOND],
+        &[FIRST],
+        &["line 4: ipfw add 200", "line 1: pipe 1: no rule"],
+    ),
+    ("ipfw delete 150-250", &[FIRST], &[SECOND], &["line 4: ipfw add 200"]),
+    ("ipfw delete 300", &[FIRST, SECOND], &[], &["ipfw delete 300: there is nothing with this number"]),
+    ("ipfw delete set 3", &[FIRST, SECOND], &[], &["ipfw delete set 3: it is not carried out"]),
+    (
+        "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
+        &[SECOND],
+        &[FIRST],
+        &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 takes it away"],
+    ),
+    (
+        "ipfw pipe 1 delete",
+        &[SECOND],
+        &[FIRST],
+        &["line 1: pipe 1: line 5 takes it away again", "its pipe is not configured"],
+    ),
+    ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 takes it away again"]),
+    (
+        "ipfw pipe flush\nipfw pipe 1 config bw 3Mbit/s",
+        &[THIRD],
+        &[FIRST, SECOND],
+        &["line 1: pipe 1: line 5", "line 2: pipe 2: line 5"],
+    ),
+    (
+        "dnctl -q flush\ndnctl pipe 2 config bw 3Mbit/s",
+        &[THIRD],
+        &[FIRST, SECOND],
+        &["line 1: pipe 1: line 5"],
+    ),
+    // Rules are asked by their numbers.
+    (
+        "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
+        &[THIRD, SECOND],
+        &[FIRST],
+        &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
+    ),
+    // The last one is 300 here: that of the highest and 100.
+    (
+        "ipfw add pipe 1 ip from any to any in\nipfw delete 300",
+        &[FIRST, SECOND],
+        &[],
+        &["line 5: ipfw add pipe 1 ip from any to any in: line 6"],
+    ),
+    // At the end, and where it is not known whether it comes.
+    (
+        "ipfw show\nipfw -f flush\nipfw pipe flush",
+        &[FIRST, SECOND],
+        &[],
+        &["line 6: ipfw -f flush: not carried over: it stands at the end", "line 7: ipfw pipe flush"],
+    ),
+    (
+        "if [ $1 = stop ]; then ipfw -f flush; ipfw pipe flush; exit; fi\nipfw add allow ip from any to any",
+        &[FIRST, SECOND],
+        &[],
+        &["ipfw -f flush: it is not known whether it comes"],
+    ),
+];
+
 /// What is taken away again is gone, in the order of the script; each rule and pipe that goes is told.
 #[test]
 fn deletions_come_in_their_order() {
-    const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\nipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
-    const FIRST: &str = "rate = \"1 Mbit/s\"";
-    const SECOND: &str = "rate = \"2 Mbit/s\"";
-    const THIRD: &str = "rate = \"3 Mbit/s\"";
-    let table: [(&str, &[&str], &[&str], &[&str]); 14] = [
-        (
-            "ipfw delete 100",
-            &[SECOND],
-            &[FIRST],
-            &[
-                "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 takes it away again",
-                "line 1: pipe 1: no rule",
-            ],
-        ),
-        (
-            "ipfw -q delete 100 200\nipfw add pipe 2 ip from any to any out",
-            &[SECOND],
-            &[FIRST],
-            &["line 4: ipfw add 200", "line 1: pipe 1: no rule"],
-        ),
-        ("ipfw delete 150-250", &[FIRST], &[SECOND], &["line 4: ipfw add 200"]),
-        ("ipfw delete 300", &[FIRST, SECOND], &[], &["ipfw delete 300: there is nothing with this number"]),
-        ("ipfw delete set 3", &[FIRST, SECOND], &[], &["ipfw delete set 3: it is not carried out"]),
-        (
-            "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
-            &[SECOND],
-            &[FIRST],
-            &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 takes it away"],
-        ),
-        (
-            "ipfw pipe 1 delete",
-            &[SECOND],
-            &[FIRST],
-            &["line 1: pipe 1: line 5 takes it away again", "its pipe is not configured"],
-        ),
-        ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 takes it away again"]),
-        (
-            "ipfw pipe flush\nipfw pipe 1 config bw 3Mbit/s",
-            &[THIRD],
-            &[FIRST, SECOND],
-            &["line 1: pipe 1: line 5", "line 2: pipe 2: line 5"],
-        ),
-        (
-            "dnctl -q flush\ndnctl pipe 2 config bw 3Mbit/s",
-            &[THIRD],
-            &[FIRST, SECOND],
-            &["line 1: pipe 1: line 5"],
-        ),
-        // Rules are asked by their numbers.
-        (
-            "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
-            &[THIRD, SECOND],
-            &[FIRST],
-            &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
-        ),
-        // The last one is 300 here: that of the highest and 100.
-        (
-            "ipfw add pipe 1 ip from any to any in\nipfw delete 300",
-            &[FIRST, SECOND],
-            &[],
-            &["line 5: ipfw add pipe 1 ip from any to any in: line 6"],
-        ),
-        // At the end, and where it is not known whether it comes.
-        (
-            "ipfw show\nipfw -f flush\nipfw pipe flush",
-            &[FIRST, SECOND],
-            &[],
-            &["line 6: ipfw -f flush: not carried over: it stands at the end", "line 7: ipfw pipe flush"],
-        ),
-        (
-            "if [ $1 = stop ]; then ipfw -f flush; ipfw pipe flush; exit; fi\nipfw add allow ip from any to any",
-            &[FIRST, SECOND],
-            &[],
-            &["ipfw -f flush: it is not known whether it comes"],
-        ),
-    ];
-    for (more, wanted, unwanted, told) in table {
+    for (more, wanted, unwanted, told) in TAKEN {
         let imported = from(Format::Ipfw, &format!("{PIPES}{more}"));
         has(&imported, wanted);
         // The last line with a rate is that of the traffic.
