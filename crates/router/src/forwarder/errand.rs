@@ -145,6 +145,7 @@ impl Programs {
         // A seat goes with its program, and may be another's by now.
         errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
         let packet = (own, class, errand.words);
-        errand.passage.rule((core, classifier), &errand.table, pool, packet, ruling)
+        errand.passage.rule((core, classifier), &errand.table, pool, packet, &mut ruling);
+        ruling
     }
 }

@@ -220,8 +220,9 @@ impl Programs {
                 break;
             }
         }
-        let Traveller { handle, passage, ruling, .. } = traveller;
-        passage.rule((core, classifier), &self.table, pool, (handle, class, words), ruling)
+        let Traveller { handle, passage, mut ruling, .. } = traveller;
+        passage.rule((core, classifier), &self.table, pool, (handle, class, words), &mut ruling);
+        ruling
     }
 }
 
@@ -234,9 +235,15 @@ impl Passage {
     pub fn note(&mut self, forwarder: &Forwarder, verdict: Verdict, effects: &Effects) {
         let installation = &forwarder.installation;
         self.changed |= forwarder.writes;
-        self.way = installation.way.or(self.way);
-        self.above = installation.above.map(|seat| (seat, forwarder.fid)).or(self.above);
-        self.queue = effects.queue.or(installation.queue.map(u16::from)).or(self.queue);
+        if installation.way.is_some() {
+            self.way = installation.way;
+        }
+        if let Some(seat) = installation.above {
+            self.above = Some((seat, forwarder.fid));
+        }
+        if let Some(queue) = effects.queue.or(installation.queue.map(u16::from)) {
+            self.queue = Some(queue);
+        }
         if verdict != Verdict::Pass {
             self.end = Some((verdict, forwarder.fid));
         }
@@ -249,21 +256,20 @@ impl Passage {
 
     /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the programs. One that was changed is looked
     /// at again. A fate that is settled already stands.
-    #[inline]
     pub fn rule<C: Classify>(
         &self,
         (core, classifier): (&mut Core, &mut C),
         table: &Forwarders,
         pool: &mut Pool,
         (handle, class, words): (Handle, &mut Class, Option<Words>),
-        mut ruling: Ruling,
-    ) -> Ruling {
+        ruling: &mut Ruling,
+    ) {
         let (meta, frame) = pool.parts_mut(handle);
         ruling.way = self.way;
-        ruling.above = self.above.map(|(seat, fid)| {
+        if let Some((seat, fid)) = self.above {
             let flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
-            Upward { seat, fid: fid.0, flow }
-        });
+            ruling.above = Some(Upward { seat, fid: fid.0, flow });
+        }
         if let Some((verdict, fid)) = self.end {
             let fate = fate(core, verdict, meta.in_port, || lost(table, fid));
             ruling.fate = ruling.fate.or(fate);
@@ -276,7 +282,6 @@ impl Passage {
             *class = core.classify_one(classifier, pool, handle);
             core.prefetch_route(class);
         }
-        ruling
     }
 }
 
