@@ -5,6 +5,7 @@ mod support;
 
 use longwire_block::{Port, Stamp};
 use longwire_engine::{NodeRef, Run, Setup, Wait, clock};
+use longwire_packet::{CountingAllocator, allocations};
 use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort};
 use longwire_program::{Program, assemble};
 use longwire_router::{
@@ -14,8 +15,12 @@ use longwire_router::{
 use longwire_sched::{PerByte, Settings};
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, ethernet_header};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::Bed;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const BED: Bed = Bed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
@@ -34,6 +39,11 @@ fn prepared(code: &str, threads: u32) -> Forwarder {
 
 /// A router with two ports and so many processors, that knows 10.0.1.9 behind the second.
 fn router(processors: u32) -> Router {
+    measured(processors, METER)
+}
+
+/// The same with this meter.
+fn measured(processors: u32, meter: Meter) -> Router {
     let port = |place: u8| RouterPort {
         place: place.into(),
         mac: [2, 0, 0, 0, 0xff, place],
@@ -55,7 +65,7 @@ fn router(processors: u32) -> Router {
         RouterConfig { ports: (0..2).map(port).collect(), sharing: Some(sharing), ..RouterConfig::default() };
     let mut router = Router::new(config).unwrap();
     assert!(router.set_neighbour(1, [10, 0, 1, 9].into(), [2, 0, 0, 0, 0, 1]));
-    router.measure_processors(METER).unwrap();
+    router.measure_processors(meter).unwrap();
     router
 }
 
@@ -202,4 +212,51 @@ fn a_run_that_is_stopped_accounts_for_what_is_with_its_processors() {
     }
     let report = run.stop();
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+}
+
+#[test]
+fn nothing_is_allocated_on_the_way_to_processors_and_back() {
+    const NEVER: u64 = u64::MAX;
+    /// Of the worker and both processors: what each had allocated when it was last looked at, and what it has since the run is under way.
+    static SEEN: [AtomicU64; 3] = [const { AtomicU64::new(NEVER) }; 3];
+    static MORE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+    static LOOKS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+    static UNDER_WAY: AtomicBool = AtomicBool::new(false);
+    fn look() {
+        let place = match std::thread::current().name() {
+            Some("longwire-cpu0") => 1,
+            Some("longwire-cpu1") => 2,
+            _ => 0,
+        };
+        let under_way = UNDER_WAY.load(Ordering::Acquire);
+        let all = allocations();
+        let before = SEEN[place].swap(all, Ordering::Relaxed);
+        if under_way {
+            MORE[place].fetch_add(if before == NEVER { 0 } else { all - before }, Ordering::Relaxed);
+            LOOKS[place].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn cycles() -> u64 {
+        look();
+        clock::cycles()
+    }
+    fn now() -> Nanos {
+        look();
+        clock::monotonic()
+    }
+    let mut router = measured(2, Meter { cycles, now, ..METER });
+    router.install(prepared(COUNT, 3)).unwrap();
+    let (setup, ends) = setup(router, Wait::SleepThenSpin, false);
+    let run = setup.start();
+    let mut traffic = Traffic::new(ends);
+    traffic.go_on(600);
+    traffic.drain();
+    UNDER_WAY.store(true, Ordering::Release);
+    traffic.go_on(3000);
+    traffic.drain();
+    UNDER_WAY.store(false, Ordering::Release);
+    let [more, looks] = [&MORE, &LOOKS].map(|all| all.each_ref().map(|one| one.load(Ordering::Relaxed)));
+    assert!(looks[0] > 0 && looks[1] + looks[2] >= 6000, "{looks:?}");
+    assert_eq!(more, [0, 0, 0]);
+    assert!(run.stop().is_conserved());
 }
