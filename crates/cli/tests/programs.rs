@@ -389,6 +389,13 @@ fn programs_act_on_real_traffic() {
     let refused = lab.sh("a", "timeout 5 bash -c 'echo > /dev/tcp/10.0.2.9/80'");
     assert!(stderr(&refused).contains("refused"), "{}", stderr(&refused));
     assert!(lab.sh("a", "ping -c 1 -W 2 10.0.2.9").status.success());
+
+    // Of two networks, a is in the second.
+    let counts = ["10.0.1.0/29", "10.0.0.0/8"]
+        .map(|from| lab.forwarder(&["install", "r1", "syn-monitor", "--source", from]));
+    assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
+    let counted = counts.map(|fid| lab.forwarder(&["get", "r1", &fid])[..8].to_owned());
+    assert_eq!(counted, ["00000000", "01000000"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The section `[[forwarder]]` of a scenario file as it is written.
 
+use crate::address::Network;
 use crate::written::{Name, Text, Whole, Written};
 use longwire_units::Bytes;
 use schemars::JsonSchema;
@@ -48,12 +49,12 @@ pub(crate) struct Forwarder {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ForwarderKey {
-    /// Their source address.
-    pub(crate) source: Option<Written<IpAddr>>,
+    /// Their source address, or a network: "10.0.0.0/8".
+    pub(crate) source: Option<Written<Network>>,
     /// Their source port.
     pub(crate) source_port: Option<Written<Whole>>,
-    /// Their destination address.
-    pub(crate) destination: Option<Written<IpAddr>>,
+    /// Their destination address, or a network.
+    pub(crate) destination: Option<Written<Network>>,
     /// Their destination port.
     pub(crate) destination_port: Option<Written<Whole>>,
     /// "tcp", "udp", "icmp", "icmpv6", or a number.

@@ -1,9 +1,12 @@
 //! Programs on routers in a checked plan, and as people write them.
 
+use crate::address::Network;
 use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
 use longwire_program::{Object, Program, Shipped};
-use longwire_router::{FlowKey, Forwarder, Installation, Key, NextHop, PrepareError, RouterPrices, SharingConfig};
+use longwire_router::{
+    FlowKey, Forwarder, Installation, Key, KeyAddress, NextHop, PrepareError, RouterPrices, SharingConfig,
+};
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -87,13 +90,13 @@ pub struct WrittenForwarder {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenKey {
-    /// The source address.
+    /// The source address, or a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The source port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_port: Option<String>,
-    /// The destination address.
+    /// The destination address, or a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
     /// The destination port.
@@ -262,6 +265,14 @@ impl WrittenKey {
                 |text: &String| text.parse().map_err(|_| fault(field, format!("\"{text}\" is no {wanted}")));
             text.map(read).transpose()
         }
+        fn address(field: &'static str, text: Option<&String>) -> Result<Option<KeyAddress>, ForwarderFault> {
+            let read = |text: &String| {
+                let network: Network = text.parse().map_err(|why: String| fault(field, why))?;
+                let none = || fault(field, "it has all addresses: leave it out");
+                KeyAddress::new(network.address, network.prefix).ok_or_else(none)
+            };
+            text.map(read).transpose()
+        }
         let protocol = match self.protocol.as_deref() {
             Some("tcp") => Some(6),
             Some("udp") => Some(17),
@@ -274,9 +285,9 @@ impl WrittenKey {
             )?,
         };
         let key = FlowKey {
-            source: one("key.source", self.source.as_ref(), "address")?,
+            source: address("key.source", self.source.as_ref())?,
             source_port: one("key.source-port", self.source_port.as_ref(), "port")?,
-            destination: one("key.destination", self.destination.as_ref(), "address")?,
+            destination: address("key.destination", self.destination.as_ref())?,
             destination_port: one("key.destination-port", self.destination_port.as_ref(), "port")?,
             protocol,
         };
@@ -363,6 +374,7 @@ mod tests {
     fn everything_can_be_said() {
         let text = |text: &str| Some(text.to_owned());
         let key = WrittenKey {
+            source: text("10.9.9.9/8"),
             destination: text("10.0.1.9"),
             destination_port: text("80"),
             protocol: text("tcp"),
@@ -379,7 +391,7 @@ mod tests {
             ..monitor()
         };
         let request = read(written).unwrap();
-        assert_eq!(request.installation.key.to_string(), "* > 10.0.1.9:80 tcp");
+        assert_eq!(request.installation.key.to_string(), "10.0.0.0/8 > 10.0.1.9:80 tcp");
         assert_eq!(request.installation.way, Some(NextHop::via(1, [10, 0, 1, 7].into())));
         assert_eq!((request.installation.state, request.installation.queue), (Some(12), Some(3)));
         let forwarder = request.prepare(&RouterPrices::default(), 1).unwrap();
@@ -416,6 +428,14 @@ mod tests {
             (
                 key(WrittenKey { source_port: text("70000"), ..WrittenKey::default() }),
                 "key.source-port: \"70000\" is no port",
+            ),
+            (
+                key(WrittenKey { source: text("10.0.1.0/33"), ..WrittenKey::default() }),
+                "key.source: \"10.0.1.0/33\" has no valid prefix length",
+            ),
+            (
+                key(WrittenKey { destination: text("0.0.0.0/0"), ..WrittenKey::default() }),
+                "key.destination: it has all addresses: leave it out",
             ),
             (
                 key(WrittenKey { protocol: text("icmp"), source_port: text("7"), ..WrittenKey::default() }),

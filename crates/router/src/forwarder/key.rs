@@ -3,7 +3,7 @@
 use crate::hops::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use thiserror::Error;
 
 /// Which packets a forwarder is for.
@@ -19,16 +19,86 @@ pub enum Key {
 /// A flow: its packets have these values in all fields that are not wild (none).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FlowKey {
-    /// The source address.
-    pub source: Option<IpAddr>,
+    /// The source address, or the first bits of it.
+    pub source: Option<KeyAddress>,
     /// The source port. Packets without ports, as later fragments are, match only a wild one.
     pub source_port: Option<u16>,
-    /// The destination address.
-    pub destination: Option<IpAddr>,
+    /// The destination address, or the first bits of it.
+    pub destination: Option<KeyAddress>,
     /// The destination port.
     pub destination_port: Option<u16>,
     /// The protocol after IP and its extension headers. Packets that hide it match only a wild one.
     pub protocol: Option<u8>,
+}
+
+/// An address of a key: one, or all that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyAddress {
+    /// As it was given; IPv4 in an IPv6 address is IPv4.
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl KeyAddress {
+    /// All addresses whose first `prefix` bits are those of this one; none if it has fewer bits, or if all addresses of IPv4 would be meant, as a prefix of
+    /// no bits means: that is what a wild field says.
+    pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
+        let canonical = address.to_canonical();
+        let prefix = if address.is_ipv6() && canonical.is_ipv4() { prefix.checked_sub(96)? } else { prefix };
+        let own = Self { address: canonical, prefix };
+        let fits = (1..=bits(canonical)).contains(&prefix);
+        (fits && (canonical.is_ipv4() || own.words() != v4_key(0) & own.mask())).then_some(own)
+    }
+
+    /// How many bits of it don't count.
+    const fn open(self) -> u8 {
+        bits(self.address) - self.prefix
+    }
+
+    fn mask(self) -> u128 {
+        u128::MAX << self.open()
+    }
+
+    fn words(self) -> u128 {
+        neighbour_key(self.address) & self.mask()
+    }
+}
+
+const fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+impl From<IpAddr> for KeyAddress {
+    fn from(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, prefix: bits(address) }
+    }
+}
+
+impl From<Ipv4Addr> for KeyAddress {
+    fn from(address: Ipv4Addr) -> Self {
+        IpAddr::V4(address).into()
+    }
+}
+
+impl From<[u8; 4]> for KeyAddress {
+    fn from(address: [u8; 4]) -> Self {
+        IpAddr::from(address).into()
+    }
+}
+
+/// The address, with the length of the prefix behind it if not all bits count: `10.0.0.0/8`.
+impl fmt::Display for KeyAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words();
+        let first = key_v4(words).map_or_else(|| IpAddr::V6(words.into()), |v4| IpAddr::V4(v4.into()));
+        // Of a prefix, its first address; of IPv6 addresses that begin with zeros, none is IPv4.
+        let first = if self.address.is_ipv6() { IpAddr::V6(words.into()) } else { first };
+        match self.open() {
+            0 => first.fmt(f),
+            _ => write!(f, "{first}/{}", self.prefix),
+        }
+    }
 }
 
 /// Why no packet can have a key.
@@ -38,9 +108,9 @@ pub enum KeyError {
     #[error("the key's source {source_address} and destination {destination_address} are of different kinds")]
     Kinds {
         /// The source.
-        source_address: IpAddr,
+        source_address: KeyAddress,
         /// The destination.
-        destination_address: IpAddr,
+        destination_address: KeyAddress,
     },
     /// Ports of a protocol that has none.
     #[error("the key names a port, which protocol {protocol} has not; leave it out, or choose tcp or udp")]
@@ -69,7 +139,7 @@ impl FlowKey {
     /// Names what contradicts what.
     pub fn check(&self) -> Result<(), KeyError> {
         if let (Some(source_address), Some(destination_address)) = (self.source, self.destination)
-            && source_address.to_canonical().is_ipv4() != destination_address.to_canonical().is_ipv4()
+            && source_address.address.is_ipv4() != destination_address.address.is_ipv4()
         {
             return Err(KeyError::Kinds { source_address, destination_address });
         }
@@ -96,9 +166,15 @@ impl FlowKey {
         fixed.iter().filter(|&&fixed| !fixed).count() as u32
     }
 
+    /// What says which of several keys counts: the least. Wild fields first, then bits of addresses that don't count.
+    pub(crate) fn rank(&self) -> u32 {
+        let open = |address: Option<KeyAddress>| address.map_or(0, |address| u32::from(address.open()));
+        self.wild() << 16 | (open(self.source) + open(self.destination))
+    }
+
     /// Its values, zero where it is wild.
     pub(crate) fn words(&self) -> Words {
-        let address = |address: Option<IpAddr>| address.map_or(0, neighbour_key);
+        let address = |address: Option<KeyAddress>| address.map_or(0, KeyAddress::words);
         let ports = self.source_port.map_or(0, u64::from)
             | self.destination_port.map_or(0, u64::from) << DESTINATION_PORT;
         let rest = ALWAYS | ports | self.protocol.map_or(0, u64::from) << PROTOCOL;
@@ -107,13 +183,13 @@ impl FlowKey {
 
     /// All ones where it is not wild.
     pub(crate) fn mask(&self) -> Words {
-        let address = |fixed: bool| if fixed { u128::MAX } else { 0 };
+        let address = |address: Option<KeyAddress>| address.map_or(0, KeyAddress::mask);
         let port = |fixed: bool| if fixed { (1 << PORT_BITS) - 1 } else { 0 };
         let rest = ALWAYS
             | port(self.source_port.is_some())
             | port(self.destination_port.is_some()) << DESTINATION_PORT
             | port(self.protocol.is_some()) << PROTOCOL;
-        joined(address(self.source.is_some()), address(self.destination.is_some()), rest)
+        joined(address(self.source), address(self.destination), rest)
     }
 }
 
@@ -166,7 +242,7 @@ pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
     let address = |at: usize| {
         let told = mask[at] == u64::MAX;
         let key = u128::from(words[at]) << 64 | u128::from(words[at + 1]);
-        told.then(|| key_v4(key).map_or_else(|| IpAddr::V6(key.into()), |v4| IpAddr::V4(v4.into())))
+        told.then(|| key_v4(key).map_or_else(|| IpAddr::V6(key.into()), |v4| IpAddr::V4(v4.into())).into())
     };
     let field = |from: u32| {
         let told = mask[4] >> from & 1 == 1;
@@ -186,10 +262,10 @@ pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Flow(flow) = self else { return f.write_str("ALL") };
-        let side = |address: Option<IpAddr>, port: Option<u16>| {
+        let side = |address: Option<KeyAddress>, port: Option<u16>| {
             let address = match address {
                 None => "*".to_owned(),
-                Some(IpAddr::V6(address)) if port.is_some() => format!("[{address}]"),
+                Some(address) if address.address.is_ipv6() && port.is_some() => format!("[{address}]"),
                 Some(address) => address.to_string(),
             };
             port.map_or(address.clone(), |port| format!("{address}:{port}"))
@@ -246,6 +322,41 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_match_what_begins_so() {
+        let within = |address: &str, prefix| FlowKey {
+            source: Some(KeyAddress::new(address.parse().unwrap(), prefix).unwrap()),
+            ..FlowKey::default()
+        };
+        // 10.0.0.9 is the source.
+        for (address, prefix, fits) in [
+            ("10.0.0.9", 32, true),
+            ("10.0.0.8", 31, true),
+            ("10.0.0.10", 31, false),
+            ("10.255.255.255", 8, true),
+            ("11.0.0.9", 8, false),
+            ("0.0.0.0", 1, true),
+            ("::ffff:10.0.0.0", 120, true),
+            ("::ffff:10.0.1.0", 120, false),
+            ("a00::", 8, false),
+        ] {
+            assert_eq!(matches(&within(address, prefix), &udp()), fits, "{address}/{prefix}");
+        }
+        let hosts = (0xfd00 << 112 | 9, 0xfd01 << 112 | 9);
+        let frame = frame_v6(hosts.0, hosts.1, 17, 64, &[3, 232, 0, 53, 0, 8, 0, 0]);
+        assert!(matches(&within("fd00::", 16), &frame) && !matches(&within("fd01::", 16), &frame));
+        assert!(matches(&within("f000::", 4), &frame) && !matches(&within("0.0.0.0", 1), &frame));
+        for (address, prefix) in
+            [("10.0.0.9", 0), ("10.0.0.9", 33), ("fd00::", 129), ("::ffff:10.0.0.9", 96), ("::", 3)]
+        {
+            assert_eq!(KeyAddress::new(address.parse().unwrap(), prefix), None);
+        }
+        let key = FlowKey { source_port: Some(7), ..within("10.9.9.9", 8) };
+        assert_eq!(Key::Flow(key).to_string(), "10.0.0.0/8:7 > *");
+        assert_eq!(Key::Flow(within("fd00:1::9", 16)).to_string(), "fd00::/16 > *");
+        assert_eq!((within("10.0.0.9", 32).rank(), within("10.0.0.9", 8).rank()), (4 << 16, 4 << 16 | 24));
+    }
+
+    #[test]
     fn what_has_no_ports_matches_no_port() {
         let port = |port| FlowKey { destination_port: Some(port), ..FlowKey::default() };
         let mut fragment = udp();
@@ -270,7 +381,7 @@ mod tests {
         let frame = frame_v6(hosts.0, hosts.1, 60, 64, &with_options);
         let key = FlowKey { destination_port: Some(53), protocol: Some(17), ..FlowKey::default() };
         assert!(matches(&key, &frame));
-        assert!(matches(&FlowKey { source: Some(IpAddr::V6(hosts.0.into())), ..key }, &frame));
+        assert!(matches(&FlowKey { source: Some(IpAddr::V6(hosts.0.into()).into()), ..key }, &frame));
         let later = frame_v6(hosts.0, hosts.1, 44, 64, &[17, 0, 0, 8, 0, 0, 0, 1, 3, 232, 0, 53]);
         assert!(!matches(&key, &later) && matches(&FlowKey::default(), &later));
     }
@@ -278,12 +389,14 @@ mod tests {
     #[test]
     fn keys_that_no_packet_has_are_refused() {
         let v6 = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 9]);
-        let mixed = FlowKey { source: Some(SOURCE.into()), destination: Some(v6), ..FlowKey::default() };
+        let mixed =
+            FlowKey { source: Some(SOURCE.into()), destination: Some(v6.into()), ..FlowKey::default() };
         assert!(matches!(mixed.check(), Err(KeyError::Kinds { .. })));
         let icmp = FlowKey { source_port: Some(1), protocol: Some(1), ..FlowKey::default() };
         assert_eq!(icmp.check(), Err(KeyError::Ports { protocol: 1 }));
         assert_eq!(FlowKey { protocol: None, ..icmp }.check(), Ok(()));
-        let web = FlowKey { protocol: Some(6), destination_port: Some(80), destination: Some(v6), ..icmp };
+        let web =
+            FlowKey { protocol: Some(6), destination_port: Some(80), destination: Some(v6.into()), ..icmp };
         assert_eq!(Key::Flow(web).to_string(), "*:1 > [fd00::9]:80 tcp");
         assert_eq!(Key::Flow(FlowKey::default()).to_string(), "* > *");
     }

@@ -18,7 +18,7 @@ mod through;
 
 pub use counters::{ForwarderStats, REASONS};
 pub(crate) use errand::Errand;
-pub use key::{FlowKey, Key, KeyError};
+pub use key::{FlowKey, Key, KeyAddress, KeyError};
 pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
 pub(crate) use program::Bench;

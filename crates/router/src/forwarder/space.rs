@@ -3,17 +3,17 @@
 
 use super::key::{FlowKey, Words};
 
-/// Hash tables, one for each set of fields that are not wild.
+/// Hash tables, one for each set of fields, and lengths of prefixes, that are not wild.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
-    /// Fewest wild fields first.
+    /// Fewest wild fields first, then longest prefixes.
     tuples: Box<[Tuple]>,
 }
 
 #[derive(Debug)]
 struct Tuple {
     mask: Words,
-    wild: u32,
+    rank: u32,
     /// A power of two, at most half of them used.
     slots: Box<[Slot]>,
     seed: u64,
@@ -32,26 +32,26 @@ struct Slot {
 impl Space {
     /// A space of these keys in the order of their fids, found by their places. `seed` makes unforeseeable which keys fall together.
     pub fn new(keys: &[FlowKey], seed: u64) -> Self {
-        let mut masks: Vec<(Words, u32)> = keys.iter().map(|key| (key.mask(), key.wild())).collect();
-        masks.sort_unstable_by_key(|&(mask, wild)| (wild, mask));
+        let mut masks: Vec<(Words, u32)> = keys.iter().map(|key| (key.mask(), key.rank())).collect();
+        masks.sort_unstable_by_key(|&(mask, rank)| (rank, mask));
         masks.dedup();
-        let tuples = masks.into_iter().map(|(mask, wild)| {
+        let tuples = masks.into_iter().map(|(mask, rank)| {
             let own = keys.iter().enumerate().filter(|(_, key)| key.mask() == mask);
-            Tuple::new(mask, wild, own.map(|(place, key)| (key.words(), place as u32)).collect(), seed)
+            Tuple::new(mask, rank, own.map(|(place, key)| (key.words(), place as u32)).collect(), seed)
         });
         Self { tuples: tuples.collect() }
     }
 
-    /// The place of the flow's forwarder: of those whose keys match, the one with fewest wild fields, then the first.
+    /// The place of the flow's forwarder: of those whose keys match, the one with fewest wild fields, then with the longest prefixes, then the first.
     #[inline]
     pub fn find(&self, flow: &Words) -> Option<usize> {
         let mut best: Option<(u32, u32)> = None;
         for tuple in &self.tuples {
-            if best.is_some_and(|(wild, _)| wild != tuple.wild) {
+            if best.is_some_and(|(rank, _)| rank != tuple.rank) {
                 break;
             }
             if let Some(found) = tuple.find(flow) {
-                best = Some((tuple.wild, best.map_or(found, |(_, other)| other.min(found))));
+                best = Some((tuple.rank, best.map_or(found, |(_, other)| other.min(found))));
             }
         }
         best.map(|(_, found)| found as usize)
@@ -69,9 +69,9 @@ impl Space {
 }
 
 impl Tuple {
-    fn new(mask: Words, wild: u32, keys: Vec<(Words, u32)>, seed: u64) -> Self {
+    fn new(mask: Words, rank: u32, keys: Vec<(Words, u32)>, seed: u64) -> Self {
         let slots = vec![Slot::default(); (keys.len() * 2).next_power_of_two()].into();
-        let mut tuple = Self { mask, wild, slots, seed, longest: 1 };
+        let mut tuple = Self { mask, rank, slots, seed, longest: 1 };
         for (words, place) in keys {
             tuple.insert(&words, place);
         }
@@ -137,11 +137,17 @@ const fn fold(left: u64, right: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forwarder::KeyAddress;
     use proptest::prelude::*;
     use std::net::IpAddr;
 
     fn key(source: u8, source_port: u16, destination: u8, destination_port: u16, protocol: u8) -> FlowKey {
-        let address = |host: u8| (host > 0).then(|| IpAddr::from([10, 0, 0, host]));
+        // From 100 on, a prefix of 30 bits.
+        let address = |host: u8| match host {
+            0 => None,
+            1..100 => Some([10, 0, 0, host].into()),
+            _ => KeyAddress::new(IpAddr::from([10, 0, 0, host - 100]), 30),
+        };
         let port = |port: u16| (port > 0).then_some(port);
         FlowKey {
             source: address(source),
@@ -180,6 +186,21 @@ mod tests {
     }
 
     #[test]
+    fn of_equally_wild_ones_the_longest_prefix_wins() {
+        // Hosts from 100 on are all of 10.0.0.0/30.
+        let keys = [key(100, 0, 0, 0, 0), key(2, 0, 0, 0, 0), key(100, 0, 0, 80, 0), key(101, 0, 0, 0, 0)];
+        let space = Space::new(&keys, 5);
+        for (flow, found) in [
+            (key(2, 7, 9, 9, 6), Some(1)),
+            (key(3, 7, 9, 9, 6), Some(0)),
+            (key(2, 7, 9, 80, 6), Some(2)),
+            (key(4, 7, 9, 80, 6), None),
+        ] {
+            assert_eq!(space.find(&flow.words()), found, "{flow:?}");
+        }
+    }
+
+    #[test]
     fn a_lookup_has_a_longest_way() {
         let keys: Vec<_> = (1..=1000).map(|port| key(0, port, 0, 0, 0)).collect();
         let space = Space::new(&keys, 1);
@@ -190,7 +211,8 @@ mod tests {
     }
 
     fn any_key() -> impl Strategy<Value = FlowKey> {
-        (0..4u8, 0..4u16, 0..4u8, 0..4u16, 0..3u8).prop_map(|(a, b, c, d, e)| key(a, b, c, d, e))
+        let host = || prop_oneof![0..4u8, 100..108u8];
+        (host(), 0..4u16, host(), 0..4u16, 0..3u8).prop_map(|(a, b, c, d, e)| key(a, b, c, d, e))
     }
 
     proptest! {
@@ -208,7 +230,7 @@ mod tests {
                     (0..5).all(|at| flow[at] & mask[at] == words[at])
                 };
                 let matching = keys.iter().enumerate().filter(|(_, key)| fits(key));
-                let best = matching.min_by_key(|&(place, key)| (key.wild(), place)).map(|(place, _)| place);
+                let best = matching.min_by_key(|&(place, key)| (key.rank(), place)).map(|(place, _)| place);
                 prop_assert_eq!(space.find(&flow), best);
             }
         }

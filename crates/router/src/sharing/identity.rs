@@ -84,7 +84,7 @@ impl Identity {
 impl FlowFields {
     /// All ones in the words of the fields that tell flows apart.
     fn mask(self) -> Words {
-        let address = |is_told: bool| is_told.then_some(std::net::IpAddr::from([0, 0, 0, 0]));
+        let address = |is_told: bool| is_told.then_some([0, 0, 0, 0].into());
         FlowKey {
             source: address(self.source),
             source_port: self.source_port.then_some(0),

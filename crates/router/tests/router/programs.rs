@@ -308,7 +308,7 @@ fn lookups_use_up_the_budget() {
         let installation = Installation { name: "flow".into(), key: Key::Flow(key), ..general() };
         router.install(prepared(program("pass", "r0 = 2\n exit"), installation)).map(|fid| fid.0)
     };
-    let source = |host| Some(IpAddr::from([10, 0, 0, host]));
+    let source = |host| Some([10, 0, 0, host].into());
     assert_eq!(add(FlowKey { source: source(1), ..FlowKey::default() }), Ok(1));
     assert_eq!(add(FlowKey { source: source(2), ..FlowKey::default() }), Ok(2));
     assert_eq!(add(FlowKey { destination: source(2), ..FlowKey::default() }), Ok(3));

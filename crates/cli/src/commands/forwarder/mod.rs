@@ -91,7 +91,7 @@ struct Install {
     #[arg(long)]
     name: Option<String>,
 
-    /// Only packets from this address.
+    /// Only packets from this address, or from this network: 10.0.0.0/8.
     #[arg(long, value_name = "ADDRESS")]
     source: Option<String>,
 
@@ -99,7 +99,7 @@ struct Install {
     #[arg(long, value_name = "PORT")]
     source_port: Option<String>,
 
-    /// Only packets to this address.
+    /// Only packets to this address, or to this network.
     #[arg(long, value_name = "ADDRESS")]
     destination: Option<String>,
 

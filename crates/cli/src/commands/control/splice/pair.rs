@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long it is hoped for a moment in which nothing is on its way, before segments with data are held back.
 const HOPE: Duration = Duration::from_millis(500);
 /// How long all that was written may take to be acknowledged then.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long nothing may have come then: what was past the programs when they began to hold back has come up by then.
 const SILENCE: Duration = Duration::from_millis(20);
 /// How long it waits when there is nothing to relay.
