@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_as_it_usually_is() {
         let request = read(monitor()).unwrap();
-        let expected = Installation { name: "syn-monitor".into(), ..Installation::default() };
+        let expected = Installation { name: "syn-monitor".into(), threads: 1, ..Installation::default() };
         assert_eq!((request.installation, request.data), (expected, None));
     }
 
