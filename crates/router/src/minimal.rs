@@ -37,11 +37,16 @@ impl Core {
         self.prefetch_nodes(&classes[..handles.len()]);
         for (&handle, &class) in handles.iter().zip(&classes) {
             let fate = self.decide(pool, handle, class, out);
-            let meta = pool.meta_mut(handle);
-            meta.out_port = fate.code();
-            self.counts.received += u64::from(meta.segments);
-            self.counts.note(fate, meta.segments);
+            self.book(pool.meta_mut(handle), fate);
         }
+    }
+
+    /// Notes what becomes of a packet, with it and in the counters.
+    #[inline]
+    pub fn book(&mut self, meta: &mut Meta, fate: Fate) {
+        meta.out_port = fate.code();
+        self.counts.received += u64::from(meta.segments);
+        self.counts.note(fate, meta.segments);
     }
 
     /// Says what packets are, and reads ahead what their routes are looked up in.

@@ -101,10 +101,12 @@ pub(crate) const UDP_OFFSET: u16 = 6;
 ///
 /// # Errors
 /// The checksum would lie outside the frame; nothing is changed then.
+#[inline]
 pub fn finish_checksum(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
-    if meta.checksum != Checksum::Partial as u8 {
-        return Ok(());
-    }
+    if meta.checksum == Checksum::Partial as u8 { fill_in(meta, frame) } else { Ok(()) }
+}
+
+fn fill_in(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
     check_place(meta.csum_start, meta.csum_offset, frame.len())?;
     let covered = &mut frame[usize::from(meta.csum_start)..];
     let checksum = match Sum::ZERO.bytes(covered).checksum() {

@@ -42,6 +42,7 @@ impl Translator<'_, '_> {
         let mut signature = Signature::new(self.builder.func.signature.call_conv);
         signature.params = vec![AbiParam::new(types::I64); arguments.len() + 1];
         signature.returns = vec![AbiParam::new(types::I64)];
+        *self.callees.asks = true;
         let signature = self.builder.import_signature(signature);
         let callee = self.constant(function as usize as u64);
         let all: Vec<Value> = [self.run].iter().chain(arguments).copied().collect();

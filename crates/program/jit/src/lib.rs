@@ -22,10 +22,12 @@ mod run;
 mod translate;
 
 use longwire_program::{
-    Code, Fact, Fault, Helper, Instruction, Machine, Maps, Program, Region, Stopped, Verified, Width,
+    Code, Context, Fact, Fault, Helper, Instruction, Machine, Maps, Program, Region, Stack, State, Stopped,
+    Verified, Width,
 };
 use memory::Loaded;
 use run::Run;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -155,6 +157,14 @@ impl Compiled {
         }
     }
 
+    /// Gets it ready for packets, one after the other, if it needs nothing but a packet, this stack and this state: if it calls no helpers but
+    /// those that are answered in place. Such a program has no effects but what it does to those three, and to values of maps.
+    #[inline]
+    pub fn alone<'r>(&'r self, stack: &'r mut Stack, state: &'r State) -> Option<Alone<'r>> {
+        let fits = !self.loaded.asks() && state.size() >= self.state_size;
+        fits.then(|| Alone { compiled: self, run: Run::alone(stack, state), lent: PhantomData })
+    }
+
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
@@ -175,6 +185,30 @@ impl Compiled {
         }
         let fault = run.fault().unwrap_or_else(|| fault_of(code, index, run.address));
         Halted::Stopped(Stopped { slot, fault })
+    }
+}
+
+/// A program that is ready for packets, one after the other (see [`Compiled::alone`]).
+pub struct Alone<'r> {
+    compiled: &'r Compiled,
+    run: Run,
+    /// What the run points to.
+    lent: PhantomData<(&'r mut Stack, &'r State)>,
+}
+
+impl Alone<'_> {
+    /// Runs it on a frame, and gives what it returned.
+    ///
+    /// # Errors
+    /// If it was stopped; the frame and all memory are then as it left them.
+    #[inline]
+    pub fn run(&mut self, context: &Context, frame: &mut [u8]) -> Result<u64, Halted> {
+        self.run.take(context, frame);
+        let ended = self.compiled.loaded.enter(&mut self.run);
+        match ended.number {
+            0 => Ok(ended.returned),
+            number => Err(self.compiled.halted(number as usize - 1, &self.run)),
+        }
     }
 }
 

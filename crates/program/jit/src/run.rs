@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use longwire_program::memory::Fault;
-use longwire_program::{Atomic, Machine, Region, Size, Width};
+use longwire_program::{Atomic, Context, Machine, Region, Size, Stack, State, Width};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -81,6 +81,34 @@ impl Run {
         run
     }
 
+    /// A run of a program that calls nothing, on this stack and state. It has no packet yet.
+    pub fn alone(stack: &mut Stack, state: &State) -> Self {
+        let words = state.words().words();
+        let start = Region::Packet.address(0);
+        Self {
+            fields: [start, start, start, 0, 0, 0],
+            packet: std::ptr::null_mut(),
+            places: [0; 4],
+            stack: stack.bytes_mut().as_mut_ptr(),
+            state: words.as_ptr().cast_mut().cast(),
+            state_size: u64::from(state.size()),
+            halted: 0,
+            address: 0,
+            machine: std::ptr::null_mut(),
+            fault: None,
+        }
+    }
+
+    /// Gives it a packet without room before and behind.
+    #[inline]
+    pub fn take(&mut self, context: &Context, frame: &mut [u8]) {
+        let length = frame.len().min(u32::MAX as usize);
+        self.fields[1] = Region::Packet.address(length as u32);
+        (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
+        self.places = places(length as u64);
+        self.packet = frame.as_mut_ptr();
+    }
+
     /// Whether a function that was called has panicked.
     pub fn panicked(&self) -> bool {
         self.halted == PANIC
@@ -99,12 +127,7 @@ impl Run {
         self.fields[0] = start;
         self.fields[1] = Region::Packet.address(window.end as u32);
         self.fields[2] = start;
-        let length = window.len() as u64;
-        self.places = if length >= 8 {
-            [length, length - 1, length - 3, length - 7]
-        } else {
-            [length, length.saturating_sub(1), length.saturating_sub(3), 0]
-        };
+        self.places = places(window.len() as u64);
         self.packet = machine.packet.bytes_mut().as_mut_ptr();
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
     }
@@ -133,6 +156,16 @@ impl Run {
         };
         run.look(machine);
         result
+    }
+}
+
+/// Where accesses of 1, 2, 4 and 8 bytes may begin in a packet of that length: so many places.
+#[inline]
+const fn places(length: u64) -> [u64; 4] {
+    if length >= 8 {
+        [length, length - 1, length - 3, length - 7]
+    } else {
+        [length, length.saturating_sub(1), length.saturating_sub(3), 0]
     }
 }
 
@@ -230,7 +263,7 @@ fn size_of_bytes(bytes: u64) -> Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_program::{Context, Effects, Environment, Maps, Packet, Stack, State};
+    use longwire_program::{Effects, Environment, Maps, Packet};
 
     struct Failing;
 

@@ -27,6 +27,8 @@ pub struct Source<'a> {
 pub struct Callees<'a> {
     pub functions: &'a BTreeMap<usize, FuncId>,
     pub module: &'a mut JITModule,
+    /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
+    pub asks: &'a mut bool,
 }
 
 /// Which memory an access is to. The code generator may take it that one kind's accesses don't touch another's.
@@ -55,7 +57,7 @@ pub struct Translator<'a, 'f> {
     exit: Block,
     /// Where it ends because of an access: with the number to return, and the address.
     outside: Block,
-    callees: Callees<'a>,
+    pub callees: Callees<'a>,
     called: BTreeMap<FuncId, FuncRef>,
 }
 

@@ -3,13 +3,14 @@
 //!
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
-//! - `through`: packets on their way; `errand`: on another thread.
+//! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 
 mod counters;
 mod errand;
 mod key;
+mod plain;
 mod price;
 mod program;
 mod space;
@@ -25,4 +26,4 @@ pub(crate) use program::Bench;
 pub use program::{Fid, Forwarder, Installation, PrepareError};
 pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
-pub(crate) use through::{Programs, Ruling};
+pub(crate) use through::{Programs, Ruling, carry_out};

@@ -5,7 +5,7 @@ use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use crate::hops::NextHop;
 use longwire_block::Dice;
-use longwire_jit::{Compiled, compile};
+use longwire_jit::{Alone, Compiled, compile};
 use longwire_program::map::MapError;
 use longwire_program::{
     Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
@@ -81,6 +81,9 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
+    /// Whether all that it does to packets is to let them pass, or not: it changes none, and neither it nor its installation has anything to say
+    /// of where they go.
+    pub(super) plain: bool,
     verified: Verified,
     code: Code,
     maps: Arc<Maps>,
@@ -150,11 +153,12 @@ impl Forwarder {
             Ok(compiled) => Code::Compiled(Box::new(compiled)),
             Err(_) => Code::Interpreted(verified.most()[Item::Instruction].into()),
         };
-        Ok(Self {
+        let mut made = Self {
             fid: Fid(0),
             demand: Demand::of(&verified, &prices.items),
             writes: verified.most()[Item::PacketStore] > 0 || calls(&verified, may_write),
             moves: calls(&verified, |helper| helper.signature().moves_packet),
+            plain: false,
             installation,
             verified,
             code,
@@ -162,7 +166,12 @@ impl Forwarder {
             state: State::new(size),
             counters: Counters::default(),
             random: Random::default(),
-        })
+        };
+        let Installation { way, above, queue, .. } = &made.installation;
+        let says_nothing = way.is_none() && above.is_none() && queue.is_none();
+        made.plain =
+            says_nothing && !made.writes && !made.moves && made.alone(&mut Bench::beside()).is_some();
+        Ok(made)
     }
 
     /// Gives it its number, and the random stream that belongs to that.
@@ -222,6 +231,14 @@ impl Forwarder {
         self.counters.redirected_nowhere();
     }
 
+    /// Gets it ready for frames, one after the other, if it is code that needs nothing else.
+    #[inline]
+    pub(super) fn alone<'f>(&'f self, bench: &'f mut Bench) -> Option<Ready<'f>> {
+        let Code::Compiled(compiled) = &self.code else { return None };
+        let code = compiled.alone(&mut bench.stack, &self.state)?;
+        Some(Ready { code, counters: &self.counters, alone: bench.alone })
+    }
+
     /// Runs it on a frame.
     #[inline]
     pub(super) fn run(&self, bench: &mut Bench, context: Context, frame: &mut [u8]) -> (Verdict, Effects) {
@@ -277,6 +294,25 @@ impl Forwarder {
         let verdict = Verdict::new(returned.unwrap_or(longwire_program::ABORTED), &effects);
         self.counters.note(verdict, &effects, alone);
         (verdict, effects, machine.packet.range())
+    }
+}
+
+/// A program that is ready for frames, one after the other.
+pub(super) struct Ready<'f> {
+    code: Alone<'f>,
+    counters: &'f Counters,
+    alone: bool,
+}
+
+impl Ready<'_> {
+    /// Runs it on a frame.
+    #[inline]
+    pub fn run(&mut self, context: &Context, frame: &mut [u8]) -> Verdict {
+        // Without helpers there are no effects.
+        let none = Effects::default();
+        let verdict = Verdict::new(self.code.run(context, frame).unwrap_or(longwire_program::ABORTED), &none);
+        self.counters.note(verdict, &none, self.alone);
+        verdict
     }
 }
 

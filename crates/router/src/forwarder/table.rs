@@ -43,6 +43,8 @@ pub struct Forwarders {
     /// Those for flows, by fid: what `space` finds.
     pub(super) flows: Box<[Arc<Forwarder>]>,
     pub(super) space: Space,
+    /// Whether all that they do to packets is to let them pass, or not.
+    pub(super) plain: bool,
     need: Demand,
 }
 
@@ -63,6 +65,7 @@ impl Forwarders {
             general: Box::default(),
             flows: Box::default(),
             space: Space::default(),
+            plain: true,
             need,
         }
     }
@@ -148,6 +151,7 @@ impl Forwarders {
             .collect();
         let space = Space::new(&keys, self.seed);
         let writes = all.iter().any(|forwarder| forwarder.writes);
+        let plain = all.iter().all(|forwarder| forwarder.plain);
         let prices = &self.admission.prices;
         let installed = |forwarder: &&Arc<Forwarder>| {
             let name = format!("{} (fid {})", forwarder.installation.name, forwarder.fid.0).into();
@@ -165,6 +169,7 @@ impl Forwarders {
             general: owned(general),
             flows: owned(flows),
             space,
+            plain,
             need,
             all,
         }))

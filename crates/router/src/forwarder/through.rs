@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Programs {
     table: Arc<Forwarders>,
     bench: Bench,
+    /// The rulings of a batch that say more than a fate, with the packets' places in it: a few.
+    special: Vec<(usize, Ruling)>,
 }
 
 /// What programs have made of a packet.
@@ -36,6 +38,11 @@ pub(crate) struct Ruling {
 impl Ruling {
     /// Of a packet that meets none.
     pub const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
+
+    /// Whether it says more than a fate.
+    const fn is_special(&self) -> bool {
+        self.way.is_some() || self.above.is_some() || self.instead.is_some()
+    }
 
     /// Of one that is lost.
     pub(super) const fn lost(reason: DropReason) -> Self {
@@ -65,7 +72,7 @@ struct Traveller {
 
 impl Programs {
     pub fn new(table: Forwarders) -> Self {
-        Self { table: Arc::new(table), bench: Bench::new() }
+        Self { table: Arc::new(table), bench: Bench::new(), special: Vec::with_capacity(BATCH) }
     }
 
     /// Those that are installed.
@@ -86,6 +93,11 @@ impl Programs {
         }
     }
 
+    /// They, and what they are run with.
+    pub(super) fn parts(&mut self) -> (&Forwarders, &mut Bench) {
+        (&self.table, &mut self.bench)
+    }
+
     /// Puts another table in the place of this one.
     pub fn put(&mut self, table: Arc<Forwarders>) {
         self.table = table;
@@ -102,34 +114,35 @@ impl Programs {
     ) {
         let mut above = above;
         let handles = batch.as_slice();
+        if self.table.plain {
+            return self.forward_plain((core, classifier), pool, handles, out);
+        }
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
-        let mut rulings = [Ruling::NONE; BATCH];
+        let mut fates = [None; BATCH];
         core.classify(classifier, pool, handles, &mut classes);
-        for ((&handle, class), ruling) in handles.iter().zip(&mut classes).zip(&mut rulings) {
+        self.special.clear();
+        for (at, (&handle, class)) in handles.iter().zip(&mut classes).enumerate() {
             if !matches!(class, Class::Dropped(_)) {
-                *ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, class), out);
+                let ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, class), out);
+                fates[at] = ruling.fate;
+                if ruling.is_special() {
+                    self.special.push((at, ruling));
+                }
             }
         }
         core.prefetch_nodes(&classes[..handles.len()]);
-        for ((&handle, &class), &ruling) in handles.iter().zip(&classes).zip(&rulings) {
-            let own = ruling.instead.unwrap_or(handle);
-            let up = match (&mut above, &ruling.above) {
-                (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
-                _ => None,
+        let mut special = self.special.iter().peekable();
+        for (at, (&handle, &class)) in handles.iter().zip(&classes).enumerate() {
+            let Some((_, ruling)) = special.next_if(|(place, _)| *place == at) else {
+                let fate = fates[at].unwrap_or_else(|| core.decide(pool, handle, class, out));
+                core.book(pool.meta_mut(handle), fate);
+                continue;
             };
-            let fate = match (ruling.fate.or(up), ruling.way) {
-                (Some(fate), _) => fate,
-                (None, None) => core.decide(pool, own, class, out),
-                (None, Some(way)) => core.decide_bound(pool, own, (class, way), out),
-            };
-            let segments = pool.meta(handle).segments;
-            core.counts.received += u64::from(segments);
+            let (own, fate) = carry_out(core, above.as_deref_mut(), pool, (handle, class, ruling), out);
             if ruling.instead.is_none() {
-                pool.meta_mut(handle).out_port = fate.code();
-                core.counts.note(fate, segments);
+                core.book(pool.meta_mut(handle), fate);
             } else {
-                pool.meta_mut(handle).out_port = Fate::Consumed.code();
-                core.counts.note(Fate::Consumed, segments);
+                core.book(pool.meta_mut(handle), Fate::Consumed);
                 out.because_of(pool.meta(handle));
                 core.settle(pool, own, fate, out);
             }
@@ -154,29 +167,7 @@ impl Programs {
         } else {
             self.rule((&mut *core, &mut *classifier), pool, (handle, &mut class), out)
         };
-        self.carry_out(core, above, pool, (handle, class, &ruling), out)
-    }
-
-    /// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
-    pub fn carry_out(
-        &mut self,
-        core: &mut Core,
-        above: Option<&mut Above>,
-        pool: &mut Pool,
-        (handle, class, ruling): (Handle, Class, &Ruling),
-        out: &mut Outbox,
-    ) -> (Handle, Fate) {
-        let own = ruling.instead.unwrap_or(handle);
-        let up = match (above, &ruling.above) {
-            (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
-            _ => None,
-        };
-        let fate = match (ruling.fate.or(up), ruling.way) {
-            (Some(fate), _) => fate,
-            (None, None) => core.decide(pool, own, class, out),
-            (None, Some(way)) => core.decide_bound(pool, own, (class, way), out),
-        };
-        (own, fate)
+        carry_out(core, above, pool, (handle, class, &ruling), out)
     }
 
     /// The program of a flow, if it has one.
@@ -224,6 +215,27 @@ impl Programs {
         passage.rule((core, classifier), &self.table, pool, (handle, class, words), &mut ruling);
         ruling
     }
+}
+
+/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
+pub(crate) fn carry_out(
+    core: &mut Core,
+    above: Option<&mut Above>,
+    pool: &mut Pool,
+    (handle, class, ruling): (Handle, Class, &Ruling),
+    out: &mut Outbox,
+) -> (Handle, Fate) {
+    let own = ruling.instead.unwrap_or(handle);
+    let up = match (above, &ruling.above) {
+        (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
+        _ => None,
+    };
+    let fate = match (ruling.fate.or(up), ruling.way) {
+        (Some(fate), _) => fate,
+        (None, None) => core.decide(pool, own, class, out),
+        (None, Some(way)) => core.decide_bound(pool, own, (class, way), out),
+    };
+    (own, fate)
 }
 
 /// A queue beyond the last band is the last.
@@ -359,7 +371,7 @@ pub(super) fn put_back(
 
 /// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads nowhere.
 #[inline]
-fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
+pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
     match verdict {
         Verdict::Pass => None,
         Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),

@@ -18,7 +18,7 @@ mod threads;
 use crate::Classify;
 use crate::above::Above;
 use crate::classify::Class;
-use crate::forwarder::{FlowKey, Programs, Ruling, Words, flow};
+use crate::forwarder::{FlowKey, Programs, Ruling, Words, carry_out, flow};
 use crate::hops::{NextHop, key_v4};
 use crate::state::{Core, Fate};
 use identity::Identity;
@@ -398,7 +398,7 @@ impl<C: Classify> Host<'_, C> {
         self.pool.meta_mut(handle).arrival = now.0;
         let above = self.above.as_deref_mut();
         let packet = (handle, class, ruling);
-        let decided = self.programs.carry_out(self.core, above, self.pool, packet, self.out);
+        let decided = carry_out(self.core, above, self.pool, packet, self.out);
         self.go_on(handle, decided)
     }
 
