@@ -114,7 +114,7 @@ impl Host for Script<'_> {
         self.said = words.to_vec();
         match (self.objects.get(&words[0]).cloned(), name.as_str()) {
             (Some(Object::Simulator), _) => self.simulator(line, rest),
-            (Some(Object::Link(edges)), _) if rest.first().is_some_and(|word| PARTS.contains(&&**word)) => {
+            (Some(Object::Link(edges)), _) if matches!(rest, [part] if PARTS.contains(&&**part)) => {
                 self.link(line, &edges, rest)
             }
             (Some(Object::Link(edges) | Object::Group(edges)), _) if self.now.is_some() => {
@@ -417,8 +417,8 @@ impl Script<'_> {
         rest: &[String],
     ) -> Result<String, ImportError> {
         match (rest.first().map(String::as_str), self.now) {
-            (Some("queue"), _) => Ok(self.handle(Object::Queue(edge, forward))),
-            (Some("link"), _) => Ok(self.handle(Object::Delay(edge, forward))),
+            (Some("queue"), _) if rest.len() == 1 => Ok(self.handle(Object::Queue(edge, forward))),
+            (Some("link"), _) if rest.len() == 1 => Ok(self.handle(Object::Delay(edge, forward))),
             (Some(_), Some(_)) => self.change(line, &[edge], [forward, !forward], rest),
             _ => {
                 self.tell(line, rest, "it has no counterpart here");

@@ -48,12 +48,14 @@ pub(super) fn run(
         given: None,
         called: lines.iter().filter_map(|line| called(line).cloned()).collect(),
         functions: HashMap::new(),
+        uncalled: Vec::new(),
         blocks: Vec::new(),
         done: Vec::new(),
         bytes: 0,
         steps: 0,
     };
     shell.all(&lines, 0)?;
+    shell.uncalled()?;
     Ok(shell.done)
 }
 
@@ -105,9 +107,10 @@ struct Shell<'n> {
     values: HashMap<String, String>,
     /// The arguments of the function that is carried out.
     given: Option<Vec<String>>,
-    /// The words that stand where commands do, and the functions among them so far.
+    /// The words that stand where commands do, the functions so far, and those that are not among the words.
     called: HashSet<String>,
     functions: HashMap<String, Rc<[Line]>>,
+    uncalled: Vec<(usize, String)>,
     blocks: Vec<Block>,
     done: Vec<Line>,
     bytes: usize,
@@ -137,7 +140,7 @@ impl Shell<'_> {
             let open = line.words.iter().take_while(|word| AROUND.contains(&word.as_str())).count();
             match line.words.get(open..).unwrap_or_default() {
                 [head, rest @ ..] if head == "function" || head.ends_with("()") => {
-                    at += self.define(line, (head, rest), &lines[at..], depth)?;
+                    at += self.define(line, (head, rest), &lines[at..]);
                 }
                 [first, variable, within, rest @ ..] if first == "for" && within == "in" => {
                     let items = self.words(line.number, rest)?;
@@ -155,15 +158,8 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// `name() {` or `function name {`, and what follows: the function, or what stands in it if nothing calls it. How many of the lines
-    /// behind belong to it.
-    fn define(
-        &mut self,
-        line: &Line,
-        (head, rest): (&String, &[String]),
-        behind: &[Line],
-        depth: usize,
-    ) -> Result<usize, ImportError> {
+    /// `name() {` or `function name {`, and what follows: a function. How many of the lines behind belong to it.
+    fn define(&mut self, line: &Line, (head, rest): (&String, &[String]), behind: &[Line]) -> usize {
         let (name, rest) = match rest.split_first() {
             Some((name, rest)) if head == "function" => (name, rest),
             _ => (head, rest),
@@ -172,18 +168,30 @@ impl Shell<'_> {
         let first = Line { words: rest.to_vec(), ..line.clone() };
         let (length, whole) = body_length(&first, behind);
         if !whole {
-            return Ok(0);
+            return 0;
         }
         let body: Rc<[Line]> = std::iter::once(&first).chain(&behind[..length]).cloned().collect();
-        if self.called.contains(name) {
-            self.functions.insert(name.to_owned(), body);
-            return Ok(length);
+        if !self.called.contains(name) && !self.functions.contains_key(name) {
+            self.uncalled.push((line.number, name.to_owned()));
         }
-        self.open(&Line { words: vec![format!("{name}()")], ..line.clone() }, UNCALLED);
-        let blocks = self.blocks.len();
-        self.all(&body, depth + 1)?;
-        self.blocks.truncate(blocks - 1);
-        Ok(length)
+        self.functions.insert(name.to_owned(), body);
+        length
+    }
+
+    /// Carries out the functions that nothing has called: what their names lead to comes at the end, as a rule.
+    fn uncalled(&mut self) -> Result<(), ImportError> {
+        self.blocks.clear();
+        let mut at = 0;
+        while let Some((number, name)) = self.uncalled.get(at).cloned() {
+            at += 1;
+            if let Some(body) = self.functions.get(&name).filter(|_| !self.called.contains(&name)).cloned() {
+                let head = Line { number, words: vec![format!("{name}()")], maybe: true };
+                self.open(&head, UNCALLED);
+                self.all(&body, 1)?;
+                self.blocks.clear();
+            }
+        }
+        Ok(())
     }
 
     /// Carries out a function with these arguments.
@@ -219,6 +227,7 @@ impl Shell<'_> {
         let words = self.words(line.number, words)?;
         let words = self.assigned(words);
         if let Some(body) = words.first().and_then(|name| self.functions.get(name)).cloned() {
+            self.called.insert(words[0].clone());
             return self.call(&body, &words[1..], depth);
         }
         if let (Some("shift"), Some(given)) = (words.first().map(String::as_str), &mut self.given) {
@@ -338,17 +347,34 @@ impl Shell<'_> {
             return (None, length);
         }
         if let Some((name, length)) = inner("{", "}") {
+            if let Some((name, instead)) = name.split_once(":+") {
+                let given = self.named(name).is_some_and(|value| !value.is_empty());
+                return (Some(if given { self.replaced(instead) } else { String::new() }), length);
+            }
             let parts =
                 name.split_once(":-").or_else(|| name.split_once(":=")).or_else(|| name.split_once('-'));
             let (name, default) = parts.map_or((name, None), |(name, default)| (name, Some(default)));
             let value = self.named(name).filter(|value| !value.is_empty() || default.is_none());
-            return (value.or(default.map(str::to_owned)), length);
+            return (value.or_else(|| Some(self.replaced(default?))), length);
         }
         let length = match text.chars().next() {
             Some(c) if "@*#".contains(c) || c.is_ascii_digit() => 1,
             _ => text.find(|c: char| !in_name(c)).unwrap_or(text.len()),
         };
         (self.named(&text[..length]), length)
+    }
+
+    /// A text with the values of variables in it.
+    fn replaced(&self, text: &str) -> String {
+        let (mut plain, mut rest) = (String::new(), text);
+        while let Some(at) = rest.find(['$', QUOTED_DOLLAR]).filter(|_| plain.len() < MOST_BYTES) {
+            plain += &rest[..at];
+            let dollar = rest[at..].chars().next().map_or(1, char::len_utf8);
+            let (value, length) = self.value(&rest[at + dollar..]);
+            plain += &value.unwrap_or_else(|| rest[at..at + dollar + length].to_owned());
+            rest = &rest[at + dollar + length..];
+        }
+        plain + rest
     }
 
     /// The value of a variable, or of an argument of the function; one that is not given is empty.
@@ -484,7 +510,7 @@ mod tests {
 
     #[test]
     fn functions() {
-        let table: [(&str, &[&str]); 11] = [
+        let table: [(&str, &[&str]); 12] = [
             ("f() { tc $1 \"$2\"; }\nf a 'b c'; f d", &["1 tc|a|b c", "1 tc|d|"]),
             (
                 "f () {\n  local r=$1 d=${2:-5ms}\n  tc $r $d $#\n}\nf 1mbit\nf 2mbit 7ms",
@@ -492,6 +518,10 @@ mod tests {
             ),
             ("function f { tc -s \"$@\"; }\nf 'a b' c", &["1 tc|-s|a b|c"]),
             ("f() { tc $*; }\nf 'a b' c", &["1 tc|a|b|c"]),
+            (
+                "D=9\nf() { tc ${1:+plr $1} ${2:-$D}; }\nf 5; f; f \"\" 7",
+                &["2 tc|plr|5|9", "2 tc|9", "2 tc|7"],
+            ),
             ("f() { x=$1; shift; tc $x $1 $((2 * $2)); }\nf a b 3", &["1 tc|a|b|6"]),
             ("g() { tc $1; }\nf() { g $2; tc $1; }\nf a b", &["1 tc|b", "2 tc|a"]),
             (
@@ -507,11 +537,15 @@ mod tests {
             assert_eq!(ran(script).0, wanted, "{script}");
         }
         let (lines, notes) = ran("stop() {\n  tc a\n}\ntc b");
-        assert_eq!(lines, ["2 tc|a", "4 tc|b"]);
+        assert_eq!(lines, ["4 tc|b", "2 tc|a"]);
         assert_eq!(
             notes,
             ["line 1: stop(): nothing here calls it: what stands in it is taken as carried out once"]
         );
+        // What they call may stand behind them, and a variable may name one.
+        let (lines, notes) = ran("f() { g x; }\ng() { tc $1; }\nh() { tc y; }\nc=h; $c");
+        assert_eq!(lines, ["3 tc|y", "2 tc|x"]);
+        assert_eq!(notes.len(), 1, "{notes:?}");
         let mut notes = Notes::default();
         let maybe = run("tc a; if x; then tc b; fi; tc c\nf() { tc d; }", |_| true, &mut notes).unwrap();
         assert_eq!(maybe.iter().map(|line| line.maybe).collect::<Vec<_>>(), [false, true, true, false, true]);

@@ -104,7 +104,7 @@ fn notes_have_the_names_of_the_script() {
         "",
         "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n$ns color 1 Blue\n\
          [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n$ns attach-agent $a $t\n\
-         $ns at 1.0 \"$t start\"\n$ns at 2.0 \"$l flash\"",
+         $ns at 1.0 \"$t start\"\n$ns at 2.0 \"$l flash\"\n$ns at 3.0 \"$l queue set limit_ 5\"",
     );
     tells(
         &imported,
@@ -117,6 +117,7 @@ fn notes_have_the_names_of_the_script() {
             "$ns attach-agent $a $t: ",
             "at 1 s: $t start: ",
             "at 2 s: $l flash: ",
+            "at 3 s: $l queue set limit_ 5: ",
             "new Agent/TCP: programs",
         ],
     );
