@@ -108,7 +108,14 @@ impl LiveLinks {
         let mut changed = self.lock();
         let link = Target::Link(link);
         let now = remote.made_of(link).map_err(gone)?;
-        let edits = self.edits(now.as_deref().unwrap_or_else(|| self.blocks(&changed, place)), &pairs)?;
+        let made_of = now.as_deref().unwrap_or_else(|| self.blocks(&changed, place));
+        let edits = self.edits(made_of, &pairs)?;
+        // A ramp ends at a value.
+        let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(made_of);
+        if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
+            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
+            return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
+        }
         let base = self.planned(place);
         check_ways(base, &edits)?;
         let base = Arc::new(base.clone());
@@ -303,16 +310,21 @@ impl LiveLinks {
             rows.retain(|row| open(row) && takes(row));
         }
         let whole = |row: &Spec| Values::read(row, &[(key, text)]).is_ok();
-        let at_once =
-            |row: &&&'static Spec| own(row) || whole(row) || asked.iter().any(|spec| spec.key == row.key);
-        let mut can: Vec<String> =
-            rows.iter().filter(at_once).map(|row| format!("{}.{key}=", row.key)).collect();
-        can.dedup();
+        let set = |row: &Spec| own(row) || asked.iter().any(|spec| spec.key == row.key);
+        let mut can: Vec<(&str, String)> = Vec::new();
+        for row in rows.iter().filter(|row| set(row) || whole(row)) {
+            // What the link has not comes with its kind.
+            let kind = if set(row) { String::new() } else { format!("{}.{KIND}={} ", row.key, row.kind) };
+            if can.iter().all(|(block, _)| *block != row.key) {
+                can.push((row.key, format!("{kind}{}.{key}=", row.key)));
+            }
+        }
         let reason = if can.is_empty() {
             let kinds: Vec<String> =
                 rows.iter().map(|row| format!("{}.{KIND}={}", row.key, row.kind)).collect();
             format!("nothing of the link has one; name the kind that has it, too: {}", kinds.join(" or "))
         } else {
+            let can: Vec<String> = can.into_iter().map(|(_, text)| text).collect();
             format!("it is not clear whose it is; write {}", can.join(" or "))
         };
         SetError::Value { key: key.into(), reason }
@@ -560,7 +572,7 @@ mod tests {
                 &[("burst", "10kB")],
                 "burst: nothing of the link has one; name the kind that has it, too: rate.kind=token-bucket",
             ),
-            (&[("burst", "80ms")], "burst: it is not clear whose it is; write queue.burst="),
+            (&[("burst", "80ms")], "burst: it is not clear whose it is; write queue.kind=pie queue.burst="),
             (
                 &[("queue.kind", "red"), ("burst", "3.5")],
                 "burst: nothing of the link has one; name the kind that has it, too: loss.kind=burst",
