@@ -231,12 +231,30 @@ impl Reader<'_, '_, '_> {
     }
 
     fn unknown(&mut self, span: Range<usize>, label: &str, given: &str, known: &[&str]) {
-        let mend = match suggestion(given, known.iter().copied()) {
-            Some(name) => format!("did you mean \"{name}\"?"),
-            None => format!("there are {}", known.join(", ")),
+        let mend = match (&self.keys_with(given, known)[..], suggestion(given, known.iter().copied())) {
+            ([], Some(name)) => format!("did you mean \"{name}\"?"),
+            ([], None) => format!("there are {}", known.join(", ")),
+            ([key], _) => format!("it belongs to {key}: write {key} = {{ {given} = \"…\" }}"),
+            ([others @ .., last], _) => {
+                format!(
+                    "it belongs to {} or {last}: write {last} = {{ {given} = \"…\" }}, say",
+                    others.join(", ")
+                )
+            }
         };
         let what = if label.is_empty() { "section" } else { "key" };
         self.findings.error(span, label, format!("there is no {what} \"{}\"", given.escape_debug()), mend);
+    }
+
+    /// The keys of blocks which have a parameter of this name, where all keys of blocks are known.
+    fn keys_with(&self, name: &str, known: &[&str]) -> Vec<&'static str> {
+        if self.registry.iter().any(|spec| !known.contains(&spec.key)) {
+            return Vec::new();
+        }
+        let has = |spec: &&&Spec| spec.params.iter().any(|param| param.name == name);
+        let mut keys: Vec<&'static str> = self.registry.iter().filter(has).map(|spec| spec.key).collect();
+        keys.dedup();
+        keys
     }
 
     /// A link: first what the registry knows, then the rest.

@@ -175,6 +175,11 @@ fn mistakes_are_named_with_their_mend() {
     let table = [
         ("[[at]]\ntime = \"1 s\"\nlink = \"uq\"\nrate = \"0\"\n".to_string(), "did you mean \"up\"?"),
         (format!("{at}rat = \"0\"\n"), "did you mean \"rate\"?"),
+        (
+            format!("{at}burst = \"5\"\n"),
+            "it belongs to loss, queue or rate: write rate = { burst = \"…\" }, say",
+        ),
+        (format!("{at}jitter = \"5 ms\"\n"), "it belongs to delay: write delay = { jitter = \"…\" }"),
         (at.to_string(), "nothing changes"),
         (format!("{at}rate = \"fast\"\n"), "at \"1 s\", rate"),
         ("[[at]]\nlink = \"up\"\nrate = \"0\"\n".to_string(), "add time = \"12 s\""),
