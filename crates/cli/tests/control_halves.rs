@@ -181,7 +181,6 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     });
     let over = half.event_where("over", |event| event["dropped"].as_u64() > Some(0));
     assert_eq!(over["port"], 80, "{over}");
-    half.event("calm");
     lab.until("port 80 is still filtered", || lab.reaches("10.0.2.9:80"));
     let left = || lab.programs("syn-filter").len() + lab.programs("syn-targets").len();
     lab.until("what was installed against it is still there", || left() == 0);
