@@ -31,8 +31,11 @@ fn frames(times: &[u64]) -> Vec<Frame> {
 }
 
 /// Examples in which programs of the machine take part, and what refuses them on the virtual clock.
-const REAL_ONLY: [(&str, &str); 2] =
-    [("control-plane.toml", "has a control plane"), ("levels.toml", "is to be a control process")];
+const REAL_ONLY: [(&str, &str); 3] = [
+    ("control-halves.toml", "has a control plane"),
+    ("control-plane.toml", "has a control plane"),
+    ("levels.toml", "is to be a control process"),
+];
 
 #[test]
 fn every_example_runs() {
