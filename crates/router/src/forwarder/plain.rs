@@ -1,4 +1,4 @@
-//! Packets through programs that do nothing but let them pass, or not: filters and counters, as most are.
+//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are.
 
 use super::key::flow;
 use super::program::{Bench, Forwarder};
@@ -7,7 +7,7 @@ use super::through::{Programs, fate};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
-use longwire_packet::{BATCH, Handle, Pool};
+use longwire_packet::{BATCH, Checksum, Handle, Pool};
 use longwire_program::{Context, Verdict};
 use longwire_wire::finish_checksum;
 
@@ -24,14 +24,18 @@ impl Programs {
         let mut fates = [None; BATCH];
         core.classify(classifier, pool, handles, &mut classes);
         let (table, bench) = self.parts();
-        let packets = handles.iter().copied().zip(&classes).zip(&mut fates);
+        let packets = handles.iter().copied().zip(&mut classes).zip(&mut fates);
         match &*table.general {
             [only] if table.flows.is_empty() => {
                 if let Some(mut ready) = only.alone(bench) {
-                    rule(core, pool, packets, |context, frame| ready.run(context, frame));
+                    let run = |context: &Context, frame: &mut [u8]| (ready.run(context, frame), only.writes);
+                    rule((core, classifier), pool, packets, run);
                 }
             }
-            _ => rule(core, pool, packets, |context, frame| pass_all(table, bench, context, frame)),
+            _ => {
+                let run = |context: &Context, frame: &mut [u8]| pass_all(table, bench, context, frame);
+                rule((core, classifier), pool, packets, run);
+            }
         }
         core.prefetch_nodes(&classes[..handles.len()]);
         for ((&handle, &class), fate) in handles.iter().zip(&classes).zip(fates) {
@@ -41,13 +45,13 @@ impl Programs {
     }
 }
 
-/// Runs programs on packets, and notes the fates of those that are not let pass.
+/// Runs programs on packets, and notes the fates of those that are not let pass; the others are looked at again if they may have changed.
 #[inline]
-fn rule<'p>(
-    core: &Core,
+fn rule<'p, C: Classify>(
+    (core, classifier): (&Core, &mut C),
     pool: &mut Pool,
-    packets: impl Iterator<Item = ((Handle, &'p Class), &'p mut Option<Fate>)>,
-    mut run: impl FnMut(&Context, &mut [u8]) -> Verdict,
+    packets: impl Iterator<Item = ((Handle, &'p mut Class), &'p mut Option<Fate>)>,
+    mut run: impl FnMut(&Context, &mut [u8]) -> (Verdict, bool),
 ) {
     for ((handle, class), ruled) in packets {
         if matches!(class, Class::Dropped(_)) {
@@ -59,19 +63,29 @@ fn rule<'p>(
             continue;
         }
         let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
-        let verdict = run(&context, frame);
+        let (verdict, changed) = run(&context, frame);
+        if changed {
+            meta.checksum = Checksum::Unknown as u8;
+        }
         if verdict != Verdict::Pass {
             // Without helpers nothing is redirected.
             *ruled = fate(core, verdict, meta.in_port, || Fate::Dropped(DropReason::Aborted));
+        } else if changed && !matches!(class, Class::Switched { .. }) {
+            *class = core.classify_one(classifier, pool, handle);
+            core.prefetch_route(class);
         }
     }
 }
 
-/// The programs that a packet meets, until one does not let it pass.
-fn pass_all(table: &Forwarders, bench: &mut Bench, context: &Context, frame: &mut [u8]) -> Verdict {
+/// The programs that a packet meets, until one does not let it pass, and whether one of them may have changed it.
+fn pass_all(table: &Forwarders, bench: &mut Bench, context: &Context, frame: &mut [u8]) -> (Verdict, bool) {
     let words = if table.space.is_empty() { None } else { flow(frame) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let run = |forwarder: &Forwarder| forwarder.alone(bench).map(|mut ready| ready.run(context, frame));
+    let mut changed = false;
+    let run = |forwarder: &Forwarder| {
+        changed |= forwarder.writes;
+        forwarder.alone(bench).map(|mut ready| ready.run(context, frame))
+    };
     let verdict = table.met(own).filter_map(run).find(|verdict| *verdict != Verdict::Pass);
-    verdict.unwrap_or(Verdict::Pass)
+    (verdict.unwrap_or(Verdict::Pass), changed)
 }

@@ -81,8 +81,8 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether all that it does to packets is to let them pass, or not: it changes none, and neither it nor its installation has anything to say
-    /// of where they go.
+    /// Whether it lets packets pass, or not, and neither it nor its installation has anything to say of where they go; it calls nothing that
+    /// moves their ends.
     pub(super) plain: bool,
     verified: Verified,
     code: Code,
@@ -169,8 +169,7 @@ impl Forwarder {
         };
         let Installation { way, above, queue, .. } = &made.installation;
         let says_nothing = way.is_none() && above.is_none() && queue.is_none();
-        made.plain =
-            says_nothing && !made.writes && !made.moves && made.alone(&mut Bench::beside()).is_some();
+        made.plain = says_nothing && !made.moves && made.alone(&mut Bench::beside()).is_some();
         Ok(made)
     }
 

@@ -43,7 +43,7 @@ pub struct Forwarders {
     /// Those for flows, by fid: what `space` finds.
     pub(super) flows: Box<[Arc<Forwarder>]>,
     pub(super) space: Space,
-    /// Whether all that they do to packets is to let them pass, or not.
+    /// Whether none of them has more to say of packets than to let them pass, or not.
     pub(super) plain: bool,
     need: Demand,
 }

@@ -333,3 +333,59 @@ fn a_table_that_was_overtaken_is_given_back() {
     let old = rig.router.replace_forwarders(&seen, table).unwrap();
     assert_eq!((old.all().len(), rig.router.forwarders().all().len(), fid), (1, 2, Fid(2)));
 }
+
+/// Rewrites the last byte of the destination to that of port 3's network, with the checksum, and counts.
+const REWRITE: &str = "r6 = *(u32 *)(r1 + 0)
+    r7 = *(u32 *)(r1 + 4)
+    r8 = r6
+    r8 += 34
+    if r8 > r7 goto out
+    r9 = 3
+    *(u8 *)(r6 + 32) = r9
+    r9 = *(u8 *)(r6 + 24)
+    r9 -= 1
+    *(u8 *)(r6 + 24) = r9
+    out: r1 = 4
+    call 65536
+    r1 = 1
+    lock *(u32 *)(r0 + 0) += w1
+    r0 = 2
+    exit";
+
+/// Tables whose programs only let packets pass or not are served in a way of their own. With a program beside them that says more, of a flow
+/// that has no packets, they are served as all others are: that must make no difference.
+#[test]
+fn programs_that_say_little_are_served_as_all_others_are() {
+    let drop = "r0 = 1\n exit";
+    let tables: [&[(&str, Installation)]; 6] = [
+        &[(COUNT, general())],
+        &[(drop, general())],
+        &[(REWRITE, general())],
+        &[(COUNT, general()), (REWRITE, to_port(53)), (COUNT, general())],
+        &[(REWRITE, to_port(80)), ("r0 = 3\n exit", to_port(53)), (drop, to_port(99)), (COUNT, general())],
+        &[("r0 = 0\n exit", to_port(53)), ("r0 = 77\n exit", to_port(80)), (COUNT, general())],
+    ];
+    let mut other = udp(53);
+    other[5] ^= 1;
+    let frames: Vec<_> =
+        [udp(53), udp(80), udp(99), udp_to([10, 0, 2, 9], 1, 53, 4), other, udp_to([10, 0, 1, 1], 64, 80, 4)]
+            .into_iter()
+            .enumerate()
+            .map(|(at, frame)| (SECOND + at as u64, 1, frame))
+            .collect();
+    for table in tables {
+        let outcome = |beside: bool| {
+            let mut rig = Rig::new();
+            let fids: Vec<_> = table.iter().map(|(code, how)| install(&mut rig, code, how.clone())).collect();
+            if beside {
+                install(&mut rig, COUNT, Installation { queue: Some(1), ..to_port(60_000) });
+            }
+            let seen = rig.batch(&frames);
+            let forwarders = rig.router.forwarders();
+            let stats: Vec<_> = fids.iter().map(|&fid| forwarders.forwarder(fid).unwrap().stats()).collect();
+            let state: Vec<_> = fids.iter().map(|&fid| rig.router.data(fid)).collect();
+            (seen, stats, state, rig.router.stats())
+        };
+        assert_eq!(outcome(false), outcome(true), "{table:?}");
+    }
+}
