@@ -539,7 +539,7 @@ mod tests {
     fn the_kind_of_a_block_can_change() {
         assert!(changed(&[("queue", "codel")]).unwrap()[0].starts_with("queue (codel): 1000 packets, 5 ms"));
         assert!(changed(&[("queue", "codel"), ("target", "7ms")]).unwrap()[0].contains("7 ms"));
-        for none in ["", "none"] {
+        for none in ["", "none", "[]"] {
             assert_eq!(changed(&[("filter", none)]).unwrap(), ["filter (none): "]);
         }
         assert!(changed(&[("loss", "burst")]).unwrap_err().contains("loss (burst) needs \"loss\""));
@@ -602,7 +602,7 @@ mod tests {
 
     #[test]
     fn what_a_link_can_be_without_is_taken_away() {
-        for text in ["", "none"] {
+        for text in ["", "none", "[]"] {
             for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
                 assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);
                 assert_eq!(

@@ -125,9 +125,9 @@ pub fn kind_meant(registry: &[&'static Spec], key: &str, value: &str) -> Option<
     first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
 }
 
-/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`, `loss = ""`.
+/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`, `loss = ""`, and `loss=[]` as text.
 pub fn removal_meant(key: &str, value: &str) -> Option<&'static Spec> {
-    without(key).filter(|_| ["", NONE].contains(&value.trim()))
+    without(key).filter(|_| ["", "[]", NONE].contains(&value.trim()))
 }
 
 /// What to write instead of a mere value of `key` that can't be read, if it looks like a kind: the kind that it resembles, or all

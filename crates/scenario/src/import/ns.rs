@@ -260,6 +260,7 @@ impl Script<'_> {
                 }
                 Ok(String::new())
             }
+            "event-group" => self.group(line, rest),
             "at" => self.at(line, rest),
             "rtmodel-at" => self.switched_at(line, rest),
             "rtmodel" => self.route_model(line, rest),

@@ -2,6 +2,7 @@
 
 use super::ImportError;
 use super::ns::{MOST, Object, Script, read};
+use super::ns_queue::Dialect;
 use super::quantity::{Share, ns_rate};
 
 impl Script<'_> {
@@ -75,6 +76,16 @@ impl Script<'_> {
             self.way(edge, false).loss = share;
         }
         Ok(())
+    }
+
+    /// `$ns event-group [list $link0 $link1]`.
+    pub(super) fn group(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+        self.topology.dialect = Dialect::Emulab;
+        let handle = self.handle(Object::Group(Vec::new()));
+        let members = rest.first().map(String::as_str).unwrap_or_default().split_whitespace();
+        let words: Vec<String> = std::iter::once("add").chain(members).map(String::from).collect();
+        self.gather(line, (&handle, Vec::new()), &words)?;
+        Ok(handle)
     }
 
     /// `$group add $link0 $link1`.

@@ -260,7 +260,8 @@ fn events_of_emulab() {
         set both [new EventGroup $ns]
         $both add $l
         $ns at 6.0 "$both down"
-        $ns at 7.0 "$l up"
+        set again [$ns event-group [list $l]]
+        $ns at 7.0 "$again up"
         "#,
     );
     let forward: Vec<_> = events(&imported).into_iter().filter(|event| event.contains("l.forward")).collect();
