@@ -12,7 +12,7 @@ use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::tap::{Tap, TapOptions};
-use longwire_scenario::{Attachment, End, HostDriver, Plan, Source, port_workers};
+use longwire_scenario::{Attachment, HostDriver, Plan, Source, port_workers};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -212,24 +212,12 @@ fn open_replay(
     Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.beginning.clone()))
 }
 
-/// The longest IP packet that can have come in by a port: the host's MTU, or the largest of the links that begin there,
-/// if they have one.
+/// The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones is their business.
 fn mtu_behind(plan: &Plan, place: usize) -> Option<u32> {
-    if let Attachment::Host(host) = plan.ports[place].attachment {
-        return Some(plan.hosts[host as usize].mtu);
+    match plan.ports[place].attachment {
+        Attachment::Host(host) => Some(plan.hosts[host as usize].mtu),
+        _ => None,
     }
-    let mut most = None;
-    for (index, link) in plan.links.iter().enumerate() {
-        if link.from != End::Port(place as u16) {
-            continue;
-        }
-        let (_, values) = plan.profile(index).blocks.iter().find(|(spec, _)| spec.key == "mtu")?;
-        match values.at(0) {
-            longwire_block::Value::Integer(mtu) => most = most.max(u32::try_from(mtu).ok()),
-            _ => return None,
-        }
-    }
-    most
 }
 
 /// The plan's sources as flows, each with the place of the port it begins at.

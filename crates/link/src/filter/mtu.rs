@@ -2,15 +2,27 @@
 
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_wire::l3_offset;
 
-/// Drops packets whose IP length (frame without its 14 bytes of Ethernet header; VLAN tags count as payload)
-/// exceeds the MTU. Segments of a train are judged one by one.
+/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the MTU. Segments of a train are
+/// judged one by one.
 #[derive(Debug)]
 pub struct Mtu {
-    longest_frame: u32,
+    mtu: u32,
 }
 
 const ETHERNET_HEADER: u32 = 14;
+
+/// Whether the IP packet is longer than `mtu`. Only frames that may be need to be looked at.
+#[inline]
+fn exceeds(offer: &Offer<'_>, mtu: u32) -> bool {
+    offer.bytes > mtu + ETHERNET_HEADER && exceeds_with_tags(offer, mtu)
+}
+
+#[cold]
+fn exceeds_with_tags(offer: &Offer<'_>, mtu: u32) -> bool {
+    offer.bytes > mtu + (l3_offset(offer.frame()) as u32).max(ETHERNET_HEADER)
+}
 
 impl Block for Mtu {
     const SPEC: Spec = Spec {
@@ -27,13 +39,13 @@ impl Block for Mtu {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { longest_frame: 0 };
+        let mut block = Self { mtu: 0 };
         block.change(values);
         block
     }
 
     fn change(&mut self, values: &Values) {
-        self.longest_frame = values.integer(0) as u32 + ETHERNET_HEADER;
+        self.mtu = values.integer(0) as u32;
     }
 }
 
@@ -41,7 +53,7 @@ impl Judge for Mtu {
     /// Drops what is too long.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if offer.bytes > self.longest_frame { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
+        if exceeds(offer, self.mtu) { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
     }
 }
 
@@ -73,7 +85,7 @@ impl Judge for TooBig {
     /// Drops what is too long, with an answer to IPv6 packets and IPv4 packets that must not be fragmented.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if offer.bytes <= self.mtu + ETHERNET_HEADER {
+        if !exceeds(offer, self.mtu) {
             return Verdict::Pass;
         }
         offer.effects().too_big = Some(self.mtu);
@@ -93,6 +105,26 @@ mod tests {
             [(60, Verdict::Pass), (1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))]
         {
             assert_eq!(mtu.judge(&mut Offer::new(Nanos::ZERO, bytes, &[])), verdict);
+        }
+    }
+
+    #[test]
+    fn tags_are_no_part_of_the_packet() {
+        let values = Values::read(&Mtu::SPEC, &[("mtu", "1500")]).unwrap();
+        let (mut drop, mut answer) =
+            (Mtu::build(&values, Dice::named(0, "")), TooBig::build(&values, Dice::named(0, "")));
+        let frame = |types: &[u8]| [&[2; 12], types, &[0; 40]].concat();
+        let tables = [
+            (frame(&[8, 0]), 1514),
+            (frame(&[0x81, 0, 0, 5, 8, 0]), 1518),
+            (frame(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0]), 1522),
+        ];
+        for (frame, longest) in tables {
+            for (bytes, verdict) in [(longest, Verdict::Pass), (longest + 1, Verdict::Drop(DropReason::Mtu))]
+            {
+                assert_eq!(drop.judge(&mut Offer::new(Nanos::ZERO, bytes, &frame)), verdict, "{bytes}");
+                assert_eq!(answer.judge(&mut Offer::new(Nanos::ZERO, bytes, &frame)), verdict, "{bytes}");
+            }
         }
     }
 }
