@@ -137,6 +137,7 @@ impl Script<'_> {
             return self.event_of_queue(line, (edge, forward), key, value);
         }
         let mut queue = self.present(edge, forward).queue.clone();
+        queue.begin(self.way(edge, forward).rate);
         if !queue.set(line, key, value)? {
             return Ok(false);
         }

@@ -351,27 +351,36 @@ impl Queue {
                 (min, max)
             };
         }
-        // In ns-2 a zero asks for half of what comes in 5 ms, and no less than 5; in thousandths of a packet.
-        let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
-        let in_5_ms = u128::from(rate) * 5 / (8 * u128::from(self.packet()));
-        let automatic = (in_5_ms / 2).clamp(5000, u128::from(1000 * MOST_PACKETS / 3)) as u64;
-        let min = own(self.min).unwrap_or(automatic);
-        let max = own(self.max).unwrap_or((3 * min).min(1000 * MOST_PACKETS));
-        let whole = |thousandths: u64| (thousandths + 500) / 1000;
+        let (min, max) = self.exact_thresholds(rate);
         for (key, exact) in [("thresh_", min), ("maxthresh_", max)] {
             if exact % 1000 > 0 {
-                let why = format!("thresholds are whole packets here: it is {}", whole(exact));
+                let why = format!("thresholds are whole packets here: it is {}", nearest(exact));
                 let exact = format!("{}.{:03}", exact / 1000, exact % 1000);
                 notes.add(line, &format!("{key} (ns-2: {})", exact.trim_end_matches('0')), why);
             }
         }
-        (whole(min), whole(max))
+        (nearest(min), nearest(max))
+    }
+
+    /// Those of ns-2, in thousandths of a packet: a zero asks for half of what comes in 5 ms, and no less than 5.
+    fn exact_thresholds(&self, rate: u64) -> (u64, u64) {
+        let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
+        let in_5_ms = u128::from(rate) * 5 / (8 * u128::from(self.packet()));
+        let automatic = (in_5_ms / 2).clamp(5000, u128::from(1000 * MOST_PACKETS / 3)) as u64;
+        let min = own(self.min).unwrap_or(automatic);
+        (min, own(self.max).unwrap_or((3 * min).min(1000 * MOST_PACKETS)))
+    }
+
+    /// Works out for good what ns-2 works out when the run begins, at the link's rate then: who changes one threshold later leaves the other.
+    pub(super) fn begin(&mut self, rate: u64) {
+        let (min, max) = self.exact_thresholds(rate);
+        (self.min, self.max) = (Some(nearest(min)), Some(nearest(max)));
     }
 
     /// Thresholds in bytes, as dummynet has them where the queue is in bytes (ip_dn_io.c), in usual packets.
     fn bytes_as_packets(&self, line: usize, (min, max): (u64, u64), notes: &mut Notes) -> (u64, u64) {
-        let nearest = |bytes: u64| (bytes + self.packet() / 2) / self.packet();
-        let packets = (nearest(min), nearest(max).max(1));
+        let in_packets = |bytes: u64| (bytes + self.packet() / 2) / self.packet();
+        let packets = (in_packets(min), in_packets(max).max(1));
         let why = format!(
             "with a queue in bytes so are Emulab's thresholds; here they are packets of {} B: {} and {}",
             self.packet(),
@@ -442,6 +451,11 @@ fn decimal_seconds(time: Nanos) -> String {
     let text = format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000);
     let plain = text.trim_end_matches('0');
     plain.trim_end_matches('.').to_owned()
+}
+
+/// The nearest whole number of thousandths.
+const fn nearest(thousandths: u64) -> u64 {
+    (thousandths + 500) / 1000
 }
 
 #[cfg(test)]

@@ -155,3 +155,16 @@ fn thresholds_between_whole_packets() {
         }
     }
 }
+
+/// ns-2 fills in the upper threshold once, when the run begins: three times the lower one of then.
+#[test]
+fn a_threshold_that_changes_leaves_the_other() {
+    let imported = from(
+        Format::Ns,
+        "Queue/RED set thresh_ 5\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 10Mb 10ms RED\n\
+         set q [[$ns link $a $b] queue]\n$ns at 3 \"$q set thresh_ 9\"\n$ns at 4 \"$q set maxthresh_ 40\"\n",
+    );
+    for wanted in ["min = \"5\", max = \"15\"", "min = \"9\", max = \"15\"", "min = \"9\", max = \"40\""] {
+        assert!(imported.scenario.contains(wanted), "{wanted}\n{}", imported.scenario);
+    }
+}
