@@ -3,8 +3,9 @@
 use super::Beside;
 use super::post::{Post, per_second, word_at};
 use crate::Outcome;
+use crate::commands::forwarder::FlowEnds;
 use anyhow::{Context, ensure};
-use longwire_scenario::{WrittenForwarder, WrittenKey};
+use longwire_scenario::WrittenForwarder;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 
@@ -26,21 +27,8 @@ pub struct Args {
     #[arg(long)]
     link: String,
 
-    /// Only packets from this address.
-    #[arg(long, value_name = "ADDRESS")]
-    source: Option<String>,
-
-    /// Only packets from this port.
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<String>,
-
-    /// Only packets to this address.
-    #[arg(long, value_name = "ADDRESS")]
-    destination: Option<String>,
-
-    /// Only packets to this port.
-    #[arg(long, value_name = "PORT")]
-    destination_port: Option<String>,
+    #[command(flatten)]
+    ends: FlowEnds,
 
     /// How many layers the video has.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
@@ -69,13 +57,7 @@ impl Args {
         ensure!(self.calm > 0, "--calm 0 would be a layer more at once; ask for at least 1");
         let post = Post::take(&self.beside, self.json)?;
         let mut last = counted(&post.stats()?, &self.link)?;
-        let key = WrittenKey {
-            source: self.source.clone(),
-            source_port: self.source_port.clone(),
-            destination: self.destination.clone(),
-            destination_port: self.destination_port.clone(),
-            protocol: Some("udp".into()),
-        };
+        let key = self.ends.key(Some("udp".into()));
         let written = WrittenForwarder { program: "wavelet".into(), key: Some(key), ..Default::default() };
         let fid = post.install(&written)?;
         let mut steering = Steering::new(self.layers, self.calm);

@@ -91,21 +91,8 @@ struct Install {
     #[arg(long)]
     name: Option<String>,
 
-    /// Only packets from this address, or from this network: 10.0.0.0/8.
-    #[arg(long, value_name = "ADDRESS")]
-    source: Option<String>,
-
-    /// Only packets from this port.
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<String>,
-
-    /// Only packets to this address, or to this network.
-    #[arg(long, value_name = "ADDRESS")]
-    destination: Option<String>,
-
-    /// Only packets to this port.
-    #[arg(long, value_name = "PORT")]
-    destination_port: Option<String>,
+    #[command(flatten)]
+    ends: FlowEnds,
 
     /// Only packets of this protocol: tcp, udp, icmp, icmpv6, or a number.
     #[arg(long)]
@@ -275,18 +262,40 @@ impl Args {
     }
 }
 
+/// The ends of a flow.
+#[derive(Debug, clap::Args)]
+pub(super) struct FlowEnds {
+    /// Only packets from this address, or from this network: 10.0.0.0/8.
+    #[arg(long, value_name = "ADDRESS")]
+    source: Option<String>,
+
+    /// Only packets from this port.
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<String>,
+
+    /// Only packets to this address, or to this network.
+    #[arg(long, value_name = "ADDRESS")]
+    destination: Option<String>,
+
+    /// Only packets to this port.
+    #[arg(long, value_name = "PORT")]
+    destination_port: Option<String>,
+}
+
+impl FlowEnds {
+    /// The key of packets between them, of this protocol.
+    pub fn key(self, protocol: Option<String>) -> WrittenKey {
+        let Self { source, source_port, destination, destination_port } = self;
+        WrittenKey { source, source_port, destination, destination_port, protocol }
+    }
+}
+
 fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
     Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {
-    let key = WrittenKey {
-        source: args.source,
-        source_port: args.source_port,
-        destination: args.destination,
-        destination_port: args.destination_port,
-        protocol: args.protocol,
-    };
+    let key = args.ends.key(args.protocol);
     let written = WrittenForwarder {
         program: args.program.unwrap_or_default(),
         function: args.function,
