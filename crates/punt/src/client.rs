@@ -174,6 +174,7 @@ impl Control {
     }
 
     /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an [`Event::Body`]. False if there is no room.
+    /// What is said later is heard later than that, so whoever asks has to go on reading.
     ///
     /// # Errors
     /// The ring is broken.

@@ -109,7 +109,7 @@ pub struct Counts {
     pub unmade: u64,
     /// Bodies asked for and given.
     pub bodies: u64,
-    /// Bodies asked for and not given: no room, or no such packet.
+    /// Bodies asked for and not given: no such packet, or none so long.
     pub bodiless: u64,
     /// Answers about packets that are not up, or that can't be.
     pub faults: u64,
@@ -385,7 +385,10 @@ impl Seat {
         }
         let (is_right, copied) = match opening.kind {
             down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
-            down::FETCH => self.fetch(way, &line)?,
+            down::FETCH => match self.fetch(way, &line)? {
+                Some(given) => given,
+                None => return Ok(None),
+            },
             down::NEW => (self.make(way, &line, opening), opening.bytes.into()),
             _ => return Err(Cut::Broken),
         };
@@ -419,16 +422,20 @@ impl Seat {
         way.obey(handle, verdict)
     }
 
-    /// Gives bytes of a packet that is up. Whether that was right, and how many.
-    fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<(bool, u64), Cut> {
-        let Some(wire) = &mut self.wire else { return Ok((true, 0)) };
+    /// Gives bytes of a packet that is up. Whether that was right, and how many; none if there is no room yet: what asks stays
+    /// where it is, because who asked waits for what it gets, and so does all that was said after it.
+    fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
+        let Some(wire) = &mut self.wire else { return Ok(None) };
         let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);
         let data = self.table.at(token).map(|handle| way.pool.data(handle));
         let bytes = data.and_then(|data| data.get(from..from.saturating_add(count).min(data.len())));
         let opening = Opening::new(up::BODY, bytes.map_or(0, <[u8]>::len));
         if !wire.up.has_room(opening.lines.into())? {
-            self.counts.bodiless += 1;
-            return Ok((true, 0));
+            self.silent_since.get_or_insert(way.now);
+            return Ok(None);
+        }
+        if !self.table.has_any() {
+            self.silent_since = None;
         }
         let given = bytes.unwrap_or_default();
         wire.up.line(0, &[opening.word(), token, 0, from as u64 | (given.len() as u64) << 32, 0, 0, 0, 0]);
@@ -436,7 +443,7 @@ impl Seat {
         wire.up.advance(opening.lines.into());
         self.counts.bodies += u64::from(bytes.is_some());
         self.counts.bodiless += u64::from(bytes.is_none());
-        Ok((bytes.is_some(), given.len() as u64))
+        Ok(Some((bytes.is_some(), given.len() as u64)))
     }
 
     /// A new packet. False if it can't be.

@@ -182,6 +182,54 @@ fn bodies_are_given_on_demand() {
 }
 
 #[test]
+fn a_body_waits_for_room() {
+    let mut bench = Bench::new(Limits::default(), 1_000_000);
+    bench.offer(5, &frame(MAX_FRAME)).unwrap();
+    bench.told().unwrap();
+    // The ring has 4096 lines, of which each body takes 1025. One is copied in one go.
+    for _ in 0..5 {
+        bench.say(down::FETCH, [0, 0, u64::from(MAX_FRAME as u32) << 32], &[]);
+    }
+    bench.answer(0, send(3));
+    // (whether the other side reads one first, bodies given, packets sent): what was said after a fetch waits for it.
+    let rounds = [
+        (false, 1, 0),
+        (false, 2, 0),
+        (false, 3, 0),
+        (false, 3, 0),
+        (true, 4, 0),
+        (false, 4, 0),
+        (true, 5, 0),
+        (false, 5, 1),
+    ];
+    for (round, (reads, bodies, sent)) in (1..).zip(rounds) {
+        if reads {
+            let (opening, _, bytes) = bench.told().unwrap();
+            assert_eq!((opening.kind, bytes), (up::BODY, frame(MAX_FRAME)));
+        }
+        let back = bench.collect(round * MS);
+        assert_eq!((bench.seat.counts.bodies, back.sent.len()), (bodies, sent), "round {round}");
+    }
+    assert_eq!((bench.seat.counts.bodiless, bench.seat.counts.faults, bench.seat.kept()), (0, 0, 0));
+}
+
+#[test]
+fn who_asks_for_bodies_and_reads_none_is_cut_off() {
+    let mut bench = Bench::new(Limits::default(), 1_000_000);
+    // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000 a second are forgiven.
+    for at in 0..120 {
+        for _ in 0..40 {
+            bench.say(down::FETCH, [7, 0, 0], &[]);
+        }
+        bench.collect(at * 100 * MS);
+        if !bench.seat.is_taken() {
+            break;
+        }
+    }
+    assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
+}
+
+#[test]
 fn new_packets_go_out_of_the_nodes_ports_only() {
     let mut bench = Bench::new(Limits::default(), 1000);
     // (port, bytes, whether it is sent)
