@@ -10,6 +10,16 @@ use longwire_packet::{huge_vec, prefetch};
 /// How many flows are looked at for an idle one when the table is full.
 const LOOKS: u32 = 64;
 
+/// A packet that was let in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admitted {
+    pub slot: u32,
+    /// Whether its flow had none waiting.
+    pub first: bool,
+    /// How long processing a packet of its flow is foretold to take.
+    pub estimate: u32,
+}
+
 /// All flows and packets.
 #[derive(Debug)]
 pub(crate) struct Backlog {
@@ -165,7 +175,13 @@ impl Backlog {
 
     /// A slot in the queue of a flow. It has no cost yet.
     #[inline]
-    pub(crate) fn admit(&mut self, flow: u32, handle: u32, bytes: u32) -> Result<u32, Refusal> {
+    pub(crate) fn admit(
+        &mut self,
+        flow: u32,
+        handle: u32,
+        bytes: u32,
+        arrived: u64,
+    ) -> Result<Admitted, Refusal> {
         let place = &mut self.flows[flow as usize];
         if place.waiting_packets >= self.settings.flow_limit {
             self.happened.queue_full += 1;
@@ -179,14 +195,15 @@ impl Backlog {
         };
         let new = &mut self.slots[slot as usize];
         (new.handle, new.bytes, new.flow, new.state) = (handle, bytes, flow, State::Waiting);
-        place.waiting.push(&mut self.slots, slot);
+        (new.arrived, new.next) = (arrived, NONE);
+        place.waiting.append(&mut self.slots, slot);
         place.waiting_packets += 1;
         place.inside += 1;
         place.traffic.in_packets += 1;
         place.traffic.in_bytes += u64::from(bytes);
         self.waiting += 1;
         self.inside += 1;
-        Ok(slot)
+        Ok(Admitted { slot, first: place.waiting_packets == 1, estimate: place.estimate })
     }
 
     /// Of all flows there have been. It looks at every flow.
@@ -282,20 +299,30 @@ impl Backlog {
         Some(head)
     }
 
-    /// A packet that has been processed, if all before it have been, too: else it is held. Given-up ones before it go.
+    /// A packet has been processed. Returns its flow.
+    #[inline]
+    pub(crate) fn hold(&mut self, slot: u32) -> u32 {
+        let slot = &mut self.slots[slot as usize];
+        slot.state = State::Held;
+        slot.flow
+    }
+
+    /// A packet that has been processed, if all before it have been, too: else it is held. It counts as ready for its port. Given-up ones before it go.
     #[inline]
     pub(crate) fn next_in_order(&mut self, flow: u32) -> Option<u32> {
         loop {
             let place = &mut self.flows[flow as usize];
             let first = place.working.first()?;
-            match self.slots[first as usize].state {
+            let slot = &mut self.slots[first as usize];
+            match slot.state {
                 State::Held => {
-                    place.working.pop(&self.slots);
-                    self.slots[first as usize].state = State::Ready;
+                    place.working.first = slot.next;
+                    slot.state = State::Ready;
+                    self.ready_packets[usize::from(place.port)] += 1;
                     return Some(first);
                 }
                 State::Gone => {
-                    place.working.pop(&self.slots);
+                    place.working.first = slot.next;
                     self.free_slot(first);
                 }
                 _ => return None,
@@ -320,13 +347,6 @@ impl Backlog {
         self.flow(self.slot(slot).flow).port.into()
     }
 
-    /// Counts a packet that is ready for its port.
-    #[inline]
-    pub(crate) fn count_ready(&mut self, slot: u32) {
-        let port = self.port_of(slot);
-        self.ready_packets[port] += 1;
-    }
-
     pub(crate) fn ready(&self, port: u16) -> u32 {
         self.ready_packets.get(usize::from(port)).copied().unwrap_or(0)
     }
@@ -336,15 +356,17 @@ impl Backlog {
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
         let Slot { flow, bytes, .. } = *self.slot(slot);
         self.ready_packets[usize::from(port)] -= 1;
-        let traffic = &mut self.flow_mut(flow).traffic;
-        traffic.out_packets += 1;
-        traffic.out_bytes += u64::from(bytes);
-        self.release(slot);
+        let place = self.flow_mut(flow);
+        place.traffic.out_packets += 1;
+        place.traffic.out_bytes += u64::from(bytes);
+        place.inside -= 1;
+        self.inside -= 1;
+        self.free_slot(slot);
     }
 
-    /// Takes out a packet that goes to no port; it counts as inside no more, and its slot is free once its predecessors are through.
+    /// Takes out a packet that goes to no port; it counts as inside no more, and its slot is free once its predecessors are through. Returns its flow.
     #[inline]
-    pub(crate) fn give_up(&mut self, slot: u32, because: Gone) {
+    pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {
         let flow = self.slot(slot).flow;
         self.slots[slot as usize].state = State::Gone;
         let counters = &mut self.rare[flow as usize];
@@ -353,6 +375,7 @@ impl Backlog {
             Gone::Abandoned => &mut counters.abandoned,
         } += 1;
         self.uncount(flow);
+        flow
     }
 
     #[inline]
@@ -369,9 +392,9 @@ impl Backlog {
 
     #[inline]
     fn free_slot(&mut self, slot: u32) {
-        self.slots[slot as usize].state = State::Free;
+        let place = &mut self.slots[slot as usize];
         // What was used last is what the processor's cache still has.
-        self.slots[slot as usize].next = self.free.first;
+        (place.state, place.next) = (State::Free, self.free.first);
         if self.free.first == NONE {
             self.free.last = slot;
         }

@@ -69,6 +69,12 @@ impl List {
     #[inline]
     pub(crate) fn push(&mut self, slots: &mut [Slot], slot: u32) {
         slots[slot as usize].next = NONE;
+        self.append(slots, slot);
+    }
+
+    /// The same for a slot that says itself that it is the last.
+    #[inline]
+    pub(crate) fn append(&mut self, slots: &mut [Slot], slot: u32) {
         if self.first == NONE {
             self.first = slot;
         } else {

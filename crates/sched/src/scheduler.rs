@@ -1,6 +1,6 @@
 //! A scheduler as a router sees it: packets come, processors and ports ask for the next one.
 
-use crate::backlog::{Backlog, Gone, State};
+use crate::backlog::{Admitted, Backlog, Gone, State};
 use crate::counters::{Counters, Happened};
 use crate::discipline::{AnyDiscipline, SPECS, Spec};
 use crate::table::NONE;
@@ -10,6 +10,9 @@ use thiserror::Error;
 
 /// A handle that stands for no packet.
 pub const INVALID_HANDLE: u32 = NONE;
+
+/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the processor.
+const CACHED: usize = 256;
 
 /// What a packet inside is called until it is handed to its port or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -200,29 +203,29 @@ impl Scheduler {
             self.backlog.gone.refused += 1;
             return Err(Refusal::TableFull);
         };
-        let slot = self.backlog.admit(flow, handle, bytes)?;
+        let Admitted { slot, first, estimate } = self.backlog.admit(flow, handle, bytes, now.0)?;
         let processor = match cycles {
             Some(cycles) => {
                 let cycles = self.backlog.within_budget(cycles);
                 self.backlog.prices.processing(cycles)
             }
-            None => self.backlog.flow(flow).estimate,
+            None => estimate,
         };
-        let cost = self.discipline.cost(&self.backlog, processor, bytes);
+        let cost = self.discipline.enter(&mut self.backlog, slot, processor, first);
         if u64::from(cost) > self.quantum {
             self.backlog.happened.beyond_quantum += 1;
         }
-        let place = &mut self.backlog.slots[slot as usize];
-        (place.processor, place.cost, place.arrived) = (processor, cost, now.0);
-        let first = self.backlog.flow(flow).waiting_packets == 1;
-        self.discipline.arrived(&mut self.backlog, slot, first);
         Ok(Ticket(slot))
     }
 
     /// Reads ahead what the packets of three flows need that will come soon: of the last of them where it is looked up, of the one before it the flow itself, and of the
-    /// first the end of its queue; so each key is told three times. A hint without effect on results: with many flows, waiting for memory is what a packet costs.
+    /// first the end of its queue; so each key is told three times. A hint without effect on results: with many flows, waiting for memory is what a packet costs. Few flows
+    /// stay in the cache, and are left alone.
     #[inline]
     pub fn expect(&self, last: Option<u32>, before: Option<u32>, first: Option<u32>) {
+        if self.backlog.flows.len() < CACHED {
+            return;
+        }
         if let Some(key) = last {
             self.backlog.prefetch_key(key);
         }
@@ -239,21 +242,26 @@ impl Scheduler {
     #[inline]
     pub fn dequeue(&mut self, resource: Resource) -> Option<Granted> {
         match resource {
-            Resource::Processor => {
-                let slot = self.discipline.next(&mut self.backlog)?;
-                Some(self.granted(slot))
-            }
-            Resource::Port(port) => {
-                if self.backlog.ready(port) == 0 {
-                    return None;
-                }
-                let slot = self.discipline.next_for_port(&mut self.backlog, port)?;
-                let granted = self.granted(slot);
-                self.discipline.left(&mut self.backlog, slot);
-                self.backlog.sent(slot, port);
-                Some(granted)
-            }
+            Resource::Processor => self.next_for_processor(),
+            Resource::Port(port) => self.next_for_port(port),
         }
+    }
+
+    #[inline]
+    fn next_for_processor(&mut self) -> Option<Granted> {
+        let slot = self.discipline.next(&mut self.backlog)?;
+        Some(self.granted(slot))
+    }
+
+    #[inline]
+    fn next_for_port(&mut self, port: u16) -> Option<Granted> {
+        if self.backlog.ready(port) == 0 {
+            return None;
+        }
+        let slot = self.discipline.send(&mut self.backlog, port)?;
+        let granted = self.granted(slot);
+        self.backlog.sent(slot, port);
+        Some(granted)
     }
 
     #[inline]
@@ -273,15 +281,12 @@ impl Scheduler {
     /// Says whether there was such a packet with a processor.
     #[inline]
     pub fn processed(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
-        let Some(flow) = self.working(ticket) else { return false };
-        if let Some(cycles) = cycles {
-            let cycles = cycles.min(self.backlog.settings().budget);
-            let measured = self.backlog.prices.processing(cycles);
-            self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        let is_there = self.working(ticket).is_some();
+        if is_there {
+            let measured = cycles.map(|cycles| self.price(cycles));
+            self.discipline.finish(&mut self.backlog, ticket.0, measured);
         }
-        self.backlog.slots[ticket.0 as usize].state = State::Held;
-        self.release(flow);
-        true
+        is_there
     }
 
     /// [`feedback`](Self::feedback) and [`processed`](Self::processed) in one, without looking the flow up.
@@ -290,7 +295,9 @@ impl Scheduler {
         let Some(flow) = self.working(ticket) else { return false };
         let cycles = self.backlog.within_budget(cycles);
         self.backlog.measure(flow, cycles);
-        self.processed(ticket, Some(cycles))
+        let measured = self.price(cycles);
+        self.discipline.finish(&mut self.backlog, ticket.0, Some(measured));
+        true
     }
 
     /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget counts as
@@ -298,13 +305,9 @@ impl Scheduler {
     pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
         let flow = self.working(ticket)?;
         let budget = self.backlog.settings().budget;
-        let measured = self.backlog.prices.processing(budget);
-        self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        let (measured, handle) = (self.price(budget), self.backlog.slot(ticket.0).handle);
         self.backlog.measure(flow, budget);
-        self.discipline.left(&mut self.backlog, ticket.0);
-        self.backlog.give_up(ticket.0, Gone::Abandoned);
-        let handle = self.backlog.slot(ticket.0).handle;
-        self.release(flow);
+        self.discipline.give_up(&mut self.backlog, ticket.0, Some(measured), Gone::Abandoned);
         Some(handle)
     }
 
@@ -312,16 +315,12 @@ impl Scheduler {
     /// behind it go on. Says whether there was such a packet with a processor.
     #[inline]
     pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
-        let Some(flow) = self.working(ticket) else { return false };
-        if let Some(cycles) = cycles {
-            let cycles = cycles.min(self.backlog.settings().budget);
-            let measured = self.backlog.prices.processing(cycles);
-            self.discipline.measured(&mut self.backlog, ticket.0, measured);
+        let is_there = self.working(ticket).is_some();
+        if is_there {
+            let measured = cycles.map(|cycles| self.price(cycles));
+            self.discipline.give_up(&mut self.backlog, ticket.0, measured, Gone::Consumed);
         }
-        self.discipline.left(&mut self.backlog, ticket.0);
-        self.backlog.give_up(ticket.0, Gone::Consumed);
-        self.release(flow);
-        true
+        is_there
     }
 
     /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes it is thrown away without charge and the flow's next packet
@@ -482,12 +481,9 @@ impl Scheduler {
         self.is_in(ticket, State::Working).then(|| self.backlog.slot(ticket.0).flow)
     }
 
-    /// Lets those packets of a flow that are next in order go to their port.
+    /// So many cycles in ns; more than the budget count as the budget.
     #[inline]
-    fn release(&mut self, flow: u32) {
-        while let Some(slot) = self.backlog.next_in_order(flow) {
-            self.backlog.count_ready(slot);
-            self.discipline.processed(&mut self.backlog, slot);
-        }
+    fn price(&self, cycles: u64) -> u32 {
+        self.backlog.prices.processing(cycles.min(self.backlog.settings().budget))
     }
 }

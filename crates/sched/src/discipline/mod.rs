@@ -11,7 +11,7 @@ mod sfq;
 mod tags;
 mod turns;
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, Gone};
 use crate::{Settings, Warning};
 
 /// What a scheduler says of itself.
@@ -84,6 +84,55 @@ pub(crate) trait Discipline: Sized {
 
     /// A flow has another weight than before.
     fn reweighted(&mut self, _: &mut Backlog, _flow: u32, _before: u32) {}
+
+    // What a scheduler does in one go: telling them apart takes a jump, and there is one each time.
+
+    /// A packet comes, and joins the queue of its flow. Returns what it will be charged.
+    #[inline]
+    fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
+        let cost = Self::cost(backlog, processor, backlog.slot(slot).bytes);
+        let place = &mut backlog.slots[slot as usize];
+        (place.processor, place.cost) = (processor, cost);
+        self.arrived(backlog, slot, first);
+        cost
+    }
+
+    /// A packet has been processed. It is ready for its port once all of its flow that came before it are.
+    #[inline]
+    fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
+        if let Some(measured) = measured {
+            self.measured(backlog, slot, measured);
+        }
+        let flow = backlog.hold(slot);
+        self.release(backlog, flow);
+    }
+
+    /// A packet that was with a processor goes to no port. Those behind it go on.
+    #[inline]
+    fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
+        if let Some(measured) = measured {
+            self.measured(backlog, slot, measured);
+        }
+        self.left(backlog, slot);
+        let flow = backlog.give_up(slot, because);
+        self.release(backlog, flow);
+    }
+
+    /// Lets those packets of a flow that are next in order go to their port.
+    #[inline]
+    fn release(&mut self, backlog: &mut Backlog, flow: u32) {
+        while let Some(slot) = backlog.next_in_order(flow) {
+            self.processed(backlog, slot);
+        }
+    }
+
+    /// The next packet for a port begins to be sent.
+    #[inline]
+    fn send(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+        let slot = self.next_for_port(backlog, port)?;
+        self.left(backlog, slot);
+        Some(slot)
+    }
 }
 
 macro_rules! schedulers {
@@ -110,11 +159,6 @@ macro_rules! schedulers {
                 match self { $(Self::$variant(_) => const { &<$type as Discipline>::SPEC }),+ }
             }
 
-            #[inline]
-            pub(crate) fn cost(&self, backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
-                match self { $(Self::$variant(_) => <$type as Discipline>::cost(backlog, processor, bytes)),+ }
-            }
-
             pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
                 match self { $(Self::$variant(_) => <$type as Discipline>::quantum(settings)),+ }
             }
@@ -128,8 +172,8 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            pub(crate) fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
-                match self { $(Self::$variant(own) => own.arrived(backlog, slot, first)),+ }
+            pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
+                match self { $(Self::$variant(own) => own.enter(backlog, slot, processor, first)),+ }
             }
 
             #[inline]
@@ -138,23 +182,17 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            pub(crate) fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
-                match self { $(Self::$variant(own) => own.processed(backlog, slot)),+ }
+            pub(crate) fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
+                match self { $(Self::$variant(own) => own.finish(backlog, slot, measured)),+ }
+            }
+
+            pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
+                match self { $(Self::$variant(own) => own.give_up(backlog, slot, measured, because)),+ }
             }
 
             #[inline]
-            pub(crate) fn next_for_port(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
-                match self { $(Self::$variant(own) => own.next_for_port(backlog, port)),+ }
-            }
-
-            #[inline]
-            pub(crate) fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
-                match self { $(Self::$variant(own) => own.measured(backlog, slot, measured)),+ }
-            }
-
-            #[inline]
-            pub(crate) fn left(&mut self, backlog: &mut Backlog, slot: u32) {
-                match self { $(Self::$variant(own) => own.left(backlog, slot)),+ }
+            pub(crate) fn send(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+                match self { $(Self::$variant(own) => own.send(backlog, port)),+ }
             }
 
             pub(crate) fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
