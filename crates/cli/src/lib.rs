@@ -7,6 +7,7 @@
 pub mod commands;
 pub mod control_planes;
 mod fitted;
+mod flow_rows;
 pub mod instance;
 pub mod live;
 pub mod live_forwarders;

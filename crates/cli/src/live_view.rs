@@ -1,6 +1,7 @@
 //! What a run in real time looks like while it goes on: one screen on a terminal, else a line a second.
 
 use crate::cells;
+use crate::flow_rows;
 use crate::instance::RunningInstance;
 use crate::router_rows;
 use crate::run_report::busiest;
@@ -237,7 +238,11 @@ impl<'a> Frame<'a> {
             String::new(),
         ];
         let routers = self.report.nodes.len().min(height / 3);
-        let room = height.saturating_sub(OTHER_LINES + routers * 2).max(1);
+        let sharing = self.report.nodes.iter().filter_map(|node| node.stats.processors.as_ref());
+        let flows: usize = sharing.map(|processors| processors.flows.len()).sum();
+        // A table of flows may have a third of the screen.
+        let flows = if flows == 0 { 0 } else { (flows + 2).min(height / 3) };
+        let room = height.saturating_sub(OTHER_LINES + routers * 2 + flows).max(1);
         let mut table = vec![cells!["link", "rate", "queued", "on its way", "delay", "max late", "dropped"]];
         table.extend(busiest(&self.report.links, room).into_iter().map(|link| self.link_cells(link)));
         lines.extend(columns(&table));
@@ -249,6 +254,13 @@ impl<'a> Frame<'a> {
             let table = router_rows::screen(self.plan, self.report, self.before, self.seconds, most);
             lines.push(String::new());
             lines.extend(columns(&table));
+            // Flows take the lines that are left.
+            let most = height.saturating_sub(lines.len() + OTHER_LINES);
+            let flows = flow_rows::screen(self.plan, self.report, self.before, self.seconds, most);
+            if most > 0 && !flows.is_empty() {
+                lines.push(String::new());
+                lines.extend(columns(&flows));
+            }
         }
         lines.push(String::new());
         lines.push(format!(

@@ -79,6 +79,10 @@ impl Args {
             let names = processes.join(", ");
             outcome::note(&format!("note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"));
         }
+        let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
+        if !self.json && let Some(note) = crowded(&plan, cores) {
+            outcome::note(&note);
+        }
         let timeline = timeline(&plan);
         if !self.json && !timeline.is_empty() {
             outcome::print(&format!("\n{}", timeline.join("\n")))?;
@@ -91,6 +95,19 @@ impl Args {
 fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
     let above = plan.forwarders.iter().filter_map(|planned| planned.request.above.as_ref());
     above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
+}
+
+/// What is to be said of routers' processors that are threads in real time, if the machine has fewer cores than are busy then. `cores` is 0 if that is not known.
+fn crowded(plan: &Plan, cores: u32) -> Option<String> {
+    let each = plan.routers.iter().filter_map(|router| router.sharing.as_ref());
+    let threads: u32 = each.map(|sharing| sharing.settings.processors).filter(|&processors| processors > 1).sum();
+    let busy = threads + plan.engine.workers;
+    (threads > 0 && cores > 0 && busy > cores).then(|| {
+        format!(
+            "note: in real time routers' processors are {threads} threads, beside {} of workers, and this machine has {cores} cores: more threads process no more packets there",
+            plan.engine.workers
+        )
+    })
 }
 
 /// What changes while it runs, by time.

@@ -1,0 +1,100 @@
+//! Flows that share routers' processors, on the screen.
+
+use crate::{cells, router_rows, shown};
+use longwire_block::{FlowStats, ProcessorStats};
+use longwire_engine::{NodeReport, Report};
+use longwire_scenario::Plan;
+
+/// A line for each of at most so many flows, those first that used most processor time since the moment before. Nothing if no router shares its processors.
+pub fn screen(
+    plan: &Plan,
+    report: &Report,
+    before: Option<&Report>,
+    seconds: f64,
+    most: usize,
+) -> Vec<Vec<String>> {
+    let mut flows: Vec<_> = router_rows::in_order(plan, report)
+        .into_iter()
+        .filter_map(|node| Some((node, node.stats.processors.as_ref()?)))
+        .flat_map(|(node, processors)| {
+            let old = before.and_then(|before| earlier(before, node));
+            let shares = processors.flows.iter().map(move |flow| Share::new(processors, flow, old, seconds));
+            shares.map(move |share| (node, share))
+        })
+        .collect();
+    if flows.is_empty() {
+        return Vec::new();
+    }
+    // A stable sort: those that used the same stay in the routers' order.
+    flows.sort_by(|(_, a), (_, b)| b.of_processors.total_cmp(&a.of_processors));
+    let mut lines =
+        vec![cells!["router", "flow", "weight", "out", "of its processors", "waiting", "refused"]];
+    lines.extend(flows.iter().take(most).map(|(node, share)| {
+        let flow = share.flow;
+        cells![
+            router_rows::name(plan, node),
+            flow.flow.as_str(),
+            shown::count(flow.weight.into()),
+            shown::rate(share.bits),
+            router_rows::percent(share.of_processors),
+            shown::count(flow.inside),
+            shown::count(flow.refused),
+        ]
+    }));
+    lines
+}
+
+/// What a router's processors had done at the moment before.
+fn earlier<'r>(before: &'r Report, node: &NodeReport) -> Option<&'r ProcessorStats> {
+    let old = before.nodes.iter().find(|old| old.port == node.port)?;
+    old.stats.processors.as_ref()
+}
+
+/// What a flow got since the moment before.
+struct Share<'r> {
+    flow: &'r FlowStats,
+    /// Bit/s that it sent.
+    bits: f64,
+    /// How much of all processors' time it used, 0 to 1.
+    of_processors: f64,
+}
+
+impl<'r> Share<'r> {
+    fn new(all: &ProcessorStats, flow: &'r FlowStats, before: Option<&ProcessorStats>, seconds: f64) -> Self {
+        let old = before.and_then(|before| {
+            before.flows.iter().find(|old| old.flow == flow.flow && old.port == flow.port)
+        });
+        let (bytes, time) = old.map_or((0, 0), |old| (old.out_bytes, old.processor_ns));
+        let time = flow.processor_ns.saturating_sub(time) as f64;
+        Self {
+            flow,
+            bits: flow.out_bytes.saturating_sub(bytes) as f64 * 8.0 / seconds,
+            of_processors: time / (seconds * 1e9 * f64::from(all.processors.max(1))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(name: &str, out_bytes: u64, processor_ns: u64) -> FlowStats {
+        FlowStats { flow: name.into(), weight: 1, out_bytes, processor_ns, ..FlowStats::default() }
+    }
+
+    fn processors(flows: Vec<FlowStats>) -> ProcessorStats {
+        ProcessorStats { processors: 2, flows, ..ProcessorStats::default() }
+    }
+
+    #[test]
+    fn shares_are_those_since_the_moment_before() {
+        let before = processors(vec![flow("a", 1000, 400_000_000)]);
+        let now = processors(vec![flow("a", 2000, 900_000_000), flow("b", 500, 100_000_000)]);
+        // Half a second on two processors: a used 0.5 s of 1 s, b 0.1 s.
+        let shares: Vec<_> =
+            now.flows.iter().map(|flow| Share::new(&now, flow, Some(&before), 0.5)).collect();
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(shares[0].bits, 16_000.0) && close(shares[0].of_processors, 0.5));
+        assert!(close(shares[1].bits, 8_000.0) && close(shares[1].of_processors, 0.1));
+    }
+}
