@@ -2,7 +2,7 @@
 
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
-use longwire_scenario::import::{Format, Imported, LONGEST, Source, import};
+use longwire_scenario::import::{Format, Imported, Source, import};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
@@ -115,9 +115,9 @@ impl Args {
 
     /// What is to be imported: files as far as there are such, and a command line of the rest.
     fn sources(&self) -> anyhow::Result<Vec<Source>> {
-        let first = &self.what[0];
+        let (first, longest) = (&self.what[0], self.format.longest());
         if self.what.len() == 1 && first == "-" {
-            return Ok(vec![Source { file: None, text: bounded(io::stdin(), "standard input")? }]);
+            return Ok(vec![Source { file: None, text: bounded(io::stdin(), "standard input", longest)? }]);
         }
         if !Path::new(first).is_file() {
             let command = self.what.len() > 1 || first.contains(char::is_whitespace);
@@ -129,7 +129,7 @@ impl Args {
         let mut sources = Vec::new();
         for name in files {
             let file = File::open(name).with_context(|| format!("{name} can't be read"))?;
-            sources.push(Source { file: Some(self.seen_from_output(name)?), text: bounded(file, name)? });
+            sources.push(Source { file: Some(self.seen_from_output(name)?), text: bounded(file, name, longest)? });
         }
         if !words.is_empty() {
             let words: Vec<String> = words.into_iter().cloned().collect();
@@ -174,14 +174,14 @@ impl Args {
 }
 
 /// A text that is not too long.
-fn bounded(from: impl Read, name: &str) -> anyhow::Result<String> {
+fn bounded(from: impl Read, name: &str, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     // One byte more than is taken, so that what has no end is refused like what is too long.
-    from.take(LONGEST as u64 + 1)
+    from.take(longest as u64 + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("{name} can't be read as text"))?;
-    if text.len() > LONGEST {
-        bail!("{name} is longer than {LONGEST} bytes; import a part of it");
+    if text.len() > longest {
+        bail!("{name} is longer than {longest} bytes; import a part of it");
     }
     Ok(text)
 }

@@ -36,8 +36,8 @@ mod words;
 use std::fmt;
 use thiserror::Error;
 
-/// Longest text that is imported, in bytes.
-pub const LONGEST: usize = 4 << 20;
+/// Longest script or command line that is imported, in bytes.
+const LONGEST: usize = 4 << 20;
 /// Most notes that are kept; the last of them says that there were more.
 const MOST_NOTES: usize = 200;
 
@@ -54,6 +54,16 @@ pub enum Format {
     Mahimahi,
     /// Trace files of TheaterQ, and its `tc` options.
     Theaterq,
+}
+
+impl Format {
+    /// Longest text that is imported, in bytes: where it may be a trace, what a link plays.
+    pub const fn longest(self) -> usize {
+        match self {
+            Self::Netem | Self::Ipfw | Self::Ns => LONGEST,
+            Self::Mahimahi | Self::Theaterq => longwire_trace::MAX_FILE as usize,
+        }
+    }
 }
 
 /// One thing that is to be imported: a text, and the file that it was read from.
@@ -144,8 +154,9 @@ pub struct NetemLinks {
 /// # Errors
 /// What can't be understood, with its line and the mend.
 pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportError> {
-    if sources.iter().any(|source| source.text.len() > LONGEST) {
-        let what = format!("the text is longer than {LONGEST} bytes");
+    let longest = format.longest();
+    if sources.iter().any(|source| source.text.len() > longest) {
+        let what = format!("the text is longer than {longest} bytes");
         return Err(ImportError::new(0, what, "import a part of it"));
     }
     let Some(first) = sources.first() else {
@@ -295,10 +306,17 @@ mod tests {
     fn bounds_hold() {
         let long = Source { file: None, text: "x".repeat(LONGEST + 1) };
         for format in FORMATS {
-            let error = import(format, std::slice::from_ref(&long)).unwrap_err();
-            assert!(error.what.contains("longer"), "{error}");
+            if format.longest() == LONGEST {
+                let error = import(format, std::slice::from_ref(&long)).unwrap_err();
+                assert!(error.what.contains("longer"), "{error}");
+            }
             assert!(import(format, &[]).unwrap_err().what.contains("nothing"));
         }
+        // A trace may be longer: here an opportunity a millisecond.
+        let trace: String = (1..=700_000).map(|at| format!("{at}\n")).collect();
+        assert!(trace.len() > LONGEST);
+        let trace = Source { file: Some("up.trace".into()), text: trace };
+        assert!(import(Format::Mahimahi, &[trace]).unwrap().scenario.contains("up.trace"));
         let mut notes = Notes::default();
         (0..1000).for_each(|line| notes.add(line, "option", "why"));
         assert_eq!(notes.list.len(), MOST_NOTES + 1);
