@@ -6,10 +6,10 @@
 use super::lane::{Joined, Lanes};
 use super::leaf::{CLASSES, Leaf, LeafPlan, rows};
 use super::settings::{Limit, limit};
-use super::{Hall, Next};
+use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
-use longwire_block::{Dice, SpecError, Values};
+use longwire_block::{Block, Dice, SpecError, Values, Verdict};
 use longwire_expression::{Expression, ExpressionError};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate, UnitError};
@@ -299,7 +299,7 @@ impl<P> ClassSet<P> {
 }
 
 /// What chooses among classes. Bytes are those that the link's rate counts.
-pub(super) trait Scheduler: Sized {
+pub trait Scheduler: Sized {
     /// What it makes of the settings; the default is for one class.
     type Plan: Default + PartialEq + Debug + Send + Sync + 'static;
 
@@ -326,7 +326,7 @@ pub(super) trait Scheduler: Sized {
 
 /// Classes and their scheduler.
 #[derive(Debug)]
-pub(super) struct Classed<S: Scheduler> {
+pub struct Classed<S: Scheduler> {
     now: State<S>,
     /// The classes there are to be, once what waits has been taken out.
     wanted: Arc<ClassSet<S::Plan>>,
@@ -350,21 +350,30 @@ impl<S: Scheduler> Classed<S> {
     }
 
     /// Takes other classes. They begin anew when packets that wait go to those that the new conditions say.
-    pub(super) fn change(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
+    pub(super) fn replace(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
         if let Some(set) = set {
             self.wanted = set;
         }
     }
+}
 
-    pub(super) fn resettle(&mut self, hall: &mut Hall<'_>) {
+impl<S: Scheduler> Discipline for Classed<S>
+where
+    Self: Block,
+{
+    #[inline]
+    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn resettle(&mut self, hall: &mut Hall<'_>) {
         if self.wanted != self.now.set {
             let waiting = self.drain(hall.pool);
             self.adopt(hall, waiting);
         }
     }
 
-    /// Takes over packets that waited elsewhere.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         let State { set, lanes, scheduler, busy } = &mut self.now;
         let mut lists = vec![Fifo::EMPTY; set.limits.len()];
         while let Some(handle) = waiting.pop(hall.pool) {
@@ -381,7 +390,7 @@ impl<S: Scheduler> Classed<S> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         let state = &mut self.now;
         let class = state.set.class_of(hall.pool, handle);
         let bytes = hall.pool.meta(handle).leave;
@@ -392,7 +401,7 @@ impl<S: Scheduler> Classed<S> {
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         let state = &mut self.now;
         state.lanes.settle(hall.now);
         if state.busy == 0 {
@@ -409,8 +418,8 @@ impl<S: Scheduler> Classed<S> {
         Next::Packet(handle)
     }
 
-    /// Takes out all that waits: class by class, or where time decides which sends, in the order in which it came. The classes begin anew.
-    pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
+    /// Class by class, or where time decides which sends, in the order in which it came. The classes begin anew.
+    fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let waiting = self.now.lanes.drain(pool);
         self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);
         if !S::BY_TIME {

@@ -3,11 +3,8 @@
 use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
 use super::hfsc_tree::{Curves, Plan, ROOT, Tree};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
 use crate::filter::Piece;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -40,10 +37,7 @@ const CLASSES: Grammar = Grammar {
 ///
 /// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times of the sibling selected last and of the
 /// one furthest ahead by sharing alone: one that is ahead by its guarantee holds up nobody.
-#[derive(Debug)]
-pub struct Hfsc {
-    classes: Classed<Tree>,
-}
+pub type Hfsc = Classed<Tree>;
 
 impl Block for Hfsc {
     const SPEC: Spec = Spec {
@@ -63,41 +57,12 @@ impl Block for Hfsc {
     };
 
     fn build(values: &Values, dice: Dice) -> Self {
-        Self { classes: Classed::new(values.parsed(0), dice) }
+        Self::new(values.parsed(0), dice)
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
     fn change(&mut self, values: &Values) {
-        self.classes.change(values.parsed(0));
-    }
-}
-
-impl Discipline for Hfsc {
-    #[inline]
-    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
-        Verdict::Pass
-    }
-
-    #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.classes.push(hall, handle);
-    }
-
-    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
-        self.classes.adopt(hall, waiting);
-    }
-
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
-        self.classes.resettle(hall);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.classes.pop(hall)
-    }
-
-    fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        self.classes.drain(pool)
+        self.replace(values.parsed(0));
     }
 }
 
@@ -223,7 +188,8 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Books;
+    use crate::queue::{Books, Discipline, Hall, Next};
+    use longwire_packet::Pool;
     use proptest::prelude::*;
 
     /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is taken out before, nothing

@@ -12,7 +12,7 @@ const CREDIT: u128 = 10_000_000;
 
 /// What is said of a class; the first is [`ROOT`], and parents stand before their children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Curves {
+pub struct Curves {
     pub parent: usize,
     pub real_time: Option<Service>,
     pub share: Option<Service>,
@@ -21,7 +21,7 @@ pub(super) struct Curves {
 
 /// Classes, and which of them hold packets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub struct Plan {
     pub classes: Vec<Curves>,
     pub leaves: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Default for Plan {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub struct Tree {
     classes: Box<[Class]>,
     /// Classes that hold packets, and what they are guaranteed.
     leaves: Box<[Leaf]>,

@@ -2,10 +2,7 @@
 
 use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
 use super::settings::{Limit, limit, number};
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -36,10 +33,7 @@ const CLASSES: Grammar = Grammar {
 /// is first in, first out, drops what finds it full, and has the whole `limit`; the packet being sent counts in its band.
 /// A packet that is being sent is not interrupted. With `classes`, bands have limits, conditions and disciplines of their own, as the classes of
 /// WF²Q+ do; a band that there is not counts as none.
-#[derive(Debug)]
-pub struct Priority {
-    classes: Classed<Strict>,
-}
+pub type Priority = Classed<Strict>;
 
 impl Block for Priority {
     const SPEC: Spec = Spec {
@@ -73,41 +67,12 @@ impl Block for Priority {
     };
 
     fn build(values: &Values, dice: Dice) -> Self {
-        Self { classes: Classed::new(Some(set(values)), dice) }
+        Self::new(Some(set(values)), dice)
     }
 
     /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
     fn change(&mut self, values: &Values) {
-        self.classes.change(Some(set(values)));
-    }
-}
-
-impl Discipline for Priority {
-    #[inline]
-    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
-        Verdict::Pass
-    }
-
-    #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.classes.push(hall, handle);
-    }
-
-    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
-        self.classes.adopt(hall, waiting);
-    }
-
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
-        self.classes.resettle(hall);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.classes.pop(hall)
-    }
-
-    fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        self.classes.drain(pool)
+        self.replace(Some(set(values)));
     }
 }
 
@@ -127,7 +92,7 @@ fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
 
 /// How many bands there are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Bands(usize);
+pub struct Bands(usize);
 
 impl Default for Bands {
     fn default() -> Self {
@@ -137,7 +102,7 @@ impl Default for Bands {
 
 /// The scheduler: which bands have packets that wait, as bits.
 #[derive(Debug)]
-struct Strict(Box<[u64]>);
+pub struct Strict(Box<[u64]>);
 
 impl Scheduler for Strict {
     type Plan = Bands;

@@ -2,10 +2,7 @@
 
 use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
 use super::heap::Heap;
-use super::{Admission, Discipline, Hall, Next};
-use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values, Verdict};
-use longwire_packet::{Handle, Pool};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -38,10 +35,7 @@ const CLASSES: Grammar = Grammar {
 /// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight 1). A packet moves it by its bytes times
 /// 2⁶³/weight rounded down, a product without remainder: a share is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest
 /// weight, however long it runs. Ties go to the class that was named first.
-#[derive(Debug)]
-pub struct Wf2q {
-    classes: Classed<Shares>,
-}
+pub type Wf2q = Classed<Shares>;
 
 impl Block for Wf2q {
     const SPEC: Spec = Spec {
@@ -60,47 +54,18 @@ impl Block for Wf2q {
     };
 
     fn build(values: &Values, dice: Dice) -> Self {
-        Self { classes: Classed::new(values.parsed(0), dice) }
+        Self::new(values.parsed(0), dice)
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
     fn change(&mut self, values: &Values) {
-        self.classes.change(values.parsed(0));
-    }
-}
-
-impl Discipline for Wf2q {
-    #[inline]
-    fn admit(&mut self, _: &Admission<'_>) -> Verdict {
-        Verdict::Pass
-    }
-
-    #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.classes.push(hall, handle);
-    }
-
-    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
-        self.classes.adopt(hall, waiting);
-    }
-
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
-        self.classes.resettle(hall);
-    }
-
-    #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.classes.pop(hall)
-    }
-
-    fn drain(&mut self, pool: &mut Pool) -> Fifo {
-        self.classes.drain(pool)
+        self.replace(values.parsed(0));
     }
 }
 
 /// Weights of the classes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Weights(Box<[u32]>);
+pub struct Weights(Box<[u32]>);
 
 impl Default for Weights {
     fn default() -> Self {
@@ -123,7 +88,7 @@ fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
 
 /// The scheduler.
 #[derive(Debug)]
-struct Shares {
+pub struct Shares {
     classes: Box<[Share]>,
     /// 2⁶³ divided by the sum of all weights.
     inverse: u64,
