@@ -6,7 +6,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
 use longwire_engine::{
-    Agenda, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, Between, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -46,6 +46,8 @@ pub struct Case {
     pub frame_bytes: usize,
     /// How many packets there are.
     pub count: u64,
+    /// Which rings packets take to the links and back, if those have a worker of their own.
+    pub away: Option<Between>,
 }
 
 /// Memory of what a link needs, in bytes each.
@@ -91,6 +93,7 @@ impl Case {
             gap: None,
             frame_bytes: 60,
             count: u64::MAX,
+            away: None,
         }
     }
 }
@@ -108,11 +111,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     ];
     let mut rows = Vec::new();
     for (name, case, target) in &cases {
-        let mut outcomes = Vec::new();
-        for _ in 0..settings.runs(5) {
-            settings.next(&format!("engine: {name}"))?;
-            outcomes.push(run(case)?);
-        }
+        let outcomes = outcomes(settings, name, case)?;
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
         let ns = 1e9 / speeds.most();
         let row = speeds.at_least(&format!("engine: {name}"), "pps", *target);
@@ -121,6 +120,34 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             // Of later runs the allocator may keep the list from which the classifier was made.
             rows.extend(outcomes.first().map(memory_rows).into_iter().flatten());
         }
+    }
+    rows.extend(away_rows(settings, &case(&plain))?);
+    Ok(rows)
+}
+
+fn outcomes(settings: &Settings<'_>, name: &str, case: &Case) -> Result<Vec<Outcome>, BenchError> {
+    let each = (0..settings.runs(5)).map(|_| {
+        settings.next(&format!("engine: {name}"))?;
+        Ok(run(case)?)
+    });
+    each.collect()
+}
+
+/// What rings between workers cost: every packet takes two of them.
+fn away_rows(settings: &Settings<'_>, plain: &Case) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    for (kind, between) in [("private", Between::Private), ("shared", Between::Shared)] {
+        let name = format!("8 links on a worker of their own, {kind} rings");
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            let why = BenchError::NotHere("two workers need two processors".into());
+            rows.push(Settings::could_not(&format!("engine: {name}"), &why));
+            continue;
+        }
+        let outcomes = outcomes(settings, &name, &Case { away: Some(between), ..plain.clone() })?;
+        let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
+        let row = Row::new(format!("engine: {name}"), "pps").measured(speeds.most());
+        let row = row.extra("ns_per_packet", 1e9 / speeds.most());
+        rows.push(checked(row.note("through a ring to the links, and through another one back"), &outcomes));
     }
     Ok(rows)
 }
@@ -205,7 +232,8 @@ pub(crate) fn setup(
     let mut rules = Vec::with_capacity(pairs.len());
     for (n, (from, to)) in pairs.iter().enumerate() {
         let local = links.add(n as u32, &n.to_string(), &case.config);
-        rules.push(((from.to_bits(), to.to_bits()), paths.add(&[LinkRef::new(0, local)])));
+        let link = LinkRef::new(u32::from(case.away.is_some()), local);
+        rules.push(((from.to_bits(), to.to_bits()), paths.add(&[link])));
     }
     let classifier = Classifier::new(&rules, &[], &[]);
     let blast =
@@ -224,26 +252,22 @@ pub(crate) fn setup(
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
     let sink = Box::new(blast("sink", greeting));
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
-    let worker = WorkerSetup {
-        cpu: Some(0),
-        pool: Pool::new(case.pool_bytes)?,
-        ports: vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }],
-        nodes: vec![Box::new(bridge) as Box<dyn Node>],
-        links,
-        flat: true,
-        crossing: Vec::new(),
-        agenda: Agenda::default(),
-        observer: None,
-    };
+    let with_links = worker(case, usize::from(case.away.is_some()), links)?;
     let each = |bytes: usize| bytes as f64 / f64::from(case.links);
     let memory = LinkMemory {
-        record: each(worker.links.memory_bytes()),
+        record: each(with_links.links.memory_bytes()),
         classifier: each(classifier.memory_bytes()),
-        wheel: each(worker.wheel_bytes()),
+        wheel: each(with_links.wheel_bytes()),
     };
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
+    let mut workers = vec![with_links];
+    if case.away.is_some() {
+        workers.insert(0, worker(case, 0, Links::with_capacity(0, 1, Nanos::from_micros(10)))?);
+    }
+    workers[0].ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
+    workers[0].nodes = vec![Box::new(bridge) as Box<dyn Node>];
     let setup = Setup {
-        workers: vec![worker],
+        workers,
         map: Map {
             classifier,
             paths,
@@ -254,9 +278,25 @@ pub(crate) fn setup(
         },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
+        between: case.away.unwrap_or_default(),
         lead: Nanos::NEVER,
     };
     Ok((setup, memory))
+}
+
+/// A worker on processor `cpu` that has nothing but links yet.
+fn worker(case: &Case, cpu: usize, links: Links) -> Result<WorkerSetup, PoolError> {
+    Ok(WorkerSetup {
+        cpu: Some(cpu),
+        pool: Pool::new(case.pool_bytes)?,
+        ports: Vec::new(),
+        nodes: Vec::new(),
+        links,
+        flat: true,
+        crossing: Vec::new(),
+        agenda: Agenda::default(),
+        observer: None,
+    })
 }
 
 /// A source whose times count from when it is first asked, not from the clock's zero.

@@ -31,9 +31,10 @@ impl Worker {
     #[cold]
     pub(crate) fn leave_aside(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
-        let flags = std::mem::take(&mut meta.flags);
+        let flags = meta.flags;
+        meta.flags &= !Meta::ASIDE;
         if flags & Meta::STEERED != 0 {
-            let target = std::mem::take(&mut meta.band);
+            let target = std::mem::replace(&mut meta.band, Meta::NO_BAND);
             meta.path = self.map.steered.path(meta.path, target);
             meta.arrival = meta.leave;
             return self.enter(handle);

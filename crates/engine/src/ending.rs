@@ -1,7 +1,6 @@
 //! How runs end.
 
 use crate::TO_THE_END;
-use crate::ring::Taken;
 use crate::worker::Worker;
 use longwire_block::{DropReason, PortError};
 use longwire_units::Nanos;
@@ -25,15 +24,7 @@ impl Worker {
 
     /// Drops what other workers, which have ended, had handed over.
     pub(crate) fn empty_rings(&mut self) {
-        for ring in 0..self.receivers.len() {
-            loop {
-                match self.receive_from(ring) {
-                    Taken::Packet(handle) => self.drop(handle, DropReason::Stopped),
-                    Taken::PoolFull(_) => {}
-                    Taken::Empty => break,
-                }
-            }
-        }
+        self.drain_rings(|worker, handle| worker.drop(handle, DropReason::Stopped));
     }
 
     /// Ends the run: what is held is dropped as stopped, and the ports write out what they have buffered.

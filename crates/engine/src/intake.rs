@@ -76,7 +76,7 @@ impl Worker {
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
         let (time, place) = self.done;
-        let by_itself = !self.simulated && self.receivers.is_empty();
+        let by_itself = !self.simulated && self.inbox.is_alone();
         if by_itself && (meta.arrival, meta.place) < (time, place) {
             meta.arrival = time + u64::from(meta.place < place);
         }
@@ -191,6 +191,7 @@ impl Worker {
                 continue;
             }
             if meta.in_port == out_port {
+                meta.flags |= Meta::OWN;
                 meta.path = self.map.classifier.path_by_ports(out_port, out_port);
             } else {
                 self.map.classifier.classify_one(&mut self.pool, handle);

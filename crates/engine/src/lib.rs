@@ -4,6 +4,7 @@
 
 mod aside;
 mod bell;
+mod between;
 mod carry_out;
 pub mod clock;
 mod deadlines;
@@ -30,6 +31,7 @@ mod windows;
 mod worker;
 
 pub use aside::Steered;
+pub use between::Between;
 pub use events::{Agenda, Blocks, Changes, Edit, Event, Ramp, Repeat, SourceSeat, set_block};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use inner_port::InnerPort;

@@ -3,7 +3,6 @@
 use crate::clock::{monotonic, wait_readable};
 use crate::pause::{Pause, Watch};
 use crate::remote::Command;
-use crate::ring::Receiver;
 use crate::setup::Wait;
 use crate::worker::Worker;
 use longwire_units::Nanos;
@@ -38,6 +37,7 @@ impl Worker {
             let handled = self.step(now, gap.max(now.since(before)));
             gap = Nanos::ZERO;
             self.obey(commands, now);
+            self.send_all_over();
             if handled > 0 {
                 busy_at = now;
             }
@@ -115,7 +115,7 @@ impl Sleeper {
         let bell = &worker.bells[worker.index as usize];
         bell.doze();
         // What came before the bell was listened to is seen now: packets of other workers, and what nodes' threads are done with.
-        let came = !worker.receivers.iter().all(Receiver::is_empty) || worker.nodes_next() < nodes;
+        let came = !worker.inbox.is_empty() || worker.nodes_next() < nodes;
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();
         let woken = monotonic();

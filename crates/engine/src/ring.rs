@@ -1,15 +1,22 @@
 //! Rings that carry packets from one worker to another, by copying them out of one pool and into the other.
 //!
-//! A record is a cache line of metadata and the packet's bytes in whole lines. One writer, one reader, no locks.
+//! A record is a cache line of metadata and the packet's bytes in whole lines. One reader; one writer, or several that take turns.
 
 use longwire_packet::{Handle, MAX_FRAME, Meta, Pool};
+use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const LINE: usize = 64;
 type Line = [u64; LINE / 8];
 
 /// The end that packets are put into.
-pub struct Sender(Producer<Line>);
+pub enum Sender {
+    /// One worker's own.
+    Private(Producer<Line>),
+    /// Of all that send to one worker: a lock is taken once a batch.
+    Shared(Arc<Mutex<Producer<Line>>>),
+}
 
 /// The end that packets are taken from.
 pub struct Receiver(Consumer<Line>);
@@ -24,40 +31,76 @@ pub enum Taken {
     PoolFull(u16),
 }
 
-/// A ring of about `bytes` bytes, at least enough for two of the longest packets.
-pub fn ring(bytes: usize) -> (Sender, Receiver) {
-    let lines = bytes.max(2 * (MAX_FRAME + LINE)) / LINE;
-    let (producer, consumer) = RingBuffer::new(lines);
-    (Sender(producer), Receiver(consumer))
+/// A ring of about `bytes` bytes, at least enough for two of the longest packets, that one worker writes.
+pub fn private(bytes: usize) -> (Sender, Receiver) {
+    let (producer, consumer) = of_bytes(bytes);
+    (Sender::Private(producer), Receiver(consumer))
+}
+
+/// Such a ring that several write, an end for each.
+pub fn shared(bytes: usize, writers: usize) -> (Vec<Sender>, Receiver) {
+    let (producer, consumer) = of_bytes(bytes);
+    let producer = Arc::new(Mutex::new(producer));
+    let ends = (0..writers).map(|_| Sender::Shared(Arc::clone(&producer)));
+    (ends.collect(), Receiver(consumer))
+}
+
+fn of_bytes(bytes: usize) -> (Producer<Line>, Consumer<Line>) {
+    RingBuffer::new(bytes.max(2 * (MAX_FRAME + LINE)) / LINE)
 }
 
 impl Sender {
-    /// Copies a packet into the ring; false if there is no room. The packet itself stays in the pool.
-    pub fn send(&mut self, pool: &Pool, handle: Handle) -> bool {
-        let data = pool.data(handle);
-        let Ok(chunk) = self.0.write_chunk_uninit(1 + data.len().div_ceil(LINE)) else { return false };
-        let meta: Line = bytemuck::cast(*pool.meta(handle));
-        let lines = data.chunks(LINE).map(|bytes| {
-            let mut line = [0u8; LINE];
-            line[..bytes.len()].copy_from_slice(bytes);
-            bytemuck::cast(line)
-        });
-        chunk.fill_from_iter(std::iter::once(meta).chain(lines));
-        true
+    /// Copies packets into the ring and publishes them together; answers how many of them, from the first on, had room. The packets
+    /// themselves stay in the pool.
+    pub fn send(&mut self, pool: &Pool, packets: &[Handle]) -> usize {
+        match self {
+            Self::Private(ring) => put(ring, pool, packets),
+            Self::Shared(ring) => {
+                put(&mut ring.lock().unwrap_or_else(PoisonError::into_inner), pool, packets)
+            }
+        }
     }
 }
 
-impl Receiver {
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+fn put(ring: &mut Producer<Line>, pool: &Pool, packets: &[Handle]) -> usize {
+    let lengths = || packets.iter().map(|&handle| record(pool.meta(handle).len as usize));
+    let all = lengths().sum();
+    let room = match ring.write_chunk_uninit(all) {
+        Ok(_) => all,
+        Err(ChunkError::TooFewSlots(room)) => room,
+    };
+    let (mut count, mut lines) = (0, 0);
+    for length in lengths() {
+        if lines + length > room {
+            break;
+        }
+        (count, lines) = (count + 1, lines + length);
     }
+    let Ok(chunk) = ring.write_chunk_uninit(lines) else { return 0 };
+    chunk.fill_from_iter(packets[..count].iter().flat_map(|&handle| lines_of(pool, handle)));
+    count
+}
 
+/// Lines of a packet of so many bytes.
+const fn record(bytes: usize) -> usize {
+    1 + bytes.div_ceil(LINE)
+}
+
+fn lines_of(pool: &Pool, handle: Handle) -> impl Iterator<Item = Line> {
+    let bytes = pool.data(handle).chunks(LINE).map(|bytes| {
+        let mut line = [0u8; LINE];
+        line[..bytes.len()].copy_from_slice(bytes);
+        bytemuck::cast(line)
+    });
+    std::iter::once(bytemuck::cast(*pool.meta(handle))).chain(bytes)
+}
+
+impl Receiver {
     /// Takes the next packet into `pool`.
     pub fn take(&mut self, pool: &mut Pool) -> Taken {
         let Ok(first) = self.0.peek() else { return Taken::Empty };
         let meta: Meta = bytemuck::cast(*first);
-        let lines = 1 + (meta.len as usize).div_ceil(LINE);
+        let lines = record(meta.len as usize);
         // A record is published whole, so its lines are all there.
         let Ok(chunk) = self.0.read_chunk(lines) else { return Taken::Empty };
         let Some(handle) = pool.alloc(meta.len as usize) else {
@@ -80,36 +123,55 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    fn both(bytes: usize) -> [(Sender, Receiver); 2] {
+        let (mut ends, receiver) = shared(bytes, 2);
+        [private(bytes), (ends.remove(1), receiver)]
+    }
+
     #[test]
     fn packets_come_out_as_they_went_in() {
         let (mut here, mut there) = (Pool::new(4 << 20).unwrap(), Pool::new(4 << 20).unwrap());
-        let (mut sender, mut receiver) = ring(0);
-        for round in 0..3000usize {
-            let bytes: Vec<u8> = (0..round * 37 % 9000 + 1).map(|n| (n + round) as u8).collect();
-            let handle = here.insert(&bytes).unwrap();
-            here.meta_mut(handle).seq = round as u64;
-            assert!(sender.send(&here, handle));
-            here.free(handle);
-            let Taken::Packet(copy) = receiver.take(&mut there) else { panic!("round {round}") };
-            assert_eq!(there.data(copy), bytes);
-            assert_eq!(there.meta(copy).seq, round as u64);
-            there.free(copy);
+        for (mut sender, mut receiver) in both(0) {
+            for round in 0..1000usize {
+                // One, two or three at a time.
+                let packets: Vec<Vec<u8>> = (0..=round % 3)
+                    .map(|at| (0..(round + at) * 37 % 9000 + 1).map(|n| (n + round + at) as u8).collect())
+                    .collect();
+                let insert = |bytes: &Vec<u8>| {
+                    let handle = here.insert(bytes).unwrap();
+                    here.meta_mut(handle).seq = round as u64;
+                    handle
+                };
+                let handles: Vec<_> = packets.iter().map(insert).collect();
+                assert_eq!(sender.send(&here, &handles), handles.len());
+                handles.into_iter().for_each(|handle| here.free(handle));
+                for bytes in &packets {
+                    let Taken::Packet(copy) = receiver.take(&mut there) else { panic!("round {round}") };
+                    assert_eq!(there.data(copy), bytes);
+                    assert_eq!(there.meta(copy).seq, round as u64);
+                    there.free(copy);
+                }
+            }
+            assert!(matches!(receiver.take(&mut there), Taken::Empty));
+            assert_eq!((here.live(), there.live()), (0, 0));
         }
-        assert!(matches!(receiver.take(&mut there), Taken::Empty));
-        assert_eq!((here.live(), there.live()), (0, 0));
     }
 
     #[test]
     fn a_full_ring_and_a_full_pool_say_so() {
         let mut here = Pool::new(1 << 20).unwrap();
-        let (mut sender, mut receiver) = ring(0);
         let handle = here.alloc(MAX_FRAME).unwrap();
-        assert!(sender.send(&here, handle) && sender.send(&here, handle));
-        assert!(!sender.send(&here, handle));
-        let mut full = Pool::new(1 << 20).unwrap();
-        let held: Vec<_> = std::iter::from_fn(|| full.alloc(MAX_FRAME)).collect();
-        assert!(matches!(receiver.take(&mut full), Taken::PoolFull(1)));
-        full.free(held[0]);
-        assert!(matches!(receiver.take(&mut full), Taken::Packet(_)));
+        let short = here.insert(&[1; 64]).unwrap();
+        for (mut sender, mut receiver) in both(0) {
+            // What comes after the first that has no room has none either, or it would overtake.
+            assert_eq!(sender.send(&here, &[handle, handle, handle, short]), 2);
+            assert_eq!(sender.send(&here, &[handle, short]), 0);
+            let mut full = Pool::new(1 << 20).unwrap();
+            let held: Vec<_> = std::iter::from_fn(|| full.alloc(MAX_FRAME)).collect();
+            assert!(matches!(receiver.take(&mut full), Taken::PoolFull(1)));
+            full.free(held[0]);
+            assert!(matches!(receiver.take(&mut full), Taken::Packet(_)));
+            assert_eq!(sender.send(&here, &[short, handle, short]), 3);
+        }
     }
 }

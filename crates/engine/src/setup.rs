@@ -1,12 +1,12 @@
 //! What an engine is made of, and the start of a run.
 
 use crate::bell::{Bell, waker};
+use crate::between::{Between, Inbox, Outbound, ways};
 use crate::events::Agenda;
 use crate::fidelity::{Fidelity, Lateness, OwnLosses, Quantiles, Tolerance};
 use crate::map::Map;
 use crate::observer::Observer;
 use crate::remote::{Command, Remote};
-use crate::ring::{Receiver, Sender, ring};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use crate::windows::{Meeting, Windows};
 use crate::worker::Worker;
@@ -73,6 +73,8 @@ pub struct Setup {
     pub tolerance: Tolerance,
     /// How workers wait in real time.
     pub wait: Wait,
+    /// Which rings packets take from worker to worker.
+    pub between: Between,
     /// The least delay of the links that lead to another worker's links: the longest window of simulated runs.
     pub lead: Nanos,
 }
@@ -82,8 +84,8 @@ pub(crate) struct Parts {
     pub index: u32,
     pub setup: WorkerSetup,
     pub map: Arc<Map>,
-    pub senders: Vec<Option<Sender>>,
-    pub receivers: Vec<Receiver>,
+    pub inbox: Inbox,
+    pub outbound: Outbound,
     pub bells: Arc<[Bell]>,
     pub tolerance: Tolerance,
     pub simulated: bool,
@@ -93,9 +95,6 @@ pub(crate) struct Parts {
 
 /// The simulated time that never comes: a run that goes on until nothing is left to happen.
 pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);
-
-/// Memory of a ring between two workers.
-const RING_BYTES: usize = 4 << 20;
 
 /// What a worker leaves behind.
 struct Ended {
@@ -159,13 +158,13 @@ impl Setup {
         report(threads, tolerance, (Nanos::ZERO, until))
     }
 
-    fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
+    pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
         let count = self.workers.len();
         let map = Arc::new(self.map);
         let meeting = Arc::new(Meeting::of(count));
         let bells: Arc<[Bell]> = (0..count).map(|_| Bell::new()).collect();
-        let (mut senders, mut receivers) = rings(count);
-        let each = self.workers.into_iter().enumerate().map(|(index, mut setup)| {
+        let each = self.workers.into_iter().zip(ways(count, self.between)).enumerate();
+        let each = each.map(|(index, (mut setup, (outbound, inbox)))| {
             let crossing = std::mem::take(&mut setup.crossing);
             let windows =
                 (simulated && count > 1).then(|| Windows::new(self.lead, crossing, Arc::clone(&meeting)));
@@ -174,8 +173,8 @@ impl Setup {
                 index: index as u32,
                 setup,
                 map: Arc::clone(&map),
-                senders: std::mem::take(&mut senders[index]),
-                receivers: std::mem::take(&mut receivers[index]),
+                inbox,
+                outbound,
                 bells: Arc::clone(&bells),
                 tolerance: self.tolerance,
                 simulated,
@@ -210,23 +209,6 @@ impl Run {
         self.remote.ring();
         report(self.threads, self.tolerance, (self.started, Nanos::NEVER))
     }
-}
-
-/// A ring from every worker to every other.
-fn rings(count: usize) -> (Vec<Vec<Option<Sender>>>, Vec<Vec<Receiver>>) {
-    let mut receivers: Vec<Vec<Receiver>> = (0..count).map(|_| Vec::new()).collect();
-    let from_each = (0..count).map(|from| {
-        let to_each = receivers.iter_mut().enumerate().map(|(to, inbox)| {
-            (to != from).then(|| {
-                let (sender, receiver) = ring(RING_BYTES);
-                inbox.push(receiver);
-                sender
-            })
-        });
-        to_each.collect()
-    });
-    let senders = from_each.collect();
-    (senders, receivers)
 }
 
 /// Waits for the workers and adds up what they did.

@@ -10,7 +10,6 @@ use crate::TO_THE_END;
 use crate::carry_out::EVENT_PLACE;
 use crate::events::Hope;
 use crate::intake::{COPIES, order_key};
-use crate::ring::Taken;
 use crate::turns::TICK_PLACE;
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
@@ -227,15 +226,7 @@ impl Worker {
 
     /// Stages everything that other workers have handed over.
     pub(crate) fn stage_from_rings(&mut self) {
-        for ring in 0..self.receivers.len() {
-            loop {
-                match self.receive_from(ring) {
-                    Taken::Packet(handle) => self.route(handle),
-                    Taken::PoolFull(_) => {}
-                    Taken::Empty => break,
-                }
-            }
-        }
+        self.drain_rings(Self::route);
     }
 
     /// Keeps a packet for a port here until its window is over.

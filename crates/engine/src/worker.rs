@@ -2,20 +2,20 @@
 //! in `real` and `simulated` tell it.
 
 use crate::bell::Bell;
+use crate::between::{Inbox, Outbound};
 use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
-use crate::intake::{COPIES, order_key};
+use crate::intake::COPIES;
 use crate::map::Map;
 use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
-use crate::ring::{Receiver, Sender, Taken};
 use crate::slot::PortSlot;
 use crate::turns::Turns;
 use crate::wheel::Wheel;
-use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
+use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
 use longwire_link::{Fifo, Links};
-use longwire_packet::{BATCH, Handle, Pool};
+use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -54,8 +54,9 @@ pub struct Worker {
     /// What nodes give out, emptied after each call.
     pub(crate) outbox: Outbox,
     pub(crate) map: Arc<Map>,
-    pub(crate) senders: Vec<Option<Sender>>,
-    pub(crate) receivers: Vec<Receiver>,
+    /// From and to other workers.
+    pub(crate) inbox: Inbox,
+    pub(crate) outbound: Outbound,
     /// Every worker's bell.
     pub(crate) bells: Arc<[Bell]>,
     pub(crate) order: Order,
@@ -96,8 +97,8 @@ impl Worker {
             index,
             mut setup,
             map,
-            senders,
-            receivers,
+            inbox,
+            outbound,
             bells,
             tolerance,
             simulated,
@@ -111,7 +112,7 @@ impl Worker {
         let turns = Turns::new(setup.nodes.len(), in_turn.map(|seat| seat.node));
         let node_changes = NodeChanges::new(setup.agenda.nodes, setup.nodes.len(), start);
         let room = BATCH * (ports + 1);
-        let handed_over = BATCH * receivers.len();
+        let handed_over = inbox.most_in_a_step();
         Self {
             index,
             wheel: Wheel::new(setup.links.slots(), start),
@@ -123,8 +124,8 @@ impl Worker {
             node_changes,
             outbox: Outbox::default(),
             map,
-            senders,
-            receivers,
+            inbox,
+            outbound,
             bells,
             // A change has its exact place among arrivals, too.
             order: if simulated || !setup.flat || !setup.agenda.links.events.is_empty() {
@@ -169,49 +170,8 @@ impl Worker {
         self.ready_in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();
         self.flush_ports();
+        self.send_all_over();
         came + (self.flow.sent + self.flow.handed_over - before) as usize
-    }
-
-    /// Takes what other workers have handed over.
-    fn take_from_rings(&mut self) -> usize {
-        let mut came = 0;
-        for from in 0..self.receivers.len() {
-            for _ in 0..BATCH {
-                match self.receive_from(from) {
-                    Taken::Packet(handle) => self.ready.push(handle),
-                    Taken::PoolFull(_) => {}
-                    Taken::Empty => break,
-                }
-                came += 1;
-            }
-        }
-        if came > 0 && self.order == Order::Exact {
-            let pool = &self.pool;
-            self.ready.sort_by_key(|&handle| order_key(pool, handle));
-        }
-        came
-    }
-
-    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
-    pub(crate) fn receive_from(&mut self, ring: usize) -> Taken {
-        let taken = self.receivers[ring].take(&mut self.pool);
-        match taken {
-            Taken::Packet(handle) => {
-                let meta = self.pool.meta_mut(handle);
-                self.flow.received += u64::from(meta.segments);
-                if meta.path != UNDECIDED
-                    && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
-                {
-                    (meta.path, meta.arrival) = (DIRECT, meta.leave);
-                }
-            }
-            Taken::PoolFull(segments) => {
-                self.flow.received += u64::from(segments);
-                self.flow.drops[DropReason::PoolFull as usize] += u64::from(segments);
-            }
-            Taken::Empty => {}
-        }
-        taken
     }
 
     /// Arrivals first, then each link that is due, for the whole step; what is needed is fetched ahead.
@@ -359,7 +319,7 @@ impl Worker {
     /// Sees to a packet that has left a link: on to the next, or out.
     #[inline]
     fn leave(&mut self, handle: Handle) {
-        if self.pool.meta(handle).flags != 0 {
+        if self.pool.meta(handle).flags & Meta::ASIDE != 0 {
             return self.leave_aside(handle);
         }
         if self.advance(handle) { self.enter(handle) } else { self.egress(handle) }
@@ -449,25 +409,6 @@ impl Worker {
             {
                 self.links.note_lateness(link.local(), late, self.tolerance.within);
             }
-        }
-    }
-
-    /// Copies a packet into the ring to another worker.
-    pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
-        let segments = u64::from(self.pool.meta(handle).segments);
-        loop {
-            let sender = self.senders[worker as usize].as_mut();
-            if sender.is_some_and(|sender| sender.send(&self.pool, handle)) {
-                self.bells[worker as usize].ring();
-                self.flow.handed_over += segments;
-                return self.pool.free(handle);
-            }
-            if self.windows.is_none() {
-                return self.drop(handle, DropReason::RingFull);
-            }
-            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
-            self.stage_from_rings();
-            std::thread::yield_now();
         }
     }
 

@@ -62,6 +62,10 @@ impl Meta {
     pub const REPLY: u8 = 4;
     /// Its node has given it a band, for the first link.
     pub const BANDED: u8 = 8;
+    /// Its node has made it itself, or its node's control plane has sent it: between workers it goes first.
+    pub const OWN: u8 = 16;
+    /// What leaves a link otherwise than at its end.
+    pub const ASIDE: u8 = Self::STEERED | Self::REPLY;
 
     /// No filter has given it a band.
     pub const NO_BAND: u8 = 255;
@@ -80,7 +84,15 @@ impl Meta {
 
     /// A packet of `len` bytes of which nothing else is known yet.
     pub(crate) fn fresh(len: u32, lines: u32) -> Self {
-        Self { next: u32::MAX, len, wire_len: len, segments: 1, lines: lines as u16, ..Self::zeroed() }
+        Self {
+            next: u32::MAX,
+            len,
+            wire_len: len,
+            segments: 1,
+            lines: lines as u16,
+            band: Self::NO_BAND,
+            ..Self::zeroed()
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::address::{Mac, Network};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
-use crate::words::{Driver, HostDriver, Mapping, Routing, SourceModel, SourceState, Wait};
+use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, Routing, SourceModel, SourceState, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::JsonSchema;
@@ -66,6 +66,9 @@ pub(crate) struct Engine {
     pub(crate) mapping: Option<Written<Mapping>>,
     /// What a worker does while nothing is due. Default "sleep-then-spin".
     pub(crate) wait: Option<Written<Wait>>,
+    /// Which rings packets take from worker to worker: one for each pair ("private"), or one for each that receives ("shared"), with a lock
+    /// and less memory. Default "private".
+    pub(crate) between_workers: Option<Written<BetweenWorkers>>,
     /// Packet memory of each worker, 1 MiB to 256 GiB. Default "256 MiB", or what delays and queues need, up to a quarter of the machine's
     /// memory and 4 GiB for all workers.
     pub(crate) pool: Option<Written<Bytes>>,

@@ -11,7 +11,7 @@ use crate::places::Places;
 pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
 pub use crate::source::Source;
-use crate::words::{Driver, HostDriver, Mapping, Routing, Wait};
+use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, Routing, Wait};
 use longwire_block::flow::Aim;
 use longwire_block::{Dice, Spec, Value, Values};
 use longwire_engine::Blocks;
@@ -87,6 +87,8 @@ pub struct EngineSettings {
     pub mapping: Mapping,
     /// What they do while nothing is due.
     pub wait: Wait,
+    /// Which rings packets take from one to another.
+    pub between: BetweenWorkers,
     /// Packet memory of each worker, 1 MiB to 256 GiB.
     pub pool: Bytes,
     /// Whether the scenario says so; else what the links need may raise it ([`fit_pool`](crate::fit_pool)).
@@ -105,6 +107,7 @@ impl Default for EngineSettings {
             workers: 1,
             mapping: Mapping::Single,
             wait: Wait::SleepThenSpin,
+            between: BetweenWorkers::Private,
             pool: Bytes(256 << 20),
             pool_given: false,
             resident: Bytes(256 << 20),

@@ -49,6 +49,16 @@ words! {
 }
 
 words! {
+    /// Which rings packets take from worker to worker.
+    BetweenWorkers "a kind of rings" {
+        /// One for each pair of workers and direction.
+        Private = "private",
+        /// One for each worker that receives, with a lock.
+        Shared = "shared",
+    }
+}
+
+words! {
     /// How the slow path's thread waits for packets.
     LevelWait "a way of waiting" {
         /// It sleeps after a while, and is woken.

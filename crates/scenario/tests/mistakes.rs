@@ -302,6 +302,12 @@ fn engine_and_sources() {
         ("[engine]\nworkers = 65", "4:11", "engine, workers: ", &["1 to 64"][..]),
         ("[engine]\nworkers = 2\nmapping = \"single\"", "5:11", "engine, mapping: ", &["\"parallel\""]),
         ("[engine]\nmapping = \"paralel\"", "4:11", "engine, mapping: ", &["did you mean \"parallel\"?"]),
+        (
+            "[engine]\nbetween-workers = \"share\"",
+            "4:19",
+            "engine, between-workers: ",
+            &["did you mean \"shared\"?"],
+        ),
         ("[engine]\npool = \"1 kB\"", "4:8", "engine, pool: ", &["out of range: 1 MiB to 256 GiB"]),
         ("[engine]\npool = \"1 gib\"", "4:8", "engine, pool: ", &["unknown unit"]),
         ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 workers"]),

@@ -3,7 +3,8 @@
 use longwire_block::Value;
 use longwire_random::process::{Interval, Model, Packets, Speed};
 use longwire_scenario::{
-    Attachment, End, EngineSettings, HostDriver, Mapping, Plan, Routing, Segment, Wait, load, parse,
+    Attachment, BetweenWorkers, End, EngineSettings, HostDriver, Mapping, Plan, Routing, Segment, Wait, load,
+    parse,
 };
 use longwire_units::{Bytes, Nanos, Rate};
 use std::path::Path;
@@ -38,6 +39,7 @@ fn defaults() {
         workers: 1,
         mapping: Mapping::Single,
         wait: Wait::SleepThenSpin,
+        between: BetweenWorkers::Private,
         pool,
         pool_given: false,
         resident: pool,
@@ -75,10 +77,11 @@ fn defaults() {
 #[test]
 fn settings() {
     let plan = plan(
-        "seed = 7\n[engine]\nworkers = 2\nwait = \"spin\"\ncpus = [1, 0]\npool = \"1 GiB\"\ntrain-spread = \"0 us\"\n\
+        "seed = 7\n[engine]\nworkers = 2\nwait = \"spin\"\nbetween-workers = \"shared\"\ncpus = [1, 0]\npool = \"1 GiB\"\ntrain-spread = \"0 us\"\n\
          [[port]]\nname = \"p\"\ndriver = \"pcap\"\ninput = \"in.pcap\"\noutput = \"/tmp/out.pcap\"\n",
     );
     assert_eq!((plan.seed, plan.engine.mapping, plan.engine.wait), (7, Mapping::Parallel, Wait::Spin));
+    assert_eq!(plan.engine.between, BetweenWorkers::Shared);
     assert_eq!(
         (&plan.engine.cpus[..], plan.engine.pool, plan.engine.train_spread),
         (&[1, 0][..], Bytes(1 << 30), Nanos::ZERO)

@@ -3,7 +3,9 @@
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{Agenda, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+use longwire_engine::{
+    Agenda, Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
@@ -66,6 +68,7 @@ impl Bed {
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
+            between: Between::default(),
             lead: self.lead,
         }
     }

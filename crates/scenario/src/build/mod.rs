@@ -6,14 +6,14 @@ mod shards;
 
 use crate::event::with_defaults;
 use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
-use crate::words::Wait;
+use crate::words::{BetweenWorkers, Wait};
 pub use levels::{Levels, LevelsError};
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Seat, Setup, SourceRef,
-    SourceSeat, Steered, Tolerance, WorkerSetup,
+    Agenda, Between, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Seat, Setup,
+    SourceRef, SourceSeat, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -110,7 +110,11 @@ pub fn build(
         Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
         Wait::Sleep => longwire_engine::Wait::Sleep,
     };
-    let setup = Setup { workers, map, tolerance: tolerance(plan), wait, lead: shards.lead };
+    let between = match plan.engine.between {
+        BetweenWorkers::Private => Between::Private,
+        BetweenWorkers::Shared => Between::Shared,
+    };
+    let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
     Ok(Built { setup, links, sources, routers, media })
 }
 

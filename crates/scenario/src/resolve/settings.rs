@@ -23,6 +23,8 @@ impl Desk<'_, '_> {
             self.error(&at.span, &entry, "mapping", what, "write mapping = \"parallel\", or leave it out");
         }
         let wait = self.term_or(&entry, "wait", written.wait.as_ref(), defaults.wait);
+        let between =
+            self.term_or(&entry, "between-workers", written.between_workers.as_ref(), defaults.between);
         let pool =
             self.term_in(&entry, "pool", written.pool.as_ref(), defaults.pool, SMALLEST_POOL..=LARGEST_POOL);
         let second = Nanos::ZERO..=Nanos::from_secs(1);
@@ -38,6 +40,7 @@ impl Desk<'_, '_> {
             workers: workers? as u32,
             mapping: mapping?,
             wait: wait?,
+            between: between?,
             pool: pool?,
             pool_given: written.pool.is_some(),
             resident: pool?,

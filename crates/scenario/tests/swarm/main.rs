@@ -1,5 +1,5 @@
-//! Random scenarios with random traffic, in simulated time: the trace and all counters are the same for any number of workers,
-//! nothing is lost uncounted, and nothing leaves before its time.
+//! Random scenarios with random traffic, in simulated time: the trace and all counters are the same for any number of workers
+//! and either kind of rings between them, nothing is lost uncounted, and nothing leaves before its time.
 //!
 //! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-scenario --test swarm` runs only that one.
 #![forbid(unsafe_code)]
@@ -36,7 +36,10 @@ impl Observer for Tracer {
 }
 
 fn read(text: &str, workers: u32) -> Option<Plan> {
-    parse("swarm.toml", &format!("{text}\n[engine]\nworkers = {workers}\npool = \"8 MiB\"\n")).ok()
+    // Three workers share their rings.
+    let between = if workers == 3 { "shared" } else { "private" };
+    let engine = format!("[engine]\nworkers = {workers}\nbetween-workers = \"{between}\"\npool = \"8 MiB\"");
+    parse("swarm.toml", &format!("{text}\n{engine}\n")).ok()
 }
 
 /// The first scenario of a seed that is not refused, as some changes are: of what is no longer there, or of what is still changing.

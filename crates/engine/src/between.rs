@@ -1,0 +1,540 @@
+//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building a robust software-based
+//! router using network processors", section 3.4: each pair's own, or one a receiver that senders share under a lock; written to, and
+//! published, a batch at a time; with bits that say which have something; and two of each, of which one is emptied first. The paper's
+//! overwrite what was not read in time; these are full instead, and say so.
+
+use crate::bell::Bell;
+use crate::intake::order_key;
+use crate::ring::{self, Receiver, Sender, Taken};
+use crate::worker::{Order, Worker};
+use longwire_block::DropReason;
+use longwire_block::path::{DIRECT, UNDECIDED};
+use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Which rings packets take from worker to worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Between {
+    /// One for each pair of workers and direction: nobody waits, and the memory grows with the square of their number.
+    #[default]
+    Private,
+    /// One for each worker that receives, whose senders take a lock once a batch.
+    Shared,
+}
+
+/// Classes of packets, each with rings of its own, in the order in which those are emptied.
+const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
+const URGENT: usize = 0;
+const ORDINARY: usize = 1;
+
+struct Class {
+    /// Memory of a ring.
+    bytes: usize,
+}
+
+/// What goes first between workers: what nodes made themselves, or their control planes sent (questions for neighbours, hellos, errors),
+/// and what a program or a filter has put into the first band.
+const fn class(meta: &Meta) -> usize {
+    if meta.flags & Meta::OWN != 0 || meta.band == 0 { URGENT } else { ORDINARY }
+}
+
+/// Which of a worker's rings of a class may have something, a bit each: one word to look at, whatever their number. On lines of its own.
+///
+/// Nothing is forgotten. A sender publishes, then sets the bit; the receiver clears it, then reads. Both touch the bits by operations that
+/// read and write at once, so of a sender's and the receiver's one is first. If the sender's is, the receiver's reads what it, or a sender
+/// after it, has written (a release sequence), and what was published before is seen. If the receiver's is, the bit stands when it looks again.
+/// Who is about to sleep looks after a fence that is the counterpart of the bell's, which is rung after the bit was set.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Ready(AtomicU64);
+
+impl Ready {
+    fn set(&self, ring: usize) {
+        self.0.fetch_or(1 << ring, Ordering::Release);
+    }
+
+    fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// The bits, which are clear from then on.
+    fn take(&self) -> u64 {
+        if self.any() { self.0.swap(0, Ordering::Acquire) } else { 0 }
+    }
+}
+
+/// Where packets from other workers come in.
+pub(crate) struct Inbox {
+    sides: [Side; CLASSES.len()],
+    /// Most packets that are taken from a ring in a step.
+    most: usize,
+}
+
+/// The rings of one class.
+struct Side {
+    ready: Arc<Ready>,
+    /// Bits that were taken: rings that were not found empty since.
+    left: u64,
+    rings: Vec<Receiver>,
+}
+
+impl Inbox {
+    /// Whether there are no other workers.
+    pub fn is_alone(&self) -> bool {
+        self.sides[ORDINARY].rings.is_empty()
+    }
+
+    /// Most packets that come in a step.
+    pub fn most_in_a_step(&self) -> usize {
+        self.sides.iter().map(|side| side.rings.len() * self.most).sum()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.sides.iter().all(|side| side.left == 0 && !side.ready.any())
+    }
+
+    /// The rings of a class that may have something.
+    fn look(&mut self, class: usize) -> u64 {
+        let side = &mut self.sides[class];
+        side.left |= side.ready.take();
+        side.left
+    }
+
+    /// The first ring, by class, that may have something.
+    fn first(&mut self) -> Option<(usize, usize)> {
+        let some = |class| Some(self.look(class)).filter(|&left| left != 0).map(|left| (class, left));
+        let (class, left) = (0..CLASSES.len()).find_map(some)?;
+        Some((class, left.trailing_zeros() as usize))
+    }
+
+    /// Takes the next packet of a ring.
+    fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> Taken {
+        let side = &mut self.sides[class];
+        let taken = side.rings[ring].take(pool);
+        if matches!(taken, Taken::Empty) {
+            side.left &= !(1 << ring);
+        }
+        taken
+    }
+}
+
+/// Where packets to other workers go out.
+pub(crate) struct Outbound {
+    outlets: Vec<Option<Outlet>>,
+    /// Workers for which packets wait, a bit each.
+    waiting: u64,
+}
+
+/// The way to one worker.
+struct Outlet {
+    ways: [Way; CLASSES.len()],
+}
+
+/// The way of one class.
+struct Way {
+    sender: Sender,
+    /// Which of the receiver's rings it puts into.
+    ring: usize,
+    ready: Arc<Ready>,
+    batch: Batch,
+}
+
+/// The ways between so many workers, at most 64: what each sends and receives by.
+pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
+    let others = count.saturating_sub(1);
+    let most = if between == Between::Shared { BATCH * others } else { BATCH };
+    let mut outbound: Vec<_> = (0..count).map(|_| Outbound { outlets: Vec::new(), waiting: 0 }).collect();
+    let mut inboxes = Vec::with_capacity(count);
+    for to in 0..count {
+        let [(urgent, first), (ordinary, second)] =
+            CLASSES.each_ref().map(|class| side(class, others, between));
+        let mut ends = urgent.into_iter().zip(ordinary);
+        for (from, out) in outbound.iter_mut().enumerate() {
+            let ends = if from == to { None } else { ends.next() };
+            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { ways: [urgent, ordinary] }));
+        }
+        inboxes.push(Inbox { sides: [first, second], most });
+    }
+    outbound.into_iter().zip(inboxes).collect()
+}
+
+/// The rings of a class to one worker, and the ends of the others.
+fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
+    let (senders, rings): (Vec<_>, Vec<_>) = match between {
+        Between::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
+        Between::Shared if others > 0 => {
+            let (senders, receiver) = ring::shared(class.bytes, others);
+            (senders, vec![receiver])
+        }
+        Between::Shared => (vec![], vec![]),
+    };
+    let ready = Arc::<Ready>::default();
+    let ways = senders.into_iter().enumerate().map(|(number, sender)| {
+        let ring = number.min(rings.len() - 1);
+        Way { sender, ring, ready: Arc::clone(&ready), batch: Batch::new() }
+    });
+    (ways.collect(), Side { ready: Arc::clone(&ready), left: 0, rings })
+}
+
+impl Way {
+    /// Puts packets into the ring, publishes them, and wakes who sleeps beside `bell`; answers how many had room.
+    fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
+        let sent = self.sender.send(pool, packets);
+        if sent > 0 {
+            self.ready.set(self.ring);
+            bell.ring();
+        }
+        sent
+    }
+}
+
+impl Worker {
+    /// Takes what other workers have handed over: what is urgent, then the rest, as much of each ring.
+    pub(crate) fn take_from_rings(&mut self) -> usize {
+        let mut came = 0;
+        for class in 0..CLASSES.len() {
+            let mut some = self.inbox.look(class);
+            while some != 0 {
+                let ring = (class, some.trailing_zeros() as usize);
+                some &= some - 1;
+                for _ in 0..self.inbox.most {
+                    match self.receive_from(ring) {
+                        Taken::Packet(handle) => self.ready.push(handle),
+                        Taken::PoolFull(_) => {}
+                        Taken::Empty => break,
+                    }
+                    came += 1;
+                }
+            }
+        }
+        if came > 0 && self.order == Order::Exact {
+            let pool = &self.pool;
+            self.ready.sort_by_key(|&handle| order_key(pool, handle));
+        }
+        came
+    }
+
+    /// Takes all that other workers have handed over.
+    pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
+        while let Some(ring) = self.inbox.first() {
+            if let Taken::Packet(handle) = self.receive_from(ring) {
+                each(self, handle);
+            }
+        }
+    }
+
+    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
+    fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
+        let taken = self.inbox.take(ring, &mut self.pool);
+        match taken {
+            Taken::Packet(handle) => {
+                let meta = self.pool.meta_mut(handle);
+                self.flow.received += u64::from(meta.segments);
+                if meta.path != UNDECIDED
+                    && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
+                {
+                    (meta.path, meta.arrival) = (DIRECT, meta.leave);
+                }
+            }
+            Taken::PoolFull(segments) => {
+                self.flow.received += u64::from(segments);
+                self.flow.drops[DropReason::PoolFull as usize] += u64::from(segments);
+            }
+            Taken::Empty => {}
+        }
+        taken
+    }
+
+    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the step. In simulated time at
+    /// once, because what waited here would be held by nobody.
+    pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
+        let class = class(self.pool.meta(handle));
+        let Some(outlet) = &mut self.outbound.outlets[worker as usize] else {
+            return self.drop(handle, DropReason::RingFull);
+        };
+        let batch = &mut outlet.ways[class].batch;
+        batch.push(handle);
+        if batch.is_full() || self.windows.is_some() {
+            self.send_over(worker as usize, class);
+        } else {
+            self.outbound.waiting |= 1 << worker;
+        }
+    }
+
+    /// Sends what waits for other workers.
+    #[inline]
+    pub(crate) fn send_all_over(&mut self) {
+        while self.outbound.waiting != 0 {
+            let worker = self.outbound.waiting.trailing_zeros() as usize;
+            self.outbound.waiting &= self.outbound.waiting - 1;
+            for class in 0..CLASSES.len() {
+                self.send_over(worker, class);
+            }
+        }
+    }
+
+    /// Copies what waits for a worker into its ring.
+    fn send_over(&mut self, worker: usize, class: usize) {
+        let Some(outlet) = &mut self.outbound.outlets[worker] else { return };
+        let batch = std::mem::take(&mut outlet.ways[class].batch);
+        let mut rest = batch.as_slice();
+        while let Some(outlet) = &mut self.outbound.outlets[worker]
+            && !rest.is_empty()
+        {
+            let sent = outlet.ways[class].send(&self.bells[worker], &self.pool, rest);
+            let (gone, left) = rest.split_at(sent);
+            for &handle in gone {
+                self.flow.handed_over += u64::from(self.pool.meta(handle).segments);
+                self.pool.free(handle);
+            }
+            rest = left;
+            if rest.is_empty() {
+                return;
+            }
+            if self.windows.is_none() {
+                return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
+            }
+            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
+            self.stage_from_rings();
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Agenda;
+    use crate::{Joints, Map, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use longwire_block::path::Paths;
+    use longwire_link::Links;
+    use longwire_link::classify::Classifier;
+    use longwire_units::Nanos;
+    use std::collections::HashMap;
+
+    const BOTH: [Between; 2] = [Between::Private, Between::Shared];
+
+    fn pool() -> Pool {
+        Pool::new(1 << 20).unwrap()
+    }
+
+    /// The way of ordinary packets from each of `count - 1` workers to the last, whose inbox it is.
+    fn ways_to_last(count: usize, between: Between) -> (Vec<Way>, Inbox) {
+        let mut all = ways(count, between);
+        let (_, inbox) = all.pop().unwrap();
+        let way = |(mut out, _): (Outbound, Inbox)| {
+            let [_, ordinary] = out.outlets.pop().flatten().unwrap().ways;
+            ordinary
+        };
+        (all.into_iter().map(way).collect(), inbox)
+    }
+
+    fn packet(pool: &mut Pool, number: u64) -> Handle {
+        let handle = pool.insert(&[7; 60]).unwrap();
+        pool.meta_mut(handle).seq = number;
+        handle
+    }
+
+    /// The order in which actors take their steps: each time, the actor's number.
+    fn orders(steps: &[usize]) -> Vec<Vec<usize>> {
+        if steps.iter().all(|&left| left == 0) {
+            return vec![vec![]];
+        }
+        let mut all = Vec::new();
+        for actor in (0..steps.len()).filter(|&actor| steps[actor] > 0) {
+            let mut rest = steps.to_vec();
+            rest[actor] -= 1;
+            all.extend(orders(&rest).into_iter().map(|order| [&[actor][..], &order].concat()));
+        }
+        all
+    }
+
+    /// How many packets two senders send that a receiver forgets: it takes the bits and then reads, they publish and then set the bit, or the
+    /// other way about, each step when it is its actor's turn.
+    fn forgotten(order: &[usize], between: Between, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
+        const RECEIVER: usize = 2;
+        let (mut senders, mut inbox) = ways_to_last(3, between);
+        let [here, there] = pools;
+        let one = packet(here, 0);
+        let (mut steps, mut came) = ([0; 3], 0);
+        let mut read = |inbox: &mut Inbox| {
+            let mut some = inbox.sides[ORDINARY].left;
+            while some != 0 {
+                let ring = some.trailing_zeros() as usize;
+                some &= some - 1;
+                while let Taken::Packet(handle) = inbox.take((ORDINARY, ring), there) {
+                    there.free(handle);
+                    came += 1;
+                }
+            }
+        };
+        for &actor in order {
+            steps[actor] += 1;
+            let is_first = steps[actor] % 2 == 1;
+            match actor {
+                RECEIVER if is_first => _ = inbox.look(ORDINARY),
+                RECEIVER => read(&mut inbox),
+                sender if is_first == publish_first => {
+                    assert_eq!(senders[sender].sender.send(here, &[one]), 1);
+                }
+                sender => senders[sender].ready.set(senders[sender].ring),
+            }
+        }
+        // Who would sleep now looks once more.
+        if !inbox.is_empty() {
+            inbox.look(ORDINARY);
+            read(&mut inbox);
+        }
+        here.free(one);
+        3 - came
+    }
+
+    #[test]
+    fn no_packet_is_forgotten_in_whatever_order_steps_are_taken() {
+        let all = orders(&[4, 2, 4]);
+        assert_eq!(all.len(), 3150, "10! / (4! 2! 4!)");
+        let mut pools = [pool(), pool()];
+        for between in BOTH {
+            let mut lost = |order: &Vec<usize>, first| forgotten(order, between, first, &mut pools);
+            assert_eq!(all.iter().find(|order| lost(order, true) > 0), None, "{between:?}");
+            assert!(all.iter().any(|order| lost(order, false) > 0), "{between:?}: the other order is wrong");
+        }
+    }
+
+    #[test]
+    fn all_come_in_their_sender_s_order_while_threads_send() {
+        const EACH: u64 = 20_000;
+        const SENDERS: usize = 3;
+        for between in BOTH {
+            let (senders, mut inbox) = ways_to_last(SENDERS + 1, between);
+            let (mut there, mut next) = (pool(), [0; SENDERS]);
+            let bells = [Bell::new()];
+            let mut take = |inbox: &mut Inbox| {
+                while let Some(ring) = inbox.first() {
+                    if let Taken::Packet(handle) = inbox.take(ring, &mut there) {
+                        let meta = there.meta(handle);
+                        let from = usize::from(meta.in_port);
+                        assert_eq!(meta.seq, next[from], "{between:?}");
+                        next[from] += 1;
+                        there.free(handle);
+                    }
+                }
+            };
+            std::thread::scope(|scope| {
+                let send = |(number, mut way): (usize, Way)| {
+                    let bell = &bells[0];
+                    scope.spawn(move || {
+                        let mut here = pool();
+                        let mut sent = 0;
+                        while sent < EACH {
+                            // One to seven at a time; what has no room is sent again.
+                            let more = (sent % 7 + 1).min(EACH - sent);
+                            let batch: Vec<_> = (0..more).map(|at| packet(&mut here, sent + at)).collect();
+                            batch.iter().for_each(|&it| here.meta_mut(it).in_port = number as u16);
+                            sent += way.send(bell, &here, &batch) as u64;
+                            batch.into_iter().for_each(|handle| here.free(handle));
+                        }
+                    })
+                };
+                let threads: Vec<_> = senders.into_iter().enumerate().map(send).collect();
+                while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                    take(&mut inbox);
+                    std::thread::yield_now();
+                }
+            });
+            take(&mut inbox);
+            assert_eq!(next, [EACH; SENDERS], "{between:?}");
+            assert!(inbox.is_empty());
+        }
+    }
+
+    /// Workers on the machine's clock, with nothing but packet memory.
+    fn workers(count: usize, between: Between) -> Vec<Worker> {
+        let setup = || WorkerSetup {
+            cpu: None,
+            pool: Pool::new(8 << 20).unwrap(),
+            ports: vec![],
+            nodes: vec![],
+            links: Links::with_capacity(0, 1, Nanos::ZERO),
+            flat: true,
+            crossing: vec![],
+            agenda: Agenda::default(),
+            observer: None,
+        };
+        let setup = Setup {
+            workers: (0..count).map(|_| setup()).collect(),
+            map: Map {
+                classifier: Classifier::new(&[], &[], &[]),
+                paths: Paths::default(),
+                homes: vec![],
+                floods: HashMap::new(),
+                steered: Steered::default(),
+                joints: Joints::default(),
+            },
+            tolerance: Tolerance::default(),
+            wait: Wait::Spin,
+            between,
+            lead: Nanos::ZERO,
+        };
+        setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Worker::new(parts)).collect()
+    }
+
+    /// Two workers send more than a third takes, until their rings are full; then each sends something urgent.
+    #[test]
+    fn what_is_urgent_has_room_when_all_else_is_lost_and_goes_first() {
+        const EACH: u64 = 40_000;
+        for between in BOTH {
+            let mut workers = workers(3, between);
+            let (senders, receiver) = workers.split_at_mut(2);
+            for sender in &mut *senders {
+                for number in 0..EACH {
+                    let handle = packet(&mut sender.pool, number);
+                    sender.hand_over(2, handle);
+                }
+                for own in [true, false] {
+                    let handle = packet(&mut sender.pool, EACH);
+                    let meta = sender.pool.meta_mut(handle);
+                    (meta.flags, meta.band) = if own { (Meta::OWN, Meta::NO_BAND) } else { (0, 0) };
+                    sender.hand_over(2, handle);
+                }
+                assert!(sender.pool.live() > 0, "a part of a batch waits for the end of the step");
+                sender.send_all_over();
+                let flow = &sender.flow;
+                let lost = flow.drops[DropReason::RingFull as usize];
+                assert_eq!((flow.handed_over + lost, sender.pool.live()), (EACH + 2, 0), "{between:?}");
+                assert!(lost > 0, "{between:?}: {lost}");
+            }
+            let [receiver] = receiver else { panic!("one receives") };
+            let came = receiver.take_from_rings();
+            let numbers: Vec<_> = receiver.ready.iter().map(|&it| receiver.pool.meta(it).seq).collect();
+            assert_eq!(numbers[..6], [EACH, EACH, EACH, EACH, 0, 1], "{between:?}");
+            assert_eq!(came, 4 + 2 * BATCH, "{between:?}: a batch of each sender in a step");
+            receiver.drain_rings(|worker, handle| worker.pool.free(handle));
+            assert!(receiver.inbox.is_empty());
+            let handed_over: u64 = senders.iter().map(|sender| sender.flow.handed_over).sum();
+            assert_eq!(receiver.flow.received, handed_over, "{between:?}");
+        }
+    }
+
+    /// 63 senders are as many bits as a worker can have.
+    #[test]
+    fn there_may_be_64_workers() {
+        for (between, rings) in [(Between::Private, 63), (Between::Shared, 1)] {
+            let (mut senders, mut inbox) = ways_to_last(64, between);
+            assert_eq!((senders.len(), inbox.sides[ORDINARY].rings.len()), (63, rings));
+            assert_eq!(inbox.most_in_a_step(), 2 * 63 * BATCH);
+            let (mut here, mut there) = (pool(), pool());
+            let bell = Bell::new();
+            let one = packet(&mut here, 0);
+            senders.iter_mut().for_each(|way| assert_eq!(way.send(&bell, &here, &[one]), 1));
+            let mut came = 0;
+            while let Some(ring) = inbox.first() {
+                came += usize::from(matches!(inbox.take(ring, &mut there), Taken::Packet(_)));
+            }
+            assert_eq!(came, 63);
+        }
+        assert!(ways(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
+    }
+}
