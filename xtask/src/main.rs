@@ -1,8 +1,9 @@
-//! Commands for developers: `cargo xtask tidy | ci | bench | new`.
+//! Commands for developers: `cargo xtask tidy | ci | fuzz | bench | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod ci;
+mod fuzz;
 mod new;
 mod tidy;
 
@@ -18,6 +19,8 @@ Commands for developers.
 
 cargo xtask tidy                  check the rules of the house that no compiler knows
 cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
+cargo xtask fuzz [OPTIONS] [TARGET]...
+                                  the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 ";
@@ -46,6 +49,7 @@ fn run() -> Result<bool> {
         ["tidy"] => tidy::run(&root()?)?,
         ["ci"] => ci::run(&root()?, ci::Extent::All)?,
         ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests)?,
+        ["fuzz", options @ ..] => fuzz::run(&root()?, options)?,
         ["bench"] => bench::run(&root()?, None)?,
         ["bench", name] => bench::run(&root()?, Some(name))?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,

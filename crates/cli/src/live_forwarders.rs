@@ -26,8 +26,21 @@ impl LiveRouters {
     /// # Errors
     /// If there is no such router, program or map, or it can't be; nothing has changed then.
     pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
-        let place = self.place(name)?;
-        let at = At { remote, node: self.node(place) };
+        let node = self.node(self.place(name)?);
+        self.forwarders_at(&Running { remote, node }, name, ask)
+    }
+
+    /// The same, wherever the router is.
+    ///
+    /// # Errors
+    /// As [`LiveRouters::forwarders`].
+    pub fn forwarders_at<R: Reached>(
+        &self,
+        router: &R,
+        name: &str,
+        ask: &ForwarderAsk,
+    ) -> Result<Value, SetError> {
+        let (place, at) = (self.place(name)?, At { router });
         match ask {
             ForwarderAsk::List {} => at.table().map(|table| listed(&table)),
             ForwarderAsk::Install { forwarder, object } => {
@@ -63,9 +76,9 @@ impl LiveRouters {
         }
     }
 
-    fn install(
+    fn install<R: Reached>(
         &self,
-        at: &At<'_>,
+        at: &At<'_, R>,
         place: usize,
         written: &Value,
         object: Option<&str>,
@@ -103,7 +116,7 @@ impl LiveRouters {
     }
 
     /// Removes a program, and the seat that its packets went to.
-    fn remove(&self, at: &At<'_>, place: usize, fid: u32) -> Result<Value, SetError> {
+    fn remove<R: Reached>(&self, at: &At<'_, R>, place: usize, fid: u32) -> Result<Value, SetError> {
         let seat = at.forwarder(fid)?.installation().above;
         let removed = at.change(|table| {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
@@ -116,16 +129,21 @@ impl LiveRouters {
     }
 
     /// Makes a seat above the router, and gives it to who asks for it.
-    fn give_seat(&self, at: &At<'_>, place: usize, above: &AboveRequest) -> Result<SeatId, SetError> {
+    fn give_seat<R: Reached>(
+        &self,
+        at: &At<'_, R>,
+        place: usize,
+        above: &AboveRequest,
+    ) -> Result<SeatId, SetError> {
         let refused = |error: LevelsError| match error {
             LevelsError::DoesNotFit(why) => wrong("packets", why.to_string()),
             other => wrong("where", other.to_string()),
         };
         let asked = above.clone();
+        let none = || wrong("where", "the run has no levels above".into());
         let made = at.ask(move |router| router.levels_mut().map(|punt| Levels::make_seat(punt, &asked)))?;
-        let seat =
-            made.ok_or_else(|| wrong("where", "the run has no levels above".into()))?.map_err(refused)?;
-        let given = self.levels(place).give(seat, above);
+        let seat = made.ok_or_else(none)?.map_err(refused)?;
+        let given = self.levels(place).ok_or_else(none)?.give(seat, above);
         if let Err(error) = given {
             self.take_seat(at, place, seat)?;
             return Err(refused(error));
@@ -133,27 +151,43 @@ impl LiveRouters {
         Ok(seat)
     }
 
-    fn take_seat(&self, at: &At<'_>, place: usize, seat: SeatId) -> Result<(), SetError> {
+    fn take_seat<R: Reached>(&self, at: &At<'_, R>, place: usize, seat: SeatId) -> Result<(), SetError> {
         at.ask(move |router| router.levels_mut().map(|punt| punt.remove(seat)))?;
-        self.levels(place).take_back(seat);
+        if let Some(mut levels) = self.levels(place) {
+            levels.take_back(seat);
+        }
         Ok(())
     }
 
     /// Who is above a router.
-    fn seats(&self, at: &At<'_>, place: usize) -> Result<Value, SetError> {
+    fn seats<R: Reached>(&self, at: &At<'_, R>, place: usize) -> Result<Value, SetError> {
         let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
-        let socket = self.levels(place).socket().map(|path| path.display().to_string());
+        let levels = self.levels(place);
+        let socket = levels.as_ref().and_then(|levels| levels.socket());
+        let socket = socket.map(|path| path.display().to_string());
         Ok(json!({ "seats": stats.levels, "socket": socket }))
     }
 }
 
-/// A router of the run.
-struct At<'r> {
+/// A router at which something can be done between two batches of packets.
+pub trait Reached {
+    /// Does it, and answers what that gives.
+    ///
+    /// # Errors
+    /// If the router is there no more, or does not answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError>;
+}
+
+/// A router of a run that goes on on threads of its own.
+struct Running<'r> {
     remote: &'r Remote,
     node: NodeRef,
 }
 
-impl At<'_> {
+impl Reached for Running<'_> {
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
@@ -161,6 +195,20 @@ impl At<'_> {
         self.remote
             .at_node(self.node, move |router: &mut Router, _| act(router))
             .map_err(|error| gone(&error))
+    }
+}
+
+/// A router that is asked.
+struct At<'r, R> {
+    router: &'r R,
+}
+
+impl<R: Reached> At<'_, R> {
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError> {
+        self.router.ask(act)
     }
 
     fn table(&self) -> Result<Arc<Forwarders>, SetError> {

@@ -20,7 +20,7 @@ pub struct LiveRouters {
 }
 
 impl LiveRouters {
-    /// The routers of `plan`, which the engine finds at `refs`, with what is above each.
+    /// The routers of `plan`, which the engine finds at `refs`, with what is above each; nothing is above any if that is empty.
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
         Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect() }
     }
@@ -84,9 +84,9 @@ impl LiveRouters {
         self.refs[place]
     }
 
-    /// What is above the router at this place in the plan. Nothing that holds it panics.
-    pub(crate) fn levels(&self, place: usize) -> MutexGuard<'_, Levels> {
-        self.levels[place].lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is above the router at this place in the plan, if the run has levels. Nothing that holds it panics.
+    pub(crate) fn levels(&self, place: usize) -> Option<MutexGuard<'_, Levels>> {
+        Some(self.levels.get(place)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The place in the plan of the router called `name`.

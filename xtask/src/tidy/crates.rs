@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-bench"],
     &["longwire-validate"],
     &["longwire"],
+    &["longwire-hostile"],
 ];
 /// Crates that no other one knows and that know none.
 const APART: &[&str] = &["xtask"];

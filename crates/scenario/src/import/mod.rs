@@ -176,7 +176,28 @@ pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportErro
     }
     sheet.quote(sources);
     let notes = notes.list;
-    Ok(Imported { scenario: sheet.text(&notes), notes })
+    let scenario = sheet.text(&notes);
+    if !names_files(&scenario) {
+        possible(&scenario)?;
+    }
+    Ok(Imported { scenario, notes })
+}
+
+/// Whether there is a trace, or a distribution of somebody's own: files that need not be there yet.
+fn names_files(scenario: &str) -> bool {
+    let known = ["uniform", "normal", "pareto", "pareto-normal"];
+    let mut distributions = scenario.split("distribution = \"").skip(1);
+    scenario.contains("file = \"")
+        || distributions.any(|rest| !rest.split('"').next().is_some_and(|name| known.contains(&name)))
+}
+
+/// Whether what was understood can be a scenario, too: values have ranges here, and packets need a way.
+fn possible(scenario: &str) -> Result<(), ImportError> {
+    let Err(error) = crate::parse("imported.toml", scenario) else { return Ok(()) };
+    let Some(first) = error.findings.first() else { return Ok(()) };
+    let what = format!("what it would become can't be: {}: {}", first.field, first.what);
+    let mend = if first.mend.is_empty() { "change what says that" } else { &first.mend };
+    Err(ImportError::new(0, what, mend))
 }
 
 /// Reads netem's options, as in `delay 100ms 20ms distribution normal loss gemodel 1% 25%`.

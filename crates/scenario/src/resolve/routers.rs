@@ -110,7 +110,7 @@ impl Desk<'_, '_> {
                 self.error(&written.port.span, entry, "ports.port", what, mend);
                 return None;
             }
-            Some(End::Port(place)) => self.sit_on(entry, written, *place, nodes)?,
+            Some(End::Port(place)) => self.sit_on(entry, written, (&name, *place), nodes)?,
             None => {
                 let place = self.place(entry, &written.port, nodes)?;
                 self.nodes.insert(name.clone(), End::Port(place));
@@ -160,17 +160,18 @@ impl Desk<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::RouterPort,
-        place: u16,
+        (name, place): (&str, u16),
         nodes: &Nodes,
     ) -> Option<u16> {
-        let port = &nodes.ports[usize::from(place)];
+        // One whose own entry is wrong has a name, but is not there.
+        let port = nodes.ports.get(usize::from(place)).filter(|port| &*port.name == name)?;
         let (what, mend) = if let Some(router) = port.router {
             let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
             (
                 format!("\"{}\" is a port of router \"{other}\" already", port.name),
                 "join routers by a link between ports of their own, or by a bridge".to_owned(),
             )
-        } else if nodes.wishes[usize::from(place)].is_some() {
+        } else if nodes.wishes.get(usize::from(place)).is_some_and(Option::is_some) {
             (
                 format!("\"{}\" hangs on a bridge", port.name),
                 "take its bridge away, or give the router a port of its own on that bridge".to_owned(),

@@ -1,0 +1,25 @@
+//! The functions of all fuzz targets over their mutated corpora: what a nightly job runs.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+/// Builds `crates/hostile`, optimized and with the checks of tests, and starts it with these options.
+///
+/// # Errors
+/// If cargo can't be started.
+pub fn run(root: &Path, options: &[&str]) -> Result<bool> {
+    let build = ["run", "--profile", "fuzz", "--package", "longwire-hostile", "--"];
+    // What fails is said in a line: the input is kept.
+    let status = Command::new("cargo")
+        .args(build)
+        .args(options)
+        .env("RUST_BACKTRACE", "0")
+        .current_dir(root)
+        .status()
+        .context("can't start cargo")?;
+    if status.code().is_none() {
+        eprintln!("it was ended by a signal: go on with --resume --each to see at which case");
+    }
+    Ok(status.success())
+}
