@@ -63,9 +63,23 @@ impl Mirror {
     /// # Errors
     /// The namespace can't be entered or listened to, or there is no thread to be had.
     pub fn start(namespace: &Namespace, ports: &[Pair], target: Box<dyn Target>) -> Result<Self, LabError> {
+        Self::with_room(namespace, ports, target, ROOM)
+    }
+
+    /// The same with `room` bytes for messages that are not read yet, of which the kernel makes twice as many: when there is no more, all is
+    /// asked for anew.
+    ///
+    /// # Errors
+    /// As [`Mirror::start`].
+    pub fn with_room(
+        namespace: &Namespace,
+        ports: &[Pair],
+        target: Box<dyn Target>,
+        room: i32,
+    ) -> Result<Self, LabError> {
         let open = || {
             let heard = Socket::open(libc::NETLINK_ROUTE)?;
-            heard.subscribe(&GROUPS, ROOM, LOOK)?;
+            heard.subscribe(&GROUPS, room, LOOK)?;
             Ok((heard, Socket::open(libc::NETLINK_ROUTE)?))
         };
         let doing = |source| LabError::System { doing: "listening to a router's namespace".into(), source };

@@ -21,12 +21,21 @@ struct World {
     namespace: Namespace,
     router: Arc<Mutex<Router>>,
     mirror: Mirror,
-    told: Receiver<usize>,
+    told: Receiver<Event>,
 }
 
 struct Direct {
     router: Arc<Mutex<Router>>,
-    told: Sender<usize>,
+    told: Sender<Event>,
+}
+
+/// What the mirror does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// It is about to tell the router something, and waits for it.
+    Waits,
+    /// It has told it.
+    Told,
 }
 
 impl Target for Direct {
@@ -35,18 +44,23 @@ impl Target for Direct {
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>> {
+        // The test may have seen enough.
+        let _ = self.told.send(Event::Waits);
         let mut router = self.router.lock().unwrap();
         let done: Vec<bool> =
             changes.into_iter().map(|change| change.carry_out(&mut router, Nanos::ZERO)).collect();
-        drop(router);
-        // The test may have seen enough.
-        let _ = self.told.send(done.len());
+        let _ = self.told.send(Event::Told);
         Some(done)
     }
 }
 
 impl World {
     fn new(test: &str) -> Option<Self> {
+        Self::with_room(test, None)
+    }
+
+    /// With so many bytes for what the mirror has not read yet.
+    fn with_room(test: &str, room: Option<i32>) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -88,7 +102,12 @@ impl World {
         let router = Arc::new(Mutex::new(router));
         let (sender, told) = channel();
         let target = Direct { router: Arc::clone(&router), told: sender };
-        let mirror = Mirror::start(&namespace, &[Pair { index, port: PLACE }], Box::new(target)).unwrap();
+        let (target, pairs) = (Box::new(target), [Pair { index, port: PLACE }]);
+        let mirror = match room {
+            None => Mirror::start(&namespace, &pairs, target),
+            Some(room) => Mirror::with_room(&namespace, &pairs, target, room),
+        };
+        let mirror = mirror.unwrap();
         Some(Self { name, namespace, router, mirror, told })
     }
 
@@ -188,6 +207,29 @@ fn a_hundred_thousand_routes_at_once() {
         stats.dumps > stats.overflows,
         "a dump for the first time, and whenever messages were lost: {stats:?}"
     );
+    assert_eq!((stats.malformed, stats.refused), (0, 0), "{stats:?}");
+}
+
+#[test]
+fn what_was_lost_is_asked_for_anew() {
+    const MOST: u32 = 2000;
+    let Some(world) = World::with_room("overflow", Some(4096)) else { return };
+    world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
+    let before = world.routes();
+    let busy = world.router.lock().unwrap();
+    // The mirror is about to tell of one route, and reads nothing while the router does not answer.
+    world.sh("ip route add 10.77.0.0/16 via 10.0.0.7");
+    let mut last = world.told.try_iter().last();
+    while last != Some(Event::Waits) {
+        last = Some(world.told.recv_timeout(PATIENCE).unwrap());
+    }
+    flood(&world.namespace, MOST);
+    let lost = world.mirror.stats();
+    drop(busy);
+    world.until("all routes", |w| w.routes() == before + 1 + MOST as usize);
+    assert_eq!((world.hop("20.0.77.0/24"), world.hop("10.77.0.0/16")), (via(2), via(7)));
+    let stats = world.mirror.stats();
+    assert!(stats.overflows > lost.overflows && stats.dumps > lost.dumps, "{lost:?}, then {stats:?}");
     assert_eq!((stats.malformed, stats.refused), (0, 0), "{stats:?}");
 }
 
