@@ -1,17 +1,21 @@
 //! The control planes of a run's routers: namespaces of the lab with an interface beside each port, and what mirrors them into the routers' tables.
 
+use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
+use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
 use longwire_lab::{Cidr, HostSpec, Lab, LabError, Wiring};
 use longwire_mirror::{
-    Change, Destination, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
+    Carriers, Change, Destination, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target, configure,
+    routes_of,
 };
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
 use longwire_router::{NextHop, Router as Node};
 use longwire_scenario::{Network, Plan, Router, RouterRoute};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A router's namespace as the lab makes it.
 ///
@@ -45,6 +49,8 @@ pub fn open_port(lab: &Lab, name: &str, router: &Router, port: u32) -> anyhow::R
 #[derive(Debug, Default)]
 pub struct ControlPlanes {
     planes: Vec<Plane>,
+    /// While it is followed which links are up.
+    carriers: Mutex<Option<CarrierWatch>>,
 }
 
 #[derive(Debug)]
@@ -52,16 +58,22 @@ struct Plane {
     name: String,
     /// While it is mirrored, and what was done when that ended.
     mirror: Mutex<(Option<Mirror>, MirrorStats)>,
+    carriers: Arc<CarrierCounts>,
 }
 
 impl ControlPlanes {
     /// Gives the namespaces of the plan's routers their addresses and routes, and begins to mirror them into the routers, which the engine finds at
-    /// `refs`.
+    /// `refs`. Interfaces have a carrier from then on while the links of their ports, at `links`, are up.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn start(plan: &Plan, lab: Option<&Lab>, remote: &Remote, refs: &[NodeRef]) -> anyhow::Result<Self> {
-        let mut planes = Vec::new();
+    pub fn start(
+        plan: &Plan,
+        lab: Option<&Lab>,
+        remote: &Remote,
+        (refs, links): (&[NodeRef], &[LinkRef]),
+    ) -> anyhow::Result<Self> {
+        let (mut planes, mut all) = (Vec::new(), Vec::new());
         for (router, &node) in plan.routers.iter().zip(refs).filter(|(router, _)| router.control) {
             let host = lab.context("the routers' namespaces are not up")?.host(&router.name)?;
             let (ports, routes) = specs(router)?;
@@ -74,13 +86,19 @@ impl ControlPlanes {
             let target = AtNode { remote: remote.clone(), node };
             let mirror = Mirror::start(host.namespace(), &pairs, Box::new(target))?;
             let mirror = Mutex::new((Some(mirror), MirrorStats::default()));
-            planes.push(Plane { name: router.name.to_string(), mirror });
+            let counts = Arc::<CarrierCounts>::default();
+            let wires = pairs.iter().filter_map(|pair| Wire::of(plan, pair.port, pair.index)).collect();
+            let carriers = Carriers::of(host.namespace())?;
+            all.push(Wires { carriers, wires, counts: Arc::clone(&counts) });
+            planes.push(Plane { name: router.name.to_string(), mirror, carriers: counts });
         }
-        Ok(Self { planes })
+        let carriers = Mutex::new(CarrierWatch::start(all, links, remote.clone()));
+        Ok(Self { planes, carriers })
     }
 
     /// Mirrors no more. What was done until now can still be asked.
     pub fn end(&self) {
+        *self.carriers.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for plane in &self.planes {
             let mut mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(ended) = mirror.0.take() {
@@ -96,7 +114,10 @@ impl ControlPlanes {
             let stats = mirror.0.as_ref().map_or(mirror.1, Mirror::stats);
             let row = Row::new(format!("control plane {}", plane.name), "routes").measured(stats.routes);
             let row = row.extra("kind", "control-plane");
-            stats.rows().into_iter().fold(row, |row, (name, value)| row.extra(name, value))
+            let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            let row = stats.rows().into_iter().fold(row, |row, (name, value)| row.extra(name, value));
+            row.extra("carrier-changes", counted(&plane.carriers.changes))
+                .extra("carrier-refused", counted(&plane.carriers.refused))
         };
         self.planes.iter().map(row).collect()
     }

@@ -80,13 +80,14 @@ impl RealRun {
             |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
-        let links = LiveLinks::new(&plan, built.links);
+        let links = LiveLinks::new(&plan, built.links.clone());
         let sources = LiveSources::new(&plan, built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, built.media);
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
-        let planes = match ControlPlanes::start(&plan, lab, &run.remote(), &built.routers) {
+        let of_nodes = (&built.routers[..], &built.links[..]);
+        let planes = match ControlPlanes::start(&plan, lab, &run.remote(), of_nodes) {
             Ok(planes) => planes,
             Err(error) => {
                 run.stop();

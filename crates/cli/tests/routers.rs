@@ -106,9 +106,20 @@ impl Drop for Up {
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// BIRD's configuration: OSPF for both families on all ports, `more` besides. Its timers leave room for a machine that is busy.
-fn bird(lab: &Up, folder: &Folder, router: &str, (id, lan): (&str, &str), more: &str) {
+fn bird(lab: &Up, folder: &Folder, router: &str, names: (&str, &str), more: &str) {
+    bird_with_patience(lab, folder, router, names, (more, 30));
+}
+
+/// The same with neighbours that are missed after `dead` seconds.
+fn bird_with_patience(
+    lab: &Up,
+    folder: &Folder,
+    router: &str,
+    (id, lan): (&str, &str),
+    (more, dead): (&str, u32),
+) {
     let area = format!(
-        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead 30; }}; }};"
+        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead {dead}; }}; }};"
     );
     let text = format!(
         "router id {id};\nprotocol device {{ scan time 1; }}\n\
@@ -177,6 +188,58 @@ fn bird_finds_the_ways_between_three_routers() {
         mirror["refused"] == 0 && mirror["malformed"] == 0 && mirror["routes"].as_u64() > Some(15),
         "{mirror:#}"
     );
+}
+
+#[test]
+fn a_link_that_is_down_takes_the_carrier_along() {
+    const PROGRAMS: [&str; 2] = ["/usr/sbin/bird", "/usr/sbin/birdc"];
+    let folder = Folder::new("carrier");
+    let Some(lab) = Up::with_control_planes("carrier", &PROGRAMS) else { return };
+    for (router, id, lan) in
+        [("west", "10.255.0.1", "a"), ("east", "10.255.0.2", "b"), ("south", "10.255.0.3", "-")]
+    {
+        // Nobody is missed as long as this test goes on: who is not a neighbour any more has lost the carrier.
+        bird_with_patience(&lab, &folder, router, (id, lan), ("", 3600));
+    }
+    let by_the_line = ["10.0.2.0/24 via 10.9.0.2 dev west-east"];
+    let by_the_detour = ["10.0.2.0/24 via 10.9.1.2 dev west-south"];
+    let set = |state: &str| {
+        let to = format!("state={state}");
+        let set = longwire(&["ctl", "set", "line.forward", &to, "--instance", &lab.name]);
+        assert!(set.status.success(), "{}", stderr(&set));
+    };
+    let neighbours = format!("birdc -s {} show ospf neighbors o4", folder.text("west.ctl"));
+    lab.until_routes("west", &by_the_line);
+    set("down");
+    // One direction is enough, at both ends; the others keep theirs.
+    for (router, port) in [("west", "west-east"), ("east", "east-west")] {
+        lab.until(router, &format!("ip -o link show {port}"), &["NO-CARRIER", "UP"]);
+    }
+    lab.until_routes("west", &by_the_detour);
+    let said = lab.says("west", &neighbours);
+    assert!(said.contains("west-south") && !said.contains("west-east"), "{said}");
+    let said = lab.says("west", "ip -o link");
+    assert_eq!(said.matches("NO-CARRIER").count(), 1, "{said}");
+    lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=61"]);
+    // South has heard it from both. BIRD tells of a change every five seconds at most, and one that is taken back before, it does not reckon with.
+    for (own, other) in [("10.255.0.1", "10.255.0.2"), ("10.255.0.2", "10.255.0.1")] {
+        let state = format!("birdc -s {} show ospf state o4", folder.text("south.ctl"));
+        let links = format!("{state} | sed -n '/^.router {own}/,/stubnet/p'");
+        lab.until("south", &format!("{links} | grep 'router {other} metric' || {links}"), &[own]);
+    }
+    set("up");
+    lab.until("west", "ip -o link show west-east", &["LOWER_UP"]);
+    lab.until_routes("west", &by_the_line);
+    lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=62"]);
+    let stats = lab.stats();
+    for (router, changes) in [("west", 2), ("east", 2), ("south", 0)] {
+        let row = row(&stats, &format!("control plane {router}"));
+        assert_eq!(
+            (&row["carrier-changes"], &row["carrier-refused"]),
+            (&changes.into(), &0.into()),
+            "{row:#}"
+        );
+    }
 }
 
 #[test]

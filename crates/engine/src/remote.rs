@@ -8,6 +8,7 @@ use crate::stats::{FlowStats, Report};
 use crate::worker::Worker;
 use longwire_block::Node;
 use longwire_block::path::LinkRef;
+use longwire_link::Links;
 use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
@@ -33,7 +34,11 @@ pub(crate) enum Command {
         place: u32,
         act: AtNode,
     },
+    Look(Look),
 }
+
+/// A look at links that moves nothing on.
+type Look = Box<dyn FnOnce(&mut Links, Nanos) + Send>;
 
 /// What is done at a node between two batches: it is told the time.
 type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
@@ -168,6 +173,31 @@ impl Remote {
         Ok((all, last))
     }
 
+    /// Whether links are up, as their `state` says, in their order.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn are_up(&self, links: &[LinkRef]) -> Result<Vec<bool>, RemoteError> {
+        let mut up = vec![true; links.len()];
+        for worker in 0..self.inboxes.len() as u32 {
+            let places: Vec<usize> = (0..links.len()).filter(|&at| links[at].worker() == worker).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let (reply, answer) = channel();
+            let links: Vec<u32> = places.iter().map(|&at| links[at].local()).collect();
+            let look = move |all: &mut Links, now| {
+                let up: Vec<bool> = links.into_iter().map(|link| all.is_up(link, now)).collect();
+                // Whoever asked may have gone away.
+                let _ = reply.send(up);
+            };
+            self.tell(worker, Command::Look(Box::new(look)))?;
+            let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            places.into_iter().zip(answer).for_each(|(at, is)| up[at] = is);
+        }
+        Ok(up)
+    }
+
     /// What a link or source is made of now, if it was changed or is to be.
     ///
     /// # Errors
@@ -253,9 +283,12 @@ impl Worker {
     /// Carries out what has been asked since the last look.
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
-            // A look at the links carries out what has happened on them by now.
-            self.done = self.done.max((now.0, 0));
+            // A look at the links' counters carries out what has happened on them by now.
+            if !matches!(command, Command::Look(_)) {
+                self.done = self.done.max((now.0, 0));
+            }
             match command {
+                Command::Look(look) => look(&mut self.links, now),
                 Command::Flow(reply) => {
                     // Whoever asked may have gone away.
                     let _ = reply.send((FlowStats::of(&self.flow), now));

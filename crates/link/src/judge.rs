@@ -4,6 +4,7 @@
 use crate::filter::Filter;
 use crate::impair::Impair;
 use longwire_block::{Block, Dice, Offer, Spec, Values, Verdict};
+use longwire_units::Nanos;
 
 /// A block that decides about packets before they queue, or on the wire.
 pub trait Judge: Block {
@@ -14,6 +15,11 @@ pub trait Judge: Block {
     /// Whether it judges packets once their last bit is sent, rather than when they arrive.
     fn on_wire(&mut self) -> bool {
         false
+    }
+
+    /// Whether it lets the link carry anything at all at `now`: what a station would call a carrier.
+    fn is_up(&mut self, _now: Nanos) -> bool {
+        true
     }
 
     /// Whether it may let packets leave sooner than the link's delay says.
@@ -50,7 +56,7 @@ impl Either {
         }
     }
 
-    pub(crate) fn start(&mut self, begin: longwire_units::Nanos) {
+    pub(crate) fn start(&mut self, begin: Nanos) {
         match self {
             Self::Filter(filter) => filter.start(begin),
             Self::Impair(impair) => impair.start(begin),
@@ -68,6 +74,13 @@ impl Either {
         match self {
             Self::Filter(filter) => filter.hastens(),
             Self::Impair(impair) => impair.hastens(),
+        }
+    }
+
+    pub(crate) fn is_up(&mut self, now: Nanos) -> bool {
+        match self {
+            Self::Filter(filter) => filter.is_up(now),
+            Self::Impair(_) => true,
         }
     }
 

@@ -279,6 +279,11 @@ impl Links {
         LinkStats { collisions, ..link.stats() }
     }
 
+    /// Whether a link carries anything at all at `now`: its `state` says so.
+    pub fn is_up(&mut self, link: u32, now: Nanos) -> bool {
+        self.links[link as usize].chain.as_mut_slice().iter_mut().all(|judge| judge.is_up(now))
+    }
+
     /// A link's histogram of lateness, if it keeps one.
     pub fn histogram(&self, link: u32) -> Option<&Histogram> {
         self.links[link as usize].books.counters.rare.as_ref()?.histogram.as_deref()

@@ -4,9 +4,11 @@
 //! - [`configure`] gives the namespace's interfaces, one for each port of the router, the addresses and routes that the scenario gives the router;
 //! - a [`Mirror`] listens to the kernel from then on: first a dump of everything, then what changes, and a dump again when messages were lost;
 //! - what it hears is [`read`] once, with every length checked, into [`Told`]; a [`View`] keeps what holds and says what the router is to know;
+//! - [`Carriers`] take the carrier off an interface whose link is down;
 //! - differences to what the router knows become [`Change`]s, a few at a time, that a [`Target`] carries out between two batches of packets.
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod change;
 mod configure;
 mod follow;
@@ -14,6 +16,7 @@ mod message;
 mod stats;
 mod view;
 
+pub use carrier::Carriers;
 pub use change::{Change, Destination, Target, routes_of};
 pub use configure::{PortSpec, RouteSpec, configure};
 pub use follow::{Mirror, Pair};

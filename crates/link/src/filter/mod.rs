@@ -13,6 +13,7 @@ mod template;
 
 use crate::judge::Judge;
 use longwire_block::{Offer, Verdict};
+use longwire_units::Nanos;
 
 pub use policer::Allowance;
 pub(crate) use rule_set::{Piece, shown};
@@ -34,4 +35,5 @@ crate::registry::stage! {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
     fn hastens(&mut self) -> bool;
+    fn is_up(&mut self, now: Nanos) -> bool;
 }

@@ -38,6 +38,10 @@ impl Judge for Fixed {
     fn judge(&mut self, _: &mut Offer<'_>) -> Verdict {
         if self.up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
     }
+
+    fn is_up(&mut self, _: Nanos) -> bool {
+        self.up
+    }
 }
 
 /// A link that goes down and comes up again on a schedule.
@@ -104,26 +108,30 @@ impl Judge for Flap {
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if offer.now >= self.edge {
-            self.turn(offer.now);
+            (self.is_up, self.edge) = self.at(offer.now);
         }
         if self.is_up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+
+    /// Nothing moves on: a packet may yet come that was stamped before.
+    fn is_up(&mut self, now: Nanos) -> bool {
+        self.at(now).0
     }
 }
 
 impl Flap {
-    /// Finds where in its schedule the link is.
-    fn turn(&mut self, now: Nanos) {
+    /// Whether its schedule says up at `now`, and until when.
+    fn at(&self, now: Nanos) -> (bool, Nanos) {
         let first = self.begin + self.start;
         let period = self.up.0.saturating_add(self.down.0);
         if now < first || period == 0 {
-            (self.is_up, self.edge) = (true, if now < first { first } else { Nanos::NEVER });
-            return;
+            return (true, if now < first { first } else { Nanos::NEVER });
         }
         let since = now.since(first).0;
         let (phase, round) = (since % period, Nanos(since - since % period));
-        self.is_up = phase < self.up.0;
-        let length = if self.is_up { self.up } else { Nanos(period) };
-        self.edge = first + round + length;
+        let is_up = phase < self.up.0;
+        let length = if is_up { self.up } else { Nanos(period) };
+        (is_up, first + round + length)
     }
 }
 
@@ -132,7 +140,10 @@ mod tests {
     use super::*;
 
     fn is_up(block: &mut impl Judge, millis: u64) -> bool {
-        block.judge(&mut Offer::new(Nanos::from_millis(millis), 60, &[])) == Verdict::Pass
+        let now = Nanos::from_millis(millis);
+        let passes = block.judge(&mut Offer::new(now, 60, &[])) == Verdict::Pass;
+        assert_eq!(block.is_up(now), passes);
+        passes
     }
 
     #[test]
