@@ -30,6 +30,6 @@ pub(crate) struct Rings {
     pub(crate) requests: Option<Written<Whole>>,
     /// From the processors back to the estimator. Default 128.
     pub(crate) feedback: Option<Written<Whole>>,
-    /// Processed packets before each port: processors wait while it is full. Default 128.
+    /// Processed packets before each port: while there are as many, processors take none of its flows' packets. Default 128.
     pub(crate) ready: Option<Written<Whole>>,
 }

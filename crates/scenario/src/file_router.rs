@@ -59,7 +59,7 @@ pub(crate) struct Router {
     pub(crate) dovetail: Option<Written<Nanos>>,
     /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact". Default "ses".
     pub(crate) estimator: Option<Written<Foretelling>>,
-    /// What is foretold of a flow of which nothing was measured, in cycles. Default 0.
+    /// What is foretold of a flow of which nothing was measured, in cycles. Default: what packets of all its flows took lately.
     pub(crate) first_estimate: Option<Written<Whole>>,
     /// What tells flows apart that have no names: one or several of source, source-port, destination, destination-port, protocol. Default: all of them.
     #[serde(default)]

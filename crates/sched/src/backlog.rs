@@ -18,6 +18,17 @@ pub(crate) struct Admitted {
     pub first: bool,
     /// How long processing a packet of its flow is foretold to take.
     pub estimate: u32,
+    /// The weight of its flow.
+    pub weight: u32,
+}
+
+/// What waits for, and before, a port.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    /// Packets that were processed.
+    ready: u32,
+    /// The weights of flows with packets before the processors.
+    weight: u64,
 }
 
 /// All flows and packets.
@@ -34,7 +45,11 @@ pub(crate) struct Backlog {
     free: List,
     /// Packets ready for each port, in the order in which they became so.
     ready: Vec<List>,
-    ready_packets: Vec<u32>,
+    loads: Vec<Load>,
+    /// Ports whose flows have packets before the processors, as bits.
+    busy: [u64; 4],
+    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is foretold of a flow of which nothing has been measured.
+    lately: u64,
     /// Packets before the processors.
     pub waiting: u32,
     /// Those of them whose handles are invalid.
@@ -74,7 +89,9 @@ impl Backlog {
             table: Table::new(settings.flows),
             free,
             ready: vec![List::EMPTY; settings.ports.into()],
-            ready_packets: vec![0; settings.ports.into()],
+            loads: vec![Load::default(); settings.ports.into()],
+            busy: [0; 4],
+            lately: 0,
             waiting: 0,
             revoked: 0,
             inside: 0,
@@ -152,10 +169,12 @@ impl Backlog {
 
     /// Keeps a flow's place, with a weight or a port of its own.
     pub(crate) fn pin(&mut self, flow: u32, weight: Option<Weight>, port: Option<u16>) {
-        let flow = self.flow_mut(flow);
-        flow.pinned = true;
-        flow.weight = weight.map_or(flow.weight, Weight::number);
-        flow.port = port.unwrap_or(flow.port);
+        let place = self.flow_mut(flow);
+        place.pinned = true;
+        place.port = port.unwrap_or(place.port);
+        if let Some(weight) = weight {
+            self.reweigh(flow, weight.number());
+        }
     }
 
     /// Sends a flow that is idle, and was given no port, to this one.
@@ -169,8 +188,17 @@ impl Backlog {
 
     /// Lets a flow's place go once it is idle.
     pub(crate) fn unpin(&mut self, flow: u32) {
-        let flow = self.flow_mut(flow);
-        (flow.pinned, flow.weight) = (false, 1);
+        self.flow_mut(flow).pinned = false;
+        self.reweigh(flow, 1);
+    }
+
+    fn reweigh(&mut self, flow: u32, weight: u32) {
+        let place = &mut self.flows[flow as usize];
+        let before = std::mem::replace(&mut place.weight, weight);
+        if place.waiting_packets > 0 {
+            let load = &mut self.loads[usize::from(place.port)].weight;
+            *load = *load - u64::from(before) + u64::from(weight);
+        }
     }
 
     /// A slot in the queue of a flow. It has no cost yet.
@@ -197,13 +225,20 @@ impl Backlog {
         (new.handle, new.bytes, new.flow, new.state) = (handle, bytes, flow, State::Waiting);
         (new.arrived, new.next) = (arrived, NONE);
         place.waiting.append(&mut self.slots, slot);
+        if place.waiting_packets == 0 {
+            let port = usize::from(place.port);
+            self.loads[port].weight += u64::from(place.weight);
+            self.busy[port / 64] |= 1 << (port % 64);
+        }
         place.waiting_packets += 1;
         place.inside += 1;
         place.traffic.in_packets += 1;
         place.traffic.in_bytes += u64::from(bytes);
         self.waiting += 1;
         self.inside += 1;
-        Ok(Admitted { slot, first: place.waiting_packets == 1, estimate: place.estimate })
+        let estimate =
+            if place.is_measured { place.estimate } else { self.prices.processing(self.lately >> 16) };
+        Ok(Admitted { slot, first: place.waiting_packets == 1, estimate, weight: place.weight })
     }
 
     /// Of all flows there have been. It looks at every flow.
@@ -229,7 +264,7 @@ impl Backlog {
     pub(crate) fn prefetch_flow(&self, flow: u32) {
         if let Some(flow) = self.flows.get(flow as usize) {
             prefetch(flow);
-            prefetch(&flow.taken_round);
+            prefetch(&flow.taken_turn);
         }
     }
 
@@ -282,6 +317,13 @@ impl Backlog {
         let place = &mut self.flows[flow as usize];
         let head = place.waiting.pop(&self.slots)?;
         place.waiting_packets -= 1;
+        if place.waiting_packets == 0 {
+            let port = usize::from(place.port);
+            self.loads[port].weight -= u64::from(place.weight);
+            if self.loads[port].weight == 0 {
+                self.busy[port / 64] &= !(1 << (port % 64));
+            }
+        }
         self.waiting -= 1;
         let slot = &mut self.slots[head as usize];
         if slot.state == State::Revoked {
@@ -318,7 +360,7 @@ impl Backlog {
                 State::Held => {
                     place.working.first = slot.next;
                     slot.state = State::Ready;
-                    self.ready_packets[usize::from(place.port)] += 1;
+                    self.loads[usize::from(place.port)].ready += 1;
                     return Some(first);
                 }
                 State::Gone => {
@@ -348,14 +390,41 @@ impl Backlog {
     }
 
     pub(crate) fn ready(&self, port: u16) -> u32 {
-        self.ready_packets.get(usize::from(port)).copied().unwrap_or(0)
+        self.loads.get(usize::from(port)).map_or(0, |load| load.ready)
+    }
+
+    /// Whether as many packets are ready for a port as may be.
+    #[inline]
+    pub(crate) fn is_full(&self, port: u16) -> bool {
+        self.settings.ready_limit.is_some_and(|limit| self.loads[usize::from(port)].ready >= limit)
+    }
+
+    #[inline]
+    pub(crate) const fn ports(&self) -> u16 {
+        self.settings.ports
+    }
+
+    /// Ports whose flows have packets before the processors, ascending.
+    #[inline]
+    pub(crate) fn busy_ports(&self) -> impl Iterator<Item = u16> + use<'_> {
+        (0u16..).zip(self.busy).flat_map(|(word, bits)| {
+            let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|bits| *bits != 0);
+            let sets = std::iter::successors(Some(bits).filter(|bits| *bits != 0), rest);
+            sets.map(move |bits| word * 64 + bits.trailing_zeros() as u16)
+        })
+    }
+
+    /// The weights of a port's flows that have packets before the processors.
+    #[inline]
+    pub(crate) fn weight_of(&self, port: u16) -> u64 {
+        self.loads[usize::from(port)].weight
     }
 
     /// A packet goes to the port, and its slot is free.
     #[inline]
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
         let Slot { flow, bytes, .. } = *self.slot(slot);
-        self.ready_packets[usize::from(port)] -= 1;
+        self.loads[usize::from(port)].ready -= 1;
         let place = self.flow_mut(flow);
         place.traffic.out_packets += 1;
         place.traffic.out_bytes += u64::from(bytes);
@@ -408,6 +477,8 @@ impl Backlog {
         let estimate = place.memory.take(estimator, cycles);
         place.estimate = self.prices.processing(estimate);
         place.traffic.cycles += cycles;
+        place.is_measured = true;
+        self.lately = self.lately - (self.lately >> 5) + (cycles << 11);
     }
 
     /// Cycles, and at most the budget.

@@ -12,6 +12,7 @@ mod counters;
 mod discipline;
 mod estimate;
 pub mod fairness;
+mod lines;
 pub mod model;
 mod record;
 mod scheduler;

@@ -124,11 +124,13 @@ pub(crate) struct Flow {
     pub port: u16,
     /// It was given a weight or a port, and keeps its place.
     pub pinned: bool,
+    /// Its estimate is its own: something was measured, or there is a first estimate.
+    pub is_measured: bool,
     /// In rounds before the processors.
     pub turn: Turn,
-    /// The rounds of the last packet taken, and of the last that reached the port.
-    pub taken_round: u32,
-    pub left_round: u32,
+    /// How many turns it was served in, and the latest of them of which a packet has reached the port.
+    pub taken_turn: u32,
+    pub left_turn: u32,
     pub memory: Memory,
     pub traffic: Traffic,
     /// In rounds before the port.
@@ -146,6 +148,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(key: u32, settings: &Settings, prices: &Prices) -> Self {
+        let first = settings.first_estimate.unwrap_or(0);
         Self {
             key,
             weight: 1,
@@ -161,17 +164,18 @@ impl Flow {
             finish: [0; 2],
             left_over: [0; 2],
             owed: 0,
-            taken_round: 0,
-            left_round: 0,
+            taken_turn: 0,
+            left_turn: 0,
             port: 0,
             pinned: false,
-            memory: Memory::new(settings.estimator, settings.first_estimate),
-            estimate: prices.processing(settings.first_estimate),
+            is_measured: settings.first_estimate.is_some(),
+            memory: Memory::new(settings.estimator, first),
+            estimate: prices.processing(first),
         }
     }
 }
 
-const _: () = assert!(std::mem::offset_of!(Flow, taken_round) == 64);
+const _: () = assert!(std::mem::offset_of!(Flow, taken_turn) == 64);
 const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
 
 impl Flow {

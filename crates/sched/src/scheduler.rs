@@ -2,7 +2,8 @@
 
 use crate::backlog::{Admitted, Backlog, Gone, State};
 use crate::counters::{Counters, Happened};
-use crate::discipline::{AnyDiscipline, SPECS, Spec};
+use crate::discipline::{SPECS, Spec};
+use crate::lines::Lines;
 use crate::table::NONE;
 use crate::{Settings, SettingsError, Warning, Weight};
 use longwire_units::Nanos;
@@ -124,7 +125,7 @@ pub enum FlowError {
 /// in the order in which they came, though several processors serve the flow. After [`new`](Self::new) nothing is allocated.
 #[derive(Debug)]
 pub struct Scheduler {
-    discipline: AnyDiscipline,
+    lines: Lines,
     backlog: Backlog,
     /// Cost beyond which a packet needs more than a round.
     quantum: u64,
@@ -137,27 +138,27 @@ impl Scheduler {
     /// If there is none of this name, or a setting is out of its range.
     pub fn new(name: &str, settings: &Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let discipline = AnyDiscipline::build(name, settings).ok_or_else(|| SettingsError::Unknown {
+        let lines = Lines::build(name, settings).ok_or_else(|| SettingsError::Unknown {
             name: name.to_owned(),
             known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
         })?;
-        let quantum = discipline.quantum(settings).unwrap_or(u64::MAX);
-        Ok(Self { discipline, backlog: Backlog::new(settings), quantum })
+        let quantum = lines.quantum(settings).unwrap_or(u64::MAX);
+        Ok(Self { lines, backlog: Backlog::new(settings), quantum })
     }
 
     /// What it is.
     pub fn spec(&self) -> &'static Spec {
-        self.discipline.spec()
+        self.lines.spec()
     }
 
     /// What works, and will not do what it looks like.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.discipline.warnings(self.backlog.settings())
+        self.lines.warnings(self.backlog.settings())
     }
 
     /// What the dearest packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
     pub fn largest_cost(&self) -> Option<u64> {
-        self.discipline.largest(self.backlog.settings())
+        self.lines.largest(self.backlog.settings())
     }
 
     /// A packet of the flow `key` comes. `handle` is the caller's, and comes back with the packet.
@@ -203,7 +204,7 @@ impl Scheduler {
             self.backlog.gone.refused += 1;
             return Err(Refusal::TableFull);
         };
-        let Admitted { slot, first, estimate } = self.backlog.admit(flow, handle, bytes, now.0)?;
+        let Admitted { slot, first, estimate, weight } = self.backlog.admit(flow, handle, bytes, now.0)?;
         let processor = match cycles {
             Some(cycles) => {
                 let cycles = self.backlog.within_budget(cycles);
@@ -211,8 +212,8 @@ impl Scheduler {
             }
             None => estimate,
         };
-        let cost = self.discipline.enter(&mut self.backlog, slot, processor, first);
-        if u64::from(cost) > self.quantum {
+        let cost = self.lines.enter(&mut self.backlog, slot, processor, first);
+        if u64::from(cost) > self.quantum.saturating_mul(weight.into()) {
             self.backlog.happened.beyond_quantum += 1;
         }
         Ok(Ticket(slot))
@@ -249,7 +250,7 @@ impl Scheduler {
 
     #[inline]
     fn next_for_processor(&mut self) -> Option<Granted> {
-        let slot = self.discipline.next(&mut self.backlog)?;
+        let slot = self.lines.next(&mut self.backlog)?;
         Some(self.granted(slot))
     }
 
@@ -258,7 +259,7 @@ impl Scheduler {
         if self.backlog.ready(port) == 0 {
             return None;
         }
-        let slot = self.discipline.send(&mut self.backlog, port)?;
+        let slot = self.lines.send(&mut self.backlog, port)?;
         let granted = self.granted(slot);
         self.backlog.sent(slot, port);
         Some(granted)
@@ -284,7 +285,7 @@ impl Scheduler {
         let is_there = self.working(ticket).is_some();
         if is_there {
             let measured = cycles.map(|cycles| self.price(cycles));
-            self.discipline.finish(&mut self.backlog, ticket.0, measured);
+            self.lines.finish(&mut self.backlog, ticket.0, measured);
         }
         is_there
     }
@@ -296,7 +297,7 @@ impl Scheduler {
         let cycles = self.backlog.within_budget(cycles);
         self.backlog.measure(flow, cycles);
         let measured = self.price(cycles);
-        self.discipline.finish(&mut self.backlog, ticket.0, Some(measured));
+        self.lines.finish(&mut self.backlog, ticket.0, Some(measured));
         true
     }
 
@@ -307,7 +308,7 @@ impl Scheduler {
         let budget = self.backlog.settings().budget;
         let (measured, handle) = (self.price(budget), self.backlog.slot(ticket.0).handle);
         self.backlog.measure(flow, budget);
-        self.discipline.give_up(&mut self.backlog, ticket.0, Some(measured), Gone::Abandoned);
+        self.lines.give_up(&mut self.backlog, ticket.0, Some(measured), Gone::Abandoned);
         Some(handle)
     }
 
@@ -318,7 +319,7 @@ impl Scheduler {
         let is_there = self.working(ticket).is_some();
         if is_there {
             let measured = cycles.map(|cycles| self.price(cycles));
-            self.discipline.give_up(&mut self.backlog, ticket.0, measured, Gone::Consumed);
+            self.lines.give_up(&mut self.backlog, ticket.0, measured, Gone::Consumed);
         }
         is_there
     }
@@ -350,7 +351,7 @@ impl Scheduler {
         let before = self.backlog.flow(flow).weight;
         self.backlog.pin(flow, Some(weight), None);
         self.backlog.flow_mut(flow).left_over = [0; 2];
-        self.discipline.reweighted(&mut self.backlog, flow, before);
+        self.lines.reweighted(&mut self.backlog, flow, before);
         Ok(())
     }
 
@@ -387,7 +388,7 @@ impl Scheduler {
         if let Some(flow) = self.backlog.find(key) {
             let before = self.backlog.flow(flow).weight;
             self.backlog.unpin(flow);
-            self.discipline.reweighted(&mut self.backlog, flow, before);
+            self.lines.reweighted(&mut self.backlog, flow, before);
         }
     }
 

@@ -38,12 +38,15 @@ pub struct Settings {
     pub dovetail: Nanos,
     /// How the cost of processing a packet is foretold.
     pub estimator: Estimator,
-    /// What is foretold of a flow of which nothing has been measured, in cycles.
-    pub first_estimate: u64,
+    /// What is foretold of a flow of which nothing has been measured, in cycles; none for what packets of all flows took lately.
+    pub first_estimate: Option<u64>,
     /// The most that a program may take, in cycles: where it is stopped, and what estimates can't exceed.
     pub budget: u64,
     /// The longest packet, in bytes: for warnings.
     pub longest: u32,
+    /// Packets that are ready for a port beyond which its flows get no processor. Flows to different ports then wait in lines of their own, but with `fifo`. None for
+    /// one line for all, as the paper has it, and no limit: who asks for packets sees to full rings.
+    pub ready_limit: Option<u32>,
 }
 
 impl Default for Settings {
@@ -61,7 +64,8 @@ impl Default for Settings {
             quantum_bytes: 1518,
             dovetail: Nanos::NEVER,
             estimator: Estimator::HALF,
-            first_estimate: 0,
+            first_estimate: None,
+            ready_limit: None,
             budget: 1_000_000,
             longest: 1518,
         }
@@ -129,6 +133,8 @@ impl Settings {
         range(self.quantum_bytes > 0, "quantum_bytes", 0, "1 or more")?;
         let budget = self.budget;
         range((1..=MOST_CYCLES).contains(&budget), "budget", budget, "1 to 1073741824 cycles")?;
-        range(self.first_estimate <= budget, "first_estimate", self.first_estimate, "at most the budget")
+        range(self.ready_limit != Some(0), "ready_limit", 0, "1 or more")?;
+        let first = self.first_estimate.unwrap_or(0);
+        range(first <= budget, "first_estimate", first, "at most the budget")
     }
 }

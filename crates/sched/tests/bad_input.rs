@@ -26,7 +26,7 @@ fn settings_out_of_range_name_field_and_mend() {
         (Settings { quantum_bytes: 0, ..good.clone() }, "quantum_bytes = 0"),
         (Settings { budget: 0, ..good.clone() }, "budget = 0"),
         (Settings { budget: 1 << 31, ..good.clone() }, "budget = 2147483648 is out of range"),
-        (Settings { first_estimate: 2_000_000, ..good.clone() }, "first_estimate = 2000000"),
+        (Settings { first_estimate: Some(2_000_000), ..good.clone() }, "first_estimate = 2000000"),
     ] {
         for spec in SPECS {
             let error = Scheduler::new(spec.name, &settings).unwrap_err().to_string();

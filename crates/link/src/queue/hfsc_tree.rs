@@ -13,10 +13,10 @@ const CREDIT: u128 = 10_000_000;
 /// What is said of a class; the first is [`ROOT`], and parents stand before their children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Curves {
-    pub parent: usize,
-    pub real_time: Option<Service>,
-    pub share: Option<Service>,
-    pub upper: Option<Service>,
+    pub(super) parent: usize,
+    pub(super) real_time: Option<Service>,
+    pub(super) share: Option<Service>,
+    pub(super) upper: Option<Service>,
 }
 
 /// Classes, and which of them hold packets.

@@ -68,5 +68,5 @@ fn process<C: Classify>(measured: &mut Measured, host: &mut Host<'_, C>, granted
     let decided = host.process(Handle(granted.handle), now);
     let cycles = cycles().wrapping_sub(before);
     measured.scheduler.feedback(granted.key, cycles);
-    measured.processed((granted.ticket, granted.key), cycles, decided);
+    measured.processed(granted.ticket, cycles, decided);
 }

@@ -21,8 +21,6 @@ pub(super) struct Measured {
     decided: Vec<(u16, Handle)>,
     /// What each port is sending, and to which place, and when it is done.
     sending: Vec<Option<(u16, Handle, Nanos)>>,
-    /// The port whose ready packets processors wait for.
-    blocked: Option<u16>,
     /// When it wants to be told the time, and when it was last done.
     pub wake: Nanos,
     done: Nanos,
@@ -31,12 +29,13 @@ pub(super) struct Measured {
 impl Measured {
     pub fn new(config: &SharingConfig, meter: Meter) -> Result<Self, SharingError> {
         let settings = measured(&config.settings, meter.per_microsecond);
+        let settings = Settings { ready_limit: Some(config.rings.ready), ..settings };
         let scheduler = Scheduler::new(&config.scheduler, &settings)?;
         let decided = vec![(0, Handle::NONE); settings.packets as usize];
         let sending = vec![None; settings.ports.into()];
         let config = SharingConfig { settings, ..config.clone() };
         let (wake, done) = (Nanos::NEVER, Nanos::ZERO);
-        Ok(Self { config, scheduler, meter, decided, sending, blocked: None, wake, done })
+        Ok(Self { config, scheduler, meter, decided, sending, wake, done })
     }
 
     pub fn kept(&self) -> u64 {
@@ -76,27 +75,19 @@ impl Measured {
         self.wake = if more { sent.min(present + Nanos(1)) } else { sent };
     }
 
-    /// The next packet for a processor, unless a port has as many ready as it may.
+    /// The next packet for a processor.
     pub fn grant(&mut self) -> Option<Granted> {
-        if self.blocked.is_some_and(|port| self.scheduler.ready(port) >= self.config.rings.ready) {
-            return None;
-        }
-        self.blocked = None;
         self.scheduler.dequeue(Resource::Processor)
     }
 
     /// A packet is done with its processor, and goes out of the port at this place, if any.
-    pub fn processed(&mut self, (ticket, key): (Ticket, u32), cycles: u64, gone_on: Option<(Handle, u16)>) {
+    pub fn processed(&mut self, ticket: Ticket, cycles: u64, gone_on: Option<(Handle, u16)>) {
         let Some((handle, place)) = gone_on else {
             self.scheduler.consume(ticket, Some(cycles));
             return;
         };
         self.decided[ticket.place()] = (place, handle);
         self.scheduler.processed(ticket, Some(cycles));
-        let port = self.scheduler.port_of(key);
-        if self.scheduler.ready(port) >= self.config.rings.ready {
-            self.blocked = Some(port);
-        }
     }
 
     /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on when it was done, not when that is seen.
@@ -135,6 +126,6 @@ fn measured(settings: &Settings, per_microsecond: u32) -> Settings {
     };
     let budget = same_time(settings.budget);
     let first_estimate =
-        if settings.first_estimate == 0 { 0 } else { same_time(settings.first_estimate).min(budget) };
+        settings.first_estimate.map(|first| if first == 0 { 0 } else { same_time(first).min(budget) });
     Settings { clock_mhz: per_microsecond, budget, first_estimate, ..settings.clone() }
 }

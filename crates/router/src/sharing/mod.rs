@@ -104,7 +104,7 @@ pub struct Rings {
     pub requests: usize,
     /// From the processors back to the estimator.
     pub feedback: usize,
-    /// Processed packets before each port: processors wait while it is full.
+    /// Processed packets before each port: while there are as many, processors take none of its flows' packets.
     pub ready: u32,
 }
 

@@ -6,7 +6,7 @@ use crate::state::Fate;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Meta};
 use longwire_sched::model::{Departure, Lost, Machine, Packet, Setup, Traffic};
-use longwire_sched::{Estimator, Scheduler};
+use longwire_sched::{Estimator, Scheduler, Settings};
 use longwire_units::Nanos;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Model {
     pub fn new(config: &SharingConfig, seed: u64) -> Result<Self, SharingError> {
         let setup = Setup {
             scheduler: config.scheduler.to_string(),
-            settings: config.settings.clone(),
+            settings: Settings { ready_limit: Some(config.rings.ready), ..config.settings.clone() },
             input_ring: config.rings.input,
             request_ring: config.rings.requests,
             feedback_ring: config.rings.feedback,

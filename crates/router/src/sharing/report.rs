@@ -45,7 +45,7 @@ impl Sharing {
             all: FlowStats {
                 flow: "all".into(),
                 weight: Weight::ONE.number(),
-                inside: self.kept(),
+                inside: scheduler.inside().into(),
                 ..counted(&scheduler.totals(), clock)
             },
         }

@@ -205,7 +205,7 @@ impl Threads {
             self.measured.scheduler.feedback(key, cycles);
             cycles
         });
-        self.measured.processed((back.ticket, key), cycles, gone_on);
+        self.measured.processed(back.ticket, cycles, gone_on);
     }
 }
 

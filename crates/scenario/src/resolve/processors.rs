@@ -94,7 +94,10 @@ impl Desk<'_, '_> {
         let most = u64::from(u32::MAX);
         let budget_default = (BUDGET * u64::from(clock_mhz)).min(1 << 30);
         let budget = self.whole_or(entry, "budget", written.budget.as_ref(), budget_default, 1..=1 << 30)?;
-        let first = self.whole_or(entry, "first-estimate", written.first_estimate.as_ref(), 0, 0..=budget)?;
+        let first = match &written.first_estimate {
+            Some(first) => Some(self.whole_or(entry, "first-estimate", Some(first), 0, 0..=budget)?),
+            None => None,
+        };
         let Foretelling(estimator) =
             self.term_or(entry, "estimator", written.estimator.as_ref(), Foretelling(Estimator::HALF))?;
         let packets = self.whole_or(entry, "packets", written.packets.as_ref(), 4096, 1..=1 << 20)?;
@@ -221,7 +224,7 @@ impl Desk<'_, '_> {
             flows: 1,
             packets: 1,
             budget: budget.max(1),
-            first_estimate: 0,
+            first_estimate: None,
             ..config.settings.clone()
         };
         let scheduler = match Scheduler::new(&config.scheduler, &small) {

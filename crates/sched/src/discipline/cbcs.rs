@@ -47,6 +47,7 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
         source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor (UNSW-CSE-TR-0505, 2005), section 4",
         constant_time: true,
         dominant: false,
+        apart: true,
     };
 
     fn build(settings: &Settings) -> Self {

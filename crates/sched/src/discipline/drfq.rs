@@ -4,6 +4,8 @@
 //! S(p, j) is least comes first. B(j) is the flow's last finish on j, and at least Δ before its last finish on the other. Δ = 0 is memoryless (S is the same on both,
 //! F after the dominant one); without Δ resources dovetail: a flow is charged for each apart, whatever the order of its packets.
 //!
+//! What a packet took beyond its estimate is charged to its flow's next packet.
+//!
 //! Written from the paper's equations as they are known; its text could not be looked at beyond the abstract. Open there, and chosen here: V(j) is the largest start tag
 //! of a packet given to a processor (for the port as well, which such packets reach a little later), and the largest finish once nothing is inside.
 
@@ -27,6 +29,7 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
         source: "Ghodsi, Sekar, Zaharia & Stoica, Multi-Resource Fair Queueing for Packet Processing (SIGCOMM 2012)",
         constant_time: false,
         dominant: true,
+        apart: true,
     };
 
     fn build(settings: &Settings) -> Self {
@@ -48,8 +51,13 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
     #[inline]
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
         self.0.next(backlog, |backlog, slot| {
-            let slot = backlog.slot(slot);
-            backlog.prices.normalised(slot.processor, slot.bytes)
+            let charged = super::with_owed(backlog, slot);
+            backlog.prices.normalised(charged, backlog.slot(slot).bytes)
         })
+    }
+
+    #[inline]
+    fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
+        super::owe(backlog, slot, measured);
     }
 }

@@ -19,6 +19,7 @@ impl Discipline for Fifo {
         source: "none",
         constant_time: true,
         dominant: false,
+        apart: false,
     };
 
     fn build(settings: &Settings) -> Self {
@@ -43,8 +44,12 @@ impl Discipline for Fifo {
         if let Some(&flow) = self.0.get(AHEAD / 2) {
             backlog.prefetch_head(flow);
         }
-        // As many entries of a flow as packets in its queue, in their order.
-        while let Some(flow) = self.0.pop_front() {
+        // As many entries of a flow as packets in its queue, in their order. One queue for all: who stands first before a full port holds up all others.
+        while let Some(&flow) = self.0.front() {
+            if backlog.is_full(backlog.flow(flow).port) {
+                return None;
+            }
+            self.0.pop_front();
             if let Some(slot) = backlog.pop(flow) {
                 return Some(slot);
             }

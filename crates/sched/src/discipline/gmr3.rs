@@ -43,9 +43,9 @@ pub(crate) struct Gmr3 {
     busy: u32,
     /// When the last turn was due.
     now: u64,
-    /// The group whose first flow's turn has begun.
+    /// The group whose first flow's turn has begun, and whether a packet was taken in it.
     begun: Option<usize>,
-    round: u32,
+    has_served: bool,
     quantum: i64,
     /// Turns in a row in which nobody could be served, and the number of flows that take turns.
     fruitless: u32,
@@ -59,6 +59,7 @@ impl Discipline for Gmr3 {
         source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM 2014)",
         constant_time: true,
         dominant: true,
+        apart: true,
     };
 
     fn build(settings: &Settings) -> Self {
@@ -68,7 +69,7 @@ impl Discipline for Gmr3 {
             busy: 0,
             now: 0,
             begun: None,
-            round: 0,
+            has_served: false,
             quantum: settings.quantum.0 as i64,
             fruitless: 0,
             flows: 0,
@@ -123,19 +124,22 @@ impl Discipline for Gmr3 {
                 self.end(backlog, number, true);
                 continue;
             }
-            let place = &mut backlog.slots[slot as usize];
-            place.tag = self.round;
-            let cost = i64::from(place.cost) << scale_of(number);
-            backlog.pop(flow);
-            let place = backlog.flow_mut(flow);
-            place.turn.credit -= cost;
-            place.taken_round = self.round;
+            let cost = i64::from(backlog.slot(slot).cost) << scale_of(number);
+            super::take_in_turn(backlog, flow, slot, !self.has_served);
+            self.has_served = true;
+            backlog.flow_mut(flow).turn.credit -= cost;
             self.fruitless = 0;
             if backlog.head(flow).is_none() {
                 self.end(backlog, number, false);
             }
             return Some(slot);
         }
+    }
+
+    /// What a packet cost beyond its estimate is charged once it is known.
+    #[inline]
+    fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
+        super::charge_later(backlog, slot, measured, |weight| scale_of(group_of(weight)));
     }
 
     #[inline]
@@ -218,13 +222,13 @@ impl Gmr3 {
         }
         let number = first?;
         let flow = self.groups[number].ring.front()?;
-        let place = backlog.flow_mut(flow);
-        if place.taken_round != place.left_round {
+        if super::is_ahead(backlog, flow) {
             return None;
         }
+        let place = backlog.flow_mut(flow);
         place.turn.credit += self.quantum * i64::from(place.weight);
         self.now = self.groups[number].due;
-        self.round = self.round.wrapping_add(1);
+        self.has_served = false;
         self.fruitless += 1;
         self.begun = Some(number);
         Some(number)

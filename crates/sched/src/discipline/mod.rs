@@ -11,7 +11,7 @@ mod sfq;
 mod tags;
 mod turns;
 
-use crate::backlog::{Backlog, Gone};
+use crate::backlog::{Backlog, Gone, Slot};
 use crate::{Settings, Warning};
 
 /// What a scheduler says of itself.
@@ -27,6 +27,8 @@ pub struct Spec {
     pub constant_time: bool,
     /// Whether its authors promise dominant-resource fairness.
     pub dominant: bool,
+    /// Whether each port may have a line of flows of its own: not where there is one queue for all.
+    pub apart: bool,
 }
 
 /// A scheduler's own part. It is told of what comes and goes, and says which flow's head is next.
@@ -215,14 +217,62 @@ schedulers! {
     Gmr3: gmr3::Gmr3,
 }
 
-/// A packet of this round has reached the port. Packets that were given up may be told of before earlier ones.
+/// A packet of a turn has reached the port. Packets that were given up may be told of before earlier ones.
 #[inline]
 fn note_progress(backlog: &mut Backlog, slot: u32) {
-    let (flow, round) = (backlog.slot(slot).flow, backlog.slot(slot).tag);
-    let left = &mut backlog.flow_mut(flow).left_round;
-    if (round.wrapping_sub(*left) as i32) > 0 {
-        *left = round;
+    let (flow, turn) = (backlog.slot(slot).flow, backlog.slot(slot).tag);
+    let left = &mut backlog.flow_mut(flow).left_turn;
+    if (turn.wrapping_sub(*left) as i32) > 0 {
+        *left = turn;
     }
+}
+
+/// Whether as many turns of a flow as there are processors have packets that the port has not begun with: then it gets none. With one processor, as the papers
+/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way.
+#[inline]
+fn is_ahead(backlog: &Backlog, flow: u32) -> bool {
+    let place = backlog.flow(flow);
+    place.taken_turn.wrapping_sub(place.left_turn) >= backlog.settings().processors
+}
+
+/// What processing a packet is charged: as foretold, and what packets of its flow took beyond that (or short of it) before.
+#[inline]
+fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
+    let Slot { flow, processor, .. } = *backlog.slot(slot);
+    let (cost, owed) = (i64::from(processor), &mut backlog.flow_mut(flow).owed);
+    let charged = cost.saturating_add(*owed).clamp(0, u32::MAX.into());
+    *owed = owed.saturating_sub(charged - cost);
+    charged as u32
+}
+
+/// Notes what a packet took beyond what was foretold.
+#[inline]
+fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
+    let Slot { flow, processor, .. } = *backlog.slot(slot);
+    let owed = &mut backlog.flow_mut(flow).owed;
+    *owed = owed.saturating_add(i64::from(measured) - i64::from(processor));
+}
+
+/// Charges a flow in a round what the dominant cost of a packet has turned out to be beyond what was charged; credit is kept times 2 to what `scale` says of its weight.
+#[inline]
+fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(u32) -> u32) {
+    let Slot { flow, bytes, cost, .. } = *backlog.slot(slot);
+    let beyond = i64::from(backlog.prices.normalised(measured, bytes).dominant()) - i64::from(cost);
+    let place = backlog.flow_mut(flow);
+    // Who has left the round begins anew without credit or debt.
+    if beyond != 0 && place.turn.active {
+        place.turn.credit -= beyond << scale(place.weight);
+    }
+}
+
+/// Takes a packet in a flow's turn, the first of it if `begins`.
+#[inline]
+fn take_in_turn(backlog: &mut Backlog, flow: u32, slot: u32, begins: bool) {
+    let place = backlog.flow_mut(flow);
+    place.taken_turn = place.taken_turn.wrapping_add(u32::from(begins));
+    let turn = place.taken_turn;
+    backlog.slots[slot as usize].tag = turn;
+    backlog.pop(flow);
 }
 
 /// The cost of the dearest packet: a program that uses up its budget on the longest packet.

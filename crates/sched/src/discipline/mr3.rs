@@ -2,7 +2,7 @@
 //!
 //! In a round a flow is served while its balance is not negative. It begins with the largest excess of any flow in the round before, less its own; what it was
 //! served beyond that is its excess. No quantum is needed, and each flow sends at least one packet a round. A flow's next round begins only when the last resource
-//! has begun with its packets of the round before, so that the resources' progress differs by a round at the most.
+//! has begun with its packets of the round before, so that the resources' progress differs by a round at the most; with several processors, by a round for each.
 //!
 //! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
 //! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
@@ -16,14 +16,14 @@ use crate::backlog::Backlog;
 #[derive(Debug)]
 pub(crate) struct Mr3 {
     ring: Ring<0>,
-    round: u32,
     /// Flows whose turn is still to come in this round.
     left: u32,
     /// The largest excess per weight, of the round before and of this one.
     before: i64,
     now: i64,
-    /// Whether the first flow's turn has begun.
+    /// Whether the first flow's turn has begun, and whether a packet was taken in it.
     begun: bool,
+    has_served: bool,
 }
 
 impl Discipline for Mr3 {
@@ -33,10 +33,11 @@ impl Discipline for Mr3 {
         source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic Round Robin (TPDS 2002)",
         constant_time: true,
         dominant: true,
+        apart: true,
     };
 
     fn build(_: &Settings) -> Self {
-        Self { ring: Ring::EMPTY, round: 0, left: 0, before: 0, now: 0, begun: false }
+        Self { ring: Ring::EMPTY, left: 0, before: 0, now: 0, begun: false, has_served: false }
     }
 
     #[inline]
@@ -62,14 +63,13 @@ impl Discipline for Mr3 {
             };
             if self.left == 0 {
                 (self.left, self.before, self.now) = (self.ring.len(), self.now, 0);
-                self.round = self.round.wrapping_add(1);
+            }
+            if !self.begun && super::is_ahead(backlog, flow) {
+                return None;
             }
             let place = backlog.flow_mut(flow);
             if !self.begun {
-                if place.taken_round != place.left_round {
-                    return None;
-                }
-                self.begun = true;
+                (self.begun, self.has_served) = (true, false);
                 // The credit was minus the excess.
                 place.turn.credit += self.before.saturating_mul(place.weight.into());
             }
@@ -84,16 +84,21 @@ impl Discipline for Mr3 {
                 continue;
             }
             let balance = balance - i64::from(backlog.slot(slot).cost);
-            backlog.pop(flow);
-            backlog.slots[slot as usize].tag = self.round;
-            let place = backlog.flow_mut(flow);
-            (place.turn.credit, place.taken_round) = (balance, self.round);
+            super::take_in_turn(backlog, flow, slot, !self.has_served);
+            self.has_served = true;
+            backlog.flow_mut(flow).turn.credit = balance;
             if backlog.head(flow).is_none() {
                 self.excess(balance, weight);
                 self.end(backlog, false);
             }
             return Some(slot);
         }
+    }
+
+    /// What a packet cost beyond its estimate is charged once it is known.
+    #[inline]
+    fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
+        super::charge_later(backlog, slot, measured, |_| 0);
     }
 
     #[inline]

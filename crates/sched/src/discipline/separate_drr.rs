@@ -24,6 +24,7 @@ impl Discipline for SeparateDrr {
         source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
         constant_time: true,
         dominant: false,
+        apart: true,
     };
 
     fn build(settings: &Settings) -> Self {

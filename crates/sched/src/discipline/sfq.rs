@@ -20,6 +20,7 @@ impl Discipline for Sfq {
         source: "Goyal, Vin & Cheng, Start-time Fair Queueing (SIGCOMM 1996)",
         constant_time: false,
         dominant: false,
+        apart: true,
     };
 
     fn build(settings: &Settings) -> Self {
@@ -40,19 +41,11 @@ impl Discipline for Sfq {
 
     #[inline]
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
-        self.0.next(backlog, |backlog, slot| {
-            let (cost, flow) = (i64::from(backlog.slot(slot).cost), backlog.slot(slot).flow);
-            let owed = &mut backlog.flow_mut(flow).owed;
-            let charged = cost.saturating_add(*owed).clamp(0, u32::MAX.into());
-            *owed = owed.saturating_sub(charged - cost);
-            Cost { processor: charged as u32, port: 0 }
-        })
+        self.0.next(backlog, |backlog, slot| Cost { processor: super::with_owed(backlog, slot), port: 0 })
     }
 
     #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
-        let (cost, flow) = (backlog.slot(slot).cost, backlog.slot(slot).flow);
-        let owed = &mut backlog.flow_mut(flow).owed;
-        *owed = owed.saturating_add(i64::from(measured) - i64::from(cost));
+        super::owe(backlog, slot, measured);
     }
 }

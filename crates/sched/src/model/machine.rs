@@ -19,7 +19,8 @@ pub struct Setup {
     pub request_ring: usize,
     /// Ring 3, by which processors tell the scheduler what packets took.
     pub feedback_ring: usize,
-    /// Ring 4, from the processors to each port; with `separate-drr` the queues before the port.
+    /// Ring 4, from the processors to each port; with `separate-drr` the queues before the port. Processors wait while it is full, unless the settings have a
+    /// [`ready_limit`](Settings::ready_limit).
     pub ready_ring: u32,
     /// Ring 5, from the second scheduler to each port; with 0 the port takes packets itself when it is free.
     pub transmit_ring: usize,
@@ -279,8 +280,10 @@ impl Machine {
             }
             Processor::Waits { granted, goes_on, .. } => (granted, goes_on),
         };
-        let ready_full =
-            || self.scheduler.ready(self.scheduler.port_of(granted.key)) >= self.setup.ready_ring;
+        // Where the scheduler sees to the ring before a port, no packet was given for one that is full.
+        let waits = self.setup.settings.ready_limit.is_none();
+        let ready = || self.scheduler.ready(self.scheduler.port_of(granted.key));
+        let ready_full = || waits && ready() >= self.setup.ready_ring;
         if self.feedback.len() >= self.setup.feedback_ring || (goes_on && ready_full()) {
             self.seen.processors_waited +=
                 u64::from(matches!(self.processors[place], Processor::Busy { .. }));

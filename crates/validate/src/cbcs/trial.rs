@@ -100,6 +100,7 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
         quantum: Nanos(1),
         quantum_bytes: (u64::from(LONGEST) * open.quantum / 10).max(1) as u32,
         estimator: Estimator::ALL[open.estimator].1,
+        first_estimate: Some(0),
         budget: DEAREST * factor,
         longest: LONGEST,
         flow_limit: 1024,
