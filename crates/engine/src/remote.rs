@@ -13,8 +13,9 @@ use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
@@ -121,6 +122,8 @@ pub struct Remote {
 
 /// Longest wait for a worker's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often an answer is looked for.
+const LOOK: Duration = Duration::from_micros(50);
 
 impl Remote {
     pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
@@ -238,7 +241,8 @@ impl Remote {
         node: NodeRef,
         act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
-        let (reply, answer) = channel();
+        // Room for the answer is made here, and it is looked for, not waited for: the worker neither allocates nor has to wake anybody.
+        let (reply, answer) = sync_channel(1);
         let act = move |node: &mut dyn Node, now| {
             let node: &mut dyn Any = node;
             let done = node.downcast_mut::<N>().map(|node| act(node, now));
@@ -246,7 +250,7 @@ impl Remote {
             let _ = reply.send(done);
         };
         self.tell(node.worker, Command::AtNode { place: node.place, act: Box::new(act) })?;
-        let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+        let answer = looked_for(&answer)?;
         answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
     }
 
@@ -256,6 +260,18 @@ impl Remote {
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
         self.ring();
         Ok(())
+    }
+}
+
+/// What comes within [`PATIENCE`].
+fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
+    let asked = Instant::now();
+    loop {
+        match answer.try_recv() {
+            Ok(answer) => return Ok(answer),
+            Err(TryRecvError::Empty) if asked.elapsed() < PATIENCE => thread::sleep(LOOK),
+            Err(_) => return Err(RemoteError::Gone),
+        }
     }
 }
 

@@ -157,6 +157,16 @@ impl<'a> Machine<'a> {
         self.perform(helper, arguments)
     }
 
+    /// Bytes of the packet or the stack, which nobody else writes to; none elsewhere.
+    #[inline]
+    pub(crate) fn own_bytes(&self, address: u64, size: u32) -> Result<Option<&[u8]>, Fault> {
+        match self.resolve(address, size, Access::Read)? {
+            Place::Packet(range) => Ok(Some(&self.packet.bytes()[range])),
+            Place::Stack(range) => self.stack.read(address, range).map(Some),
+            Place::Words(..) => Ok(None),
+        }
+    }
+
     /// Copies bytes of the program's memory.
     pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), Fault> {
         match self.resolve(address, bytes.len() as u32, Access::Read)? {

@@ -21,6 +21,7 @@ impl Machine<'_> {
     ///
     /// # Errors
     /// If an argument is not what the helper takes.
+    #[inline]
     pub fn perform(&mut self, helper: Helper, arguments: [u64; 5]) -> Result<u64, Fault> {
         let [a, b, c, d, _] = arguments;
         match helper {
@@ -185,9 +186,15 @@ impl Machine<'_> {
         if map.spec().kind.is_devices() { Err(Fault::Map) } else { Ok((index, map)) }
     }
 
+    /// Does something with a key, which is copied only if others might write to it meanwhile.
+    #[inline]
     fn with_key<T>(&self, map: &Map, address: u64, then: impl FnOnce(&[u8]) -> T) -> Result<T, Fault> {
+        let size = map.spec().key_size;
+        if let Some(key) = self.own_bytes(address, size)? {
+            return Ok(then(key));
+        }
         let mut key = [0; MapSpec::MAX_KEY as usize];
-        let key = &mut key[..map.spec().key_size as usize];
+        let key = &mut key[..size as usize];
         self.read(address, key)?;
         Ok(then(key))
     }

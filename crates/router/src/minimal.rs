@@ -1,7 +1,9 @@
 //! Minimal IP: what most packets need, for a batch, on the data path (T. Spalink and others, "Building a robust software-based router
 //! using network processors", section 4.4). Whatever else a packet needs, it is given to full IP with the reason.
 
+use crate::above::Above;
 use crate::classify::{Class, Classify, ETHERNET, Why};
+use crate::forwarder::Programs;
 use crate::hops::{NextHop, v4_key};
 use crate::neighbour::Found;
 use crate::state::{Core, Fate};
@@ -23,19 +25,34 @@ enum Hops {
 const AHEAD: usize = 8;
 
 impl Core {
-    /// Decides about every packet of a batch.
+    /// Decides about every packet of a batch, through the programs if there are any.
     pub fn forward<C: Classify>(
         &mut self,
         classifier: &mut C,
+        (programs, above): (&mut Programs, Option<&mut Above>),
         pool: &mut Pool,
         batch: &Batch,
         out: &mut Outbox,
     ) {
+        let mut above = above;
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
         self.classify(classifier, pool, handles, &mut classes);
-        self.prefetch_nodes(&classes[..handles.len()]);
-        for (&handle, &class) in handles.iter().zip(&classes) {
+        let mut left = handles;
+        if !programs.is_empty() {
+            if programs.are_plain() {
+                left = programs.rule_plain((self, classifier), pool, handles, &mut classes);
+            } else {
+                let packets = (handles, &mut classes);
+                programs.forward((self, classifier), above.as_deref_mut(), pool, packets, out);
+                left = &[];
+            }
+            if let Some(above) = above {
+                above.flush(pool, handles);
+            }
+        }
+        self.prefetch_nodes(&classes[..left.len()]);
+        for (&handle, &class) in left.iter().zip(&classes) {
             let fate = self.decide(pool, handle, class, out);
             self.book(pool.meta_mut(handle), fate);
         }

@@ -425,11 +425,8 @@ impl<C: Classify> Node for Router<C> {
         if let Some((sharing, host)) = self.shared(pool, out) {
             return sharing.forward(host, batch);
         }
-        if self.programs.table().is_empty() {
-            return self.core.forward(&mut self.classifier, pool, batch, out);
-        }
-        let above = self.above.as_deref_mut();
-        self.programs.forward((&mut self.core, &mut self.classifier), above, pool, batch, out);
+        let programs = (&mut self.programs, self.above.as_deref_mut());
+        self.core.forward(&mut self.classifier, programs, pool, batch, out);
     }
 
     fn takes_trains(&self) -> bool {

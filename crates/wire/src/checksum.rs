@@ -106,6 +106,7 @@ pub fn finish_checksum(meta: &mut Meta, frame: &mut [u8]) -> Result<(), Checksum
     if meta.checksum == Checksum::Partial as u8 { fill_in(meta, frame) } else { Ok(()) }
 }
 
+#[inline(never)]
 fn fill_in(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
     check_place(meta.csum_start, meta.csum_offset, frame.len())?;
     let covered = &mut frame[usize::from(meta.csum_start)..];

@@ -1,7 +1,7 @@
 //! Calls of helpers, and of the functions that stand in for code.
 
 use crate::Known;
-use crate::run;
+use crate::run::{self, offset};
 use crate::translate::Translator;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
 use longwire_program::{Helper, Region, Register};
@@ -19,6 +19,12 @@ impl Translator<'_, '_> {
         let result = match helper {
             Helper::FlowState if verified => self.region(Region::State),
             Helper::Node => self.constant(0),
+            Helper::Now | Helper::BootTime | Helper::CoarseTime => self.of_run(offset::NOW),
+            Helper::Worker => self.of_run(offset::WORKER),
+            Helper::PacketLength if verified => {
+                let (start, end) = (self.of_run(offset::FIELDS), self.of_run(offset::FIELDS + 8));
+                self.builder.ins().isub(end, start)
+            }
             _ => self.call_out(helper, verified),
         };
         self.write(Register::R0, result);
@@ -26,15 +32,24 @@ impl Translator<'_, '_> {
     }
 
     fn call_out(&mut self, helper: Helper, verified: bool) -> Value {
-        let function = if verified { run::perform as *const () } else { run::call as *const () };
-        let taken = helper.signature().arguments.len();
+        let signature = helper.signature();
         let zero = self.constant(0);
         let mut arguments = [zero; 6];
-        for (argument, register) in arguments.iter_mut().zip(ARGUMENTS).take(taken) {
+        for (argument, register) in arguments.iter_mut().zip(ARGUMENTS).take(signature.arguments.len()) {
             *argument = self.read(register);
         }
-        arguments[5] = self.constant(u64::from(helper.number()));
-        self.call_function_of_ours(function, &arguments)
+        if !verified {
+            *self.callees.moves = true;
+            arguments[5] = self.constant(u64::from(helper.number()));
+            return self.call_function_of_ours(run::call as *const (), &arguments);
+        }
+        *self.callees.moves |= signature.moves_packet;
+        self.call_function_of_ours(run::performer(helper), &arguments[..5])
+    }
+
+    /// What stands at this offset in the run.
+    fn of_run(&mut self, offset: i32) -> Value {
+        self.builder.ins().load(types::I64, self.memory.run, self.run, offset)
     }
 
     /// Calls one of the functions of [`run`] with these arguments after the first. If it wants so, the program ends.

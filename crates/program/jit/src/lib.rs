@@ -22,12 +22,11 @@ mod run;
 mod translate;
 
 use longwire_program::{
-    Code, Context, Fact, Fault, Helper, Instruction, Machine, Maps, Program, Region, Stack, State, Stopped,
-    Verified, Width,
+    Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Machine, Maps, Packet, Program,
+    Region, Stack, State, Stopped, Verified, Width,
 };
 use memory::Loaded;
 use run::Run;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -157,12 +156,19 @@ impl Compiled {
         }
     }
 
-    /// Gets it ready for packets, one after the other, if it needs nothing but a packet, this stack and this state: if it calls no helpers but
-    /// those that are answered in place. Such a program has no effects but what it does to those three, and to values of maps.
+    /// Gets it ready for a [`Desk`], with this state, which has to be long enough; if it calls nothing that is not answered in place. Such a program has
+    /// no effects but what it does to the packet, the stack, this state, and values of maps.
     #[inline]
-    pub fn alone<'r>(&'r self, stack: &'r mut Stack, state: &'r State) -> Option<Alone<'r>> {
+    pub fn alone<'r>(&'r self, state: &'r State) -> Option<Alone<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
-        fits.then(|| Alone { compiled: self, run: Run::alone(stack, state), lent: PhantomData })
+        fits.then_some(Alone { compiled: self, state })
+    }
+
+    /// The same of one that calls helpers, unless one of them may move the packet's ends.
+    #[inline]
+    pub fn helped<'r>(&'r self, state: &'r State) -> Option<Helped<'r>> {
+        let fits = !self.loaded.moves() && state.size() >= self.state_size;
+        fits.then_some(Helped { compiled: self, state })
     }
 
     /// The program.
@@ -188,27 +194,95 @@ impl Compiled {
     }
 }
 
-/// A program that is ready for packets, one after the other (see [`Compiled::alone`]).
+/// A program that is ready for packets (see [`Compiled::alone`]).
+#[derive(Clone, Copy)]
 pub struct Alone<'r> {
     compiled: &'r Compiled,
-    run: Run,
-    /// What the run points to.
-    lent: PhantomData<(&'r mut Stack, &'r State)>,
+    state: &'r State,
 }
 
-impl Alone<'_> {
-    /// Runs it on a frame, and gives what it returned.
+/// A program that is ready for packets, with helpers (see [`Compiled::helped`]).
+#[derive(Clone, Copy)]
+pub struct Helped<'r> {
+    compiled: &'r Compiled,
+    state: &'r State,
+}
+
+/// Where programs run on packet after packet, without anything being made anew for each.
+pub struct Desk<'r> {
+    run: Run,
+    stack: &'r mut Stack,
+}
+
+/// A packet on a [`Desk`]: for one program after the other.
+pub struct Shown<'d> {
+    run: &'d mut Run,
+    stack: &'d mut Stack,
+    context: Context,
+    frame: &'d mut [u8],
+}
+
+impl<'r> Desk<'r> {
+    /// One with this stack, which should be [`Stack::trusting`].
+    pub fn new(stack: &'r mut Stack) -> Self {
+        let mut run = Run::idle();
+        run.lend_stack(stack);
+        Self { run, stack }
+    }
+
+    /// Shows programs a packet that has no room before and behind.
+    #[inline]
+    pub fn show<'d>(&'d mut self, context: Context, frame: &'d mut [u8]) -> Shown<'d> {
+        self.run.take(&context, frame);
+        Shown { run: &mut self.run, stack: self.stack, context, frame }
+    }
+}
+
+impl Shown<'_> {
+    /// Its bytes.
+    pub fn frame(&self) -> &[u8] {
+        self.frame
+    }
+
+    /// Runs a program on it, and gives what that returned.
     ///
     /// # Errors
     /// If it was stopped; the frame and all memory are then as it left them.
     #[inline]
-    pub fn run(&mut self, context: &Context, frame: &mut [u8]) -> Result<u64, Halted> {
-        self.run.take(context, frame);
-        let ended = self.compiled.loaded.enter(&mut self.run);
+    pub fn run(&mut self, alone: &Alone<'_>) -> Result<u64, Halted> {
+        self.run.use_state(alone.state);
+        let ended = alone.compiled.loaded.enter(self.run);
         match ended.number {
             0 => Ok(ended.returned),
-            number => Err(self.compiled.halted(number as usize - 1, &self.run)),
+            number => Err(alone.compiled.halted(number as usize - 1, self.run)),
         }
+    }
+
+    /// The same of one that calls helpers, and what it has asked for.
+    #[inline]
+    pub fn run_helped(
+        &mut self,
+        helped: &Helped<'_>,
+        environment: &mut dyn Environment,
+    ) -> (Result<u64, Halted>, Effects) {
+        let whole = 0..self.frame.len();
+        let mut machine = Machine {
+            context: self.context,
+            packet: Packet::new(&mut *self.frame, whole),
+            stack: &mut *self.stack,
+            state: helped.state,
+            maps: &helped.compiled.maps,
+            environment,
+            effects: Effects::default(),
+        };
+        self.run.lend(&mut machine);
+        let ended = helped.compiled.loaded.enter(self.run);
+        let result = match ended.number {
+            0 => Ok(ended.returned),
+            number => Err(helped.compiled.halted(number as usize - 1, self.run)),
+        };
+        self.run.forget();
+        (result, machine.effects)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Loaded {
     size: usize,
     /// Whether it calls functions that work on the machine.
     asks: bool,
+    /// Whether it may move the packet's ends.
+    moves: bool,
 }
 
 // SAFETY: after `load` the module is touched by nobody but `drop`, which has it alone; the code is never written again, and what it works on is
@@ -45,6 +47,11 @@ impl Loaded {
     pub fn asks(&self) -> bool {
         self.asks
     }
+
+    /// Whether it may move the packet's ends.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
 }
 
 impl Drop for Loaded {
@@ -59,9 +66,9 @@ impl Drop for Loaded {
 /// Compiles all functions, of which the first is the program.
 pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError> {
     let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
-    let mut asks = false;
-    match define(&mut module, source, bodies, &mut asks) {
-        Ok((entry, size)) => Ok(Loaded { module: Some(module), entry, size, asks }),
+    let (mut asks, mut moves) = (false, false);
+    match define(&mut module, source, bodies, (&mut asks, &mut moves)) {
+        Ok((entry, size)) => Ok(Loaded { module: Some(module), entry, size, asks, moves }),
         Err(error) => {
             // SAFETY: nothing in it was ever called, and no pointer into it is kept.
             unsafe { module.free_memory() };
@@ -76,7 +83,7 @@ fn define(
     module: &mut JITModule,
     source: &Source<'_>,
     bodies: &[Body],
-    asks: &mut bool,
+    (asks, moves): (&mut bool, &mut bool),
 ) -> Result<(Entry, usize), Box<ModuleError>> {
     let convention = module.isa().default_call_conv();
     let mut functions = BTreeMap::new();
@@ -92,7 +99,8 @@ fn define(
     for (number, body) in bodies.iter().enumerate() {
         context.func.signature = signature(convention, number == 0);
         context.func.name = UserFuncName::user(0, ids[number].as_u32());
-        let callees = Callees { functions: &functions, module: &mut *module, asks: &mut *asks };
+        let callees =
+            Callees { functions: &functions, module: &mut *module, asks: &mut *asks, moves: &mut *moves };
         translate(source, body, callees, &mut context.func, &mut scratch);
         module.define_function(ids[number], &mut context)?;
         size += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use longwire_program::memory::Fault;
-use longwire_program::{Atomic, Context, Machine, Region, Size, Stack, State, Width};
+use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, State, Width};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,6 +23,10 @@ pub struct Run {
     state: *mut u8,
     /// Bytes of the state.
     state_size: u64,
+    /// The packet's time.
+    now: u64,
+    /// The worker's number.
+    worker: u64,
     /// Not 0 if a function that was called wants the program to end.
     halted: u64,
     /// Where the access was that ended the program.
@@ -43,6 +47,8 @@ pub mod offset {
     pub const STACK: i32 = offset_of!(Run, stack) as i32;
     pub const STATE: i32 = offset_of!(Run, state) as i32;
     pub const STATE_SIZE: i32 = offset_of!(Run, state_size) as i32;
+    pub const NOW: i32 = offset_of!(Run, now) as i32;
+    pub const WORKER: i32 = offset_of!(Run, worker) as i32;
     pub const HALTED: i32 = offset_of!(Run, halted) as i32;
     pub const ADDRESS: i32 = offset_of!(Run, address) as i32;
 }
@@ -60,38 +66,23 @@ const FAULT: u64 = 1;
 const PANIC: u64 = 2;
 
 impl Run {
-    /// A run on this machine, which nobody else may touch before the run has ended.
-    #[inline]
-    pub fn new(machine: &mut Machine<'_>) -> Self {
-        let words = machine.state.words().words();
-        let mut run = Self {
-            fields: [0, 0, 0, u64::from(machine.context.ingress), u64::from(machine.context.queue), 0],
-            packet: std::ptr::null_mut(),
-            places: [0; 4],
-            stack: std::ptr::null_mut(),
-            state: words.as_ptr().cast_mut().cast(),
-            state_size: u64::from(machine.state.size()),
-            halted: 0,
-            address: 0,
-            machine: std::ptr::null_mut(),
-            fault: None,
-        };
-        run.look(machine);
-        run.machine = (&raw mut *machine).cast();
-        run
+    /// Lends it a stack, which nobody else may touch before the run has ended.
+    pub fn lend_stack(&mut self, stack: &mut Stack) {
+        self.stack = stack.bytes_mut().as_mut_ptr();
     }
 
-    /// A run of a program that calls nothing, on this stack and state. It has no packet yet.
-    pub fn alone(stack: &mut Stack, state: &State) -> Self {
-        let words = state.words().words();
+    /// A run that has no packet yet, nor anything else.
+    pub fn idle() -> Self {
         let start = Region::Packet.address(0);
         Self {
             fields: [start, start, start, 0, 0, 0],
             packet: std::ptr::null_mut(),
             places: [0; 4],
-            stack: stack.bytes_mut().as_mut_ptr(),
-            state: words.as_ptr().cast_mut().cast(),
-            state_size: u64::from(state.size()),
+            stack: std::ptr::null_mut(),
+            state: std::ptr::null_mut(),
+            state_size: 0,
+            now: 0,
+            worker: 0,
             halted: 0,
             address: 0,
             machine: std::ptr::null_mut(),
@@ -99,14 +90,50 @@ impl Run {
         }
     }
 
+    /// A run on this machine, which nobody else may touch before the run has ended.
+    #[inline]
+    pub fn new(machine: &mut Machine<'_>) -> Self {
+        let mut run = Self::idle();
+        run.know(&machine.context);
+        run.look(machine);
+        run.lend(machine);
+        run
+    }
+
+    /// Lends it a machine, which nobody else may touch before the run has ended. Its packet is the one that the run has.
+    #[inline]
+    pub fn lend(&mut self, machine: &mut Machine<'_>) {
+        self.stack = machine.stack.bytes_mut().as_mut_ptr();
+        self.use_state(machine.state);
+        self.machine = (&raw mut *machine).cast();
+    }
+
     /// Gives it a packet without room before and behind.
     #[inline]
     pub fn take(&mut self, context: &Context, frame: &mut [u8]) {
         let length = frame.len().min(u32::MAX as usize);
         self.fields[1] = Region::Packet.address(length as u32);
-        (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
         self.places = places(length as u64);
         self.packet = frame.as_mut_ptr();
+        self.know(context);
+    }
+
+    #[inline]
+    fn know(&mut self, context: &Context) {
+        (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
+        (self.now, self.worker) = (context.now, u64::from(context.worker));
+    }
+
+    /// Lends it a state.
+    #[inline]
+    pub fn use_state(&mut self, state: &State) {
+        self.state = state.words().words().as_ptr().cast_mut().cast();
+        self.state_size = u64::from(state.size());
+    }
+
+    /// Forgets how the program before ended.
+    pub fn forget(&mut self) {
+        (self.halted, self.fault) = (0, None);
     }
 
     /// Whether a function that was called has panicked.
@@ -119,7 +146,7 @@ impl Run {
         self.fault
     }
 
-    /// Sees where packet and stack are. To be done again after each use of the machine, as a helper may move the packet's ends.
+    /// Sees where packet and stack are. To be done again after whatever may move the packet's ends.
     #[inline]
     fn look(&mut self, machine: &mut Machine<'_>) {
         let window = machine.packet.range();
@@ -132,15 +159,20 @@ impl Run {
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
     }
 
-    /// Has the machine do something. If that fails, the program is to end, and what is given back means nothing.
+    /// Has the machine do something that leaves the packet's ends where they are, unless `MOVES`. If that fails, the program is to end, and what is
+    /// given back means nothing.
     ///
     /// # Safety
     /// `run` is what compiled code was entered with.
-    unsafe fn with_machine(run: *mut Self, work: impl FnOnce(&mut Machine<'_>) -> Result<u64, Fault>) -> u64 {
+    #[inline]
+    unsafe fn with_machine<const MOVES: bool>(
+        run: *mut Self,
+        work: impl FnOnce(&mut Machine<'_>) -> Result<u64, Fault>,
+    ) -> u64 {
         // SAFETY: compiled code was entered with a reference to the run, and waits while this function has it.
         let run = unsafe { &mut *run };
-        // SAFETY: `Run::new` was given the machine, which outlives the run and is used by nobody else during it. What was pointed to in it is looked
-        // up again below.
+        // SAFETY: the run was lent the machine, which outlives it and is used by nobody else during it. Packet and stack, which the run points to, lie
+        // outside it, and their buffers stay where they are.
         let machine = unsafe { &mut *run.machine.cast::<Machine<'_>>() };
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut *machine)));
         let result = match done {
@@ -154,7 +186,9 @@ impl Run {
                 0
             }
         };
-        run.look(machine);
+        if MOVES {
+            run.look(machine);
+        }
         result
     }
 }
@@ -182,7 +216,7 @@ pub unsafe extern "C" fn load(run: *mut Run, address: u64, how: u64) -> u64 {
         if how & SIGNED != 0 { machine.load_extended(address, size) } else { machine.load(address, size) }
     };
     // SAFETY: promised by the caller.
-    unsafe { Run::with_machine(run, work) }
+    unsafe { Run::with_machine::<false>(run, work) }
 }
 
 /// Carries out a store of so many bytes.
@@ -192,7 +226,7 @@ pub unsafe extern "C" fn load(run: *mut Run, address: u64, how: u64) -> u64 {
 pub unsafe extern "C" fn store(run: *mut Run, address: u64, value: u64, bytes: u64) -> u64 {
     let work = |machine: &mut Machine<'_>| machine.store(address, size_of_bytes(bytes), value).map(|()| 0);
     // SAFETY: promised by the caller.
-    unsafe { Run::with_machine(run, work) }
+    unsafe { Run::with_machine::<false>(run, work) }
 }
 
 /// Carries out an atomic operation: `how` is from [`operation_number`].
@@ -204,7 +238,7 @@ pub unsafe extern "C" fn change(run: *mut Run, address: u64, src: u64, r0: u64, 
     let operation = OPERATIONS[(how & !WIDE) as usize % OPERATIONS.len()];
     let work = |machine: &mut Machine<'_>| machine.change(address, width, operation, src, r0);
     // SAFETY: promised by the caller.
-    unsafe { Run::with_machine(run, work) }
+    unsafe { Run::with_machine::<false>(run, work) }
 }
 
 /// Carries out a helper whose arguments nobody has looked at.
@@ -214,21 +248,46 @@ pub unsafe extern "C" fn change(run: *mut Run, address: u64, src: u64, r0: u64, 
 pub unsafe extern "C" fn call(run: *mut Run, a: u64, b: u64, c: u64, d: u64, e: u64, helper: u64) -> u64 {
     let work = |machine: &mut Machine<'_>| machine.call(helper as u32, [a, b, c, d, e]);
     // SAFETY: promised by the caller.
-    unsafe { Run::with_machine(run, work) }
+    unsafe { Run::with_machine::<true>(run, work) }
 }
 
 /// Carries out a helper whose arguments the verifier has looked at.
 ///
 /// # Safety
 /// `run` is what compiled code was entered with.
-pub unsafe extern "C" fn perform(run: *mut Run, a: u64, b: u64, c: u64, d: u64, e: u64, helper: u64) -> u64 {
-    let work = |machine: &mut Machine<'_>| {
-        let number = helper as u32;
-        let helper = longwire_program::Helper::from_number(number).ok_or(Fault::Helper(number))?;
-        machine.perform(helper, [a, b, c, d, e])
+unsafe extern "C" fn perform<const HELPER: u32, const MOVES: bool>(
+    run: *mut Run,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+) -> u64 {
+    let work = |machine: &mut Machine<'_>| match const { Helper::from_number(HELPER) } {
+        Some(helper) => machine.perform(helper, [a, b, c, d, e]),
+        None => Err(Fault::Helper(HELPER)),
     };
     // SAFETY: promised by the caller.
-    unsafe { Run::with_machine(run, work) }
+    unsafe { Run::with_machine::<MOVES>(run, work) }
+}
+
+macro_rules! performers {
+    ($($helper:ident)+) => {
+        /// The function that carries out this helper, whose arguments the verifier has looked at.
+        pub fn performer(helper: Helper) -> *const () {
+            match helper {
+                $(Helper::$helper => {
+                    const MOVES: bool = Helper::$helper.signature().moves_packet;
+                    perform::<{ Helper::$helper as u32 }, MOVES> as *const ()
+                })+
+            }
+        }
+    };
+}
+
+performers! {
+    MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap AdjustTail Jiffies BootTime CoarseTime
+    TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue Mark Drop Hash RedirectLink
 }
 
 const WIDE: u64 = 0x10;

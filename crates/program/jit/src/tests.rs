@@ -1,6 +1,6 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
-use crate::{CompileError, Compiled, Halted, Known, compile, compile_unverified};
+use crate::{CompileError, Compiled, Desk, Halted, Known, compile, compile_unverified};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
     Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
@@ -66,6 +66,27 @@ fn panics_end_the_program_and_nothing_else() {
     assert_eq!(bench.run(&nested, &maps), Err(Halted::Panicked { slot: 2 }));
     bench.dice = Dice(Some(1));
     assert_eq!((bench.run(&compiled, &maps), bench.run(&nested, &maps)), (Ok(6), Ok(1)));
+}
+
+#[test]
+fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
+    let (maps, state) = (no_maps(), State::new(8));
+    let length = verified("call xdp_get_buff_len\n r6 = r0\n call ktime_get_ns\n r0 += r6\n exit", &maps);
+    let draw = verified("call get_prandom_u32\n r6 = r0\n r1 = 1\n call lw_mark\n r0 = r6\n exit", &maps);
+    let moving = verified("r2 = 0\n call xdp_adjust_tail\n exit", &maps);
+    assert!(draw.alone(&state).is_none() && moving.helped(&state).is_none(), "what they need is not there");
+    let (length, draw) = (length.alone(&state).unwrap(), draw.helped(&state).unwrap());
+    let (mut stack, mut frame) = (Stack::trusting(), [0; 64]);
+    let mut desk = Desk::new(&mut stack);
+    let panicked = Err(Halted::Panicked { slot: 0 });
+    for (bytes, now, dice, drawn) in
+        [(60, 7, Some(4), Ok(4)), (20, 8, None, panicked), (64, 9, Some(1), Ok(1))]
+    {
+        let mut shown = desk.show(Context { now, ..Context::default() }, &mut frame[..bytes]);
+        assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
+        assert_eq!(shown.run_helped(&draw, &mut Dice(dice)).0, drawn);
+        assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
+    }
 }
 
 #[test]

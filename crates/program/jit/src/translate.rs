@@ -29,6 +29,8 @@ pub struct Callees<'a> {
     pub module: &'a mut JITModule,
     /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
     pub asks: &'a mut bool,
+    /// Becomes true if one may move the packet's ends.
+    pub moves: &'a mut bool,
 }
 
 /// Which memory an access is to. The code generator may take it that one kind's accesses don't touch another's.

@@ -43,11 +43,11 @@ struct Counter(AtomicU64);
 impl Counter {
     /// Written by one thread alone, adding need not be atomic.
     #[inline]
-    fn add(&self, alone: bool) {
+    fn add(&self, packets: u64, alone: bool) {
         if alone {
-            self.0.store(self.read() + 1, Ordering::Relaxed);
+            self.0.store(self.read() + packets, Ordering::Relaxed);
         } else {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0.fetch_add(packets, Ordering::Relaxed);
         }
     }
 
@@ -81,23 +81,29 @@ impl Counters {
             Verdict::Redirect(_) => &self.redirected,
             Verdict::Drop(reason) => {
                 if let Some(counter) = reason.and_then(|reason| self.reasons.get(usize::from(reason))) {
-                    counter.add(alone);
+                    counter.add(1, alone);
                 }
                 &self.dropped
             }
             Verdict::Aborted(_) => &self.aborted,
         }
-        .add(alone);
+        .add(1, alone);
         if effects.mark.is_some() {
-            self.marked.add(alone);
+            self.marked.add(1, alone);
         }
+    }
+
+    /// Counts so many packets that were let pass, and for which nothing was asked.
+    #[inline]
+    pub fn passed(&self, packets: u64, alone: bool) {
+        self.passed.add(packets, alone);
     }
 
     /// A redirection led nowhere.
     #[cold]
     pub fn redirected_nowhere(&self) {
         self.redirected.0.fetch_sub(1, Ordering::Relaxed);
-        self.aborted.add(false);
+        self.aborted.add(1, false);
     }
 
     pub fn read(&self) -> ForwarderStats {

@@ -1,91 +1,177 @@
-//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are.
+//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are. They
+//! are made ready once for a batch, and a packet is shown to one after the other.
 
 use super::key::flow;
-use super::program::{Bench, Forwarder};
+use super::program::Forwarder;
 use super::table::Forwarders;
-use super::through::{Programs, fate};
+use super::through::{Programs, fate, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
-use longwire_block::{DropReason, Outbox};
-use longwire_packet::{BATCH, Checksum, Handle, Pool};
+use longwire_block::DropReason;
+use longwire_jit::{Desk, Shown};
+use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Verdict};
 use longwire_wire::finish_checksum;
 
+/// What the programs of a packet have said.
+struct Said<'t> {
+    /// What the one said that did not let it pass.
+    end: Option<(Verdict, &'t Forwarder)>,
+    /// Whether one of them may have changed it.
+    changed: bool,
+    queue: Option<u16>,
+}
+
 impl Programs {
-    /// Decides about every packet of a batch, if all programs are such. A single one is made ready once for all packets.
-    pub(super) fn forward_plain<C: Classify>(
-        &mut self,
-        (core, classifier): (&mut Core, &mut C),
+    /// Runs the programs on a batch, if all are such: gives those packets that are left to be decided about, and has their classes come first. A single
+    /// program is not looked for.
+    #[inline(never)]
+    pub fn rule_plain<'l, C: Classify>(
+        &'l mut self,
+        router: (&mut Core, &mut C),
         pool: &mut Pool,
-        handles: &[Handle],
-        out: &mut Outbox,
-    ) {
-        let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
-        let mut fates = [None; BATCH];
-        core.classify(classifier, pool, handles, &mut classes);
-        let (table, bench) = self.parts();
-        let packets = handles.iter().copied().zip(&mut classes).zip(&mut fates);
-        match &*table.general {
+        handles: &'l [Handle],
+        classes: &mut [Class; BATCH],
+    ) -> &'l [Handle] {
+        let (table, bench, left) = self.parts();
+        let alone = bench.alone;
+        let mut desk = Desk::new(&mut bench.stack);
+        let ruled = match &*table.general {
             [only] if table.flows.is_empty() => {
-                if let Some(mut ready) = only.alone(bench) {
-                    let run = |context: &Context, frame: &mut [u8]| (ready.run(context, frame), only.writes);
-                    rule((core, classifier), pool, packets, run);
-                }
+                let Some(ready) = only.ready() else { return handles };
+                let (changed, queue) = (only.writes, only.queue());
+                let mut passed = 0;
+                let ruled = rule(router, pool, (handles, classes), &mut desk, |shown| {
+                    match ready.run(shown, alone) {
+                        None => {
+                            passed += 1;
+                            Said { end: None, changed, queue }
+                        }
+                        Some((verdict, effects)) => {
+                            Said { end: end(verdict, only), changed, queue: effects.queue.or(queue) }
+                        }
+                    }
+                });
+                ready.passed(passed, alone);
+                ruled
             }
-            _ => {
-                let run = |context: &Context, frame: &mut [u8]| pass_all(table, bench, context, frame);
-                rule((core, classifier), pool, packets, run);
-            }
-        }
-        core.prefetch_nodes(&classes[..handles.len()]);
-        for ((&handle, &class), fate) in handles.iter().zip(&classes).zip(fates) {
-            let fate = fate.unwrap_or_else(|| core.decide(pool, handle, class, out));
-            core.book(pool.meta_mut(handle), fate);
-        }
+            _ => rule(router, pool, (handles, classes), &mut desk, |shown| meet(table, shown, alone)),
+        };
+        if ruled == 0 { handles } else { closed_up(ruled, (handles, classes), left) }
     }
 }
 
-/// Runs programs on packets, and notes the fates of those that are not let pass; the others are looked at again if they may have changed.
+/// A batch's packets have a bit each.
+const _: () = assert!(BATCH <= u64::BITS as usize);
+
+/// The packets, and first among the classes theirs, that have no bit.
+fn closed_up<'l>(
+    ruled: u64,
+    (handles, classes): (&[Handle], &mut [Class; BATCH]),
+    left: &'l mut [Handle; BATCH],
+) -> &'l [Handle] {
+    let mut count = 0;
+    for (at, &handle) in handles.iter().enumerate() {
+        if ruled >> at & 1 == 0 {
+            (left[count], classes[count]) = (handle, classes[at]);
+            count += 1;
+        }
+    }
+    &left[..count]
+}
+
+/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are looked at again if they may have changed.
 #[inline]
-fn rule<'p, C: Classify>(
-    (core, classifier): (&Core, &mut C),
+fn rule<'t, C: Classify>(
+    (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
-    packets: impl Iterator<Item = ((Handle, &'p mut Class), &'p mut Option<Fate>)>,
-    mut run: impl FnMut(&Context, &mut [u8]) -> (Verdict, bool),
-) {
-    for ((handle, class), ruled) in packets {
+    (handles, classes): (&[Handle], &mut [Class; BATCH]),
+    desk: &mut Desk<'_>,
+    mut run: impl FnMut(&mut Shown<'_>) -> Said<'t>,
+) -> u64 {
+    let mut ruled = 0;
+    for (at, (&handle, class)) in handles.iter().zip(classes).enumerate() {
         if matches!(class, Class::Dropped(_)) {
             continue;
         }
         let (meta, frame) = pool.parts_mut(handle);
+        // The engine was asked for single packets, and takes none in whose checksum lies outside them.
         if meta.is_train() || finish_checksum(meta, frame).is_err() {
-            *ruled = Some(Fate::Dropped(DropReason::BadFrame));
+            core.book(meta, Fate::Dropped(DropReason::BadFrame));
+            ruled |= 1 << at;
             continue;
         }
         let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
-        let (verdict, changed) = run(&context, frame);
+        let Said { end, changed, queue } = run(&mut desk.show(context, frame));
         if changed {
             meta.checksum = Checksum::Unknown as u8;
         }
-        if verdict != Verdict::Pass {
-            // Without helpers nothing is redirected.
-            *ruled = fate(core, verdict, meta.in_port, || Fate::Dropped(DropReason::Aborted));
-        } else if changed && !matches!(class, Class::Switched { .. }) {
-            *class = core.classify_one(classifier, pool, handle);
-            core.prefetch_route(class);
+        if let Some(queue) = queue {
+            take_queue(meta, queue);
         }
+        if let Some(end) = end {
+            book(core, meta, end);
+            ruled |= 1 << at;
+        } else if changed {
+            look_again(core, classifier, pool, handle, class);
+        }
+    }
+    ruled
+}
+
+/// Books a packet that was not let pass.
+#[inline(never)]
+fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwarder)) {
+    let lost = || {
+        forwarder.redirected_nowhere();
+        Fate::Dropped(DropReason::Aborted)
+    };
+    let fate = fate(core, verdict, meta.in_port, lost);
+    core.book(meta, fate.unwrap_or(Fate::Dropped(DropReason::Aborted)));
+}
+
+/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its label is gone.
+#[inline(never)]
+fn look_again<C: Classify>(
+    core: &Core,
+    classifier: &mut C,
+    pool: &mut Pool,
+    handle: Handle,
+    class: &mut Class,
+) {
+    if !matches!(class, Class::Switched { .. }) {
+        *class = core.classify_one(classifier, pool, handle);
+        core.prefetch_route(class);
     }
 }
 
-/// The programs that a packet meets, until one does not let it pass, and whether one of them may have changed it.
-fn pass_all(table: &Forwarders, bench: &mut Bench, context: &Context, frame: &mut [u8]) -> (Verdict, bool) {
-    let words = if table.space.is_empty() { None } else { flow(frame) };
+/// Shows a packet to its programs, until one does not let it pass.
+fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Said<'t> {
+    let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let mut changed = false;
-    let run = |forwarder: &Forwarder| {
-        changed |= forwarder.writes;
-        forwarder.alone(bench).map(|mut ready| ready.run(context, frame))
-    };
-    let verdict = table.met(own).filter_map(run).find(|verdict| *verdict != Verdict::Pass);
-    (verdict.unwrap_or(Verdict::Pass), changed)
+    let mut said = Said { end: None, changed: false, queue: None };
+    for ready in table.met(own).filter_map(Forwarder::ready) {
+        let forwarder: &Forwarder = ready.forwarder();
+        let asked = match ready.run(shown, alone) {
+            None => {
+                ready.passed(1, alone);
+                None
+            }
+            Some((verdict, effects)) => {
+                said.end = end(verdict, forwarder);
+                effects.queue
+            }
+        };
+        said.changed |= forwarder.writes;
+        said.queue = asked.or(forwarder.queue()).or(said.queue);
+        if said.end.is_some() {
+            break;
+        }
+    }
+    said
+}
+
+/// What a program said, unless it let the packet pass.
+fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)> {
+    (verdict != Verdict::Pass).then_some((verdict, forwarder))
 }

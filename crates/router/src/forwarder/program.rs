@@ -5,7 +5,7 @@ use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use crate::hops::NextHop;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Compiled, compile};
+use longwire_jit::{Alone, Compiled, Helped, Shown, compile};
 use longwire_program::map::MapError;
 use longwire_program::{
     Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
@@ -81,8 +81,7 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether it lets packets pass, or not, and neither it nor its installation has anything to say of where they go; it calls nothing that
-    /// moves their ends.
+    /// Whether it is code that does not move packets' ends, and its installation sends them nowhere but where they would go.
     pub(super) plain: bool,
     verified: Verified,
     code: Code,
@@ -167,9 +166,8 @@ impl Forwarder {
             counters: Counters::default(),
             random: Random::default(),
         };
-        let Installation { way, above, queue, .. } = &made.installation;
-        let says_nothing = way.is_none() && above.is_none() && queue.is_none();
-        made.plain = says_nothing && !made.moves && made.alone(&mut Bench::beside()).is_some();
+        let goes_on = made.installation.way.is_none() && made.installation.above.is_none();
+        made.plain = goes_on && !made.moves && made.ready().is_some();
         Ok(made)
     }
 
@@ -225,17 +223,24 @@ impl Forwarder {
         self.moves
     }
 
+    /// The output queue that its installation names.
+    #[inline]
+    pub(super) fn queue(&self) -> Option<u16> {
+        self.installation.queue.map(u16::from)
+    }
+
     /// What it said was a redirection is none.
     pub(super) fn redirected_nowhere(&self) {
         self.counters.redirected_nowhere();
     }
 
-    /// Gets it ready for frames, one after the other, if it is code that needs nothing else.
+    /// Gets it ready for packets, one after the other, if it is code that does not move their ends.
     #[inline]
-    pub(super) fn alone<'f>(&'f self, bench: &'f mut Bench) -> Option<Ready<'f>> {
+    pub(super) fn ready(&self) -> Option<Ready<'_>> {
         let Code::Compiled(compiled) = &self.code else { return None };
-        let code = compiled.alone(&mut bench.stack, &self.state)?;
-        Some(Ready { code, counters: &self.counters, alone: bench.alone })
+        let alone = compiled.alone(&self.state).map(How::Alone);
+        let how = alone.or_else(|| compiled.helped(&self.state).map(How::Helped))?;
+        Some(Ready { forwarder: self, how })
     }
 
     /// Runs it on a frame.
@@ -296,23 +301,58 @@ impl Forwarder {
     }
 }
 
-/// A program that is ready for frames, one after the other.
+/// A program that is ready for packets, one after the other.
 pub(super) struct Ready<'f> {
-    code: Alone<'f>,
-    counters: &'f Counters,
-    alone: bool,
+    forwarder: &'f Forwarder,
+    how: How<'f>,
 }
 
-impl Ready<'_> {
-    /// Runs it on a frame.
+enum How<'f> {
+    Alone(Alone<'f>),
+    Helped(Helped<'f>),
+}
+
+impl<'f> Ready<'f> {
+    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to be counted by [`Ready::passed`].
     #[inline]
-    pub fn run(&mut self, context: &Context, frame: &mut [u8]) -> Verdict {
-        // Without helpers there are no effects.
-        let none = Effects::default();
-        let verdict = Verdict::new(self.code.run(context, frame).unwrap_or(longwire_program::ABORTED), &none);
-        self.counters.note(verdict, &none, self.alone);
-        verdict
+    pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
+        let (returned, effects) = match &self.how {
+            How::Alone(code) => match shown.run(code) {
+                Ok(returned) if returned as u32 == PASS => return None,
+                returned => (returned, Effects::default()),
+            },
+            How::Helped(code) => match shown.run_helped(code, &mut Draws(&self.forwarder.random)) {
+                (Ok(returned), effects) if returned as u32 == PASS && asks_nothing(&effects) => return None,
+                other => other,
+            },
+        };
+        Some(self.said(returned.unwrap_or(longwire_program::ABORTED), effects, alone))
     }
+
+    /// So many packets were let pass.
+    #[inline]
+    pub fn passed(&self, packets: u64, alone: bool) {
+        self.forwarder.counters.passed(packets, alone);
+    }
+
+    /// The program.
+    pub fn forwarder(&self) -> &'f Forwarder {
+        self.forwarder
+    }
+
+    #[inline(never)]
+    fn said(&self, returned: u64, effects: Effects, alone: bool) -> (Verdict, Effects) {
+        let verdict = Verdict::new(returned, &effects);
+        self.forwarder.counters.note(verdict, &effects, alone);
+        (verdict, effects)
+    }
+}
+
+const PASS: u32 = longwire_program::PASS as u32;
+
+/// Whether nothing of this has to be done or counted if the packet passes.
+fn asks_nothing(effects: &Effects) -> bool {
+    effects.queue.is_none() && effects.mark.is_none()
 }
 
 impl std::fmt::Debug for Forwarder {

@@ -8,7 +8,7 @@ use crate::classify::{Class, Classify};
 use crate::hops::NextHop;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
-use longwire_packet::{BATCH, Batch, Checksum, Handle, Meta, Pool};
+use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Redirect, Verdict};
 use longwire_punt::SeatId;
 use longwire_wire::finish_checksum;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Programs {
     table: Arc<Forwarders>,
     bench: Bench,
+    /// The packets of a batch that are left to be decided about, if not all are.
+    left: Box<[Handle; BATCH]>,
     /// The rulings of a batch that say more than a fate, with the packets' places in it: a few.
     special: Vec<(usize, Ruling)>,
 }
@@ -72,7 +74,12 @@ struct Traveller {
 
 impl Programs {
     pub fn new(table: Forwarders) -> Self {
-        Self { table: Arc::new(table), bench: Bench::new(), special: Vec::with_capacity(BATCH) }
+        Self {
+            table: Arc::new(table),
+            bench: Bench::new(),
+            left: Box::new([Handle::NONE; BATCH]),
+            special: Vec::with_capacity(BATCH),
+        }
     }
 
     /// Those that are installed.
@@ -93,9 +100,21 @@ impl Programs {
         }
     }
 
-    /// They, and what they are run with.
-    pub(super) fn parts(&mut self) -> (&Forwarders, &mut Bench) {
-        (&self.table, &mut self.bench)
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Whether all of them are plain.
+    #[inline]
+    pub fn are_plain(&self) -> bool {
+        self.table.plain
+    }
+
+    /// They, what they are run with, and where they note which packets are left.
+    pub(super) fn parts(&mut self) -> (&Forwarders, &mut Bench, &mut [Handle; BATCH]) {
+        (&self.table, &mut self.bench, &mut self.left)
     }
 
     /// Puts another table in the place of this one.
@@ -103,25 +122,20 @@ impl Programs {
         self.table = table;
     }
 
-    /// Decides about every packet of a batch, through the programs.
+    /// Decides about every packet of a batch that was classified, through programs that may say anything.
+    #[inline(never)]
     pub fn forward<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
         above: Option<&mut Above>,
         pool: &mut Pool,
-        batch: &Batch,
+        (handles, classes): (&[Handle], &mut [Class; BATCH]),
         out: &mut Outbox,
     ) {
         let mut above = above;
-        let handles = batch.as_slice();
-        if self.table.plain {
-            return self.forward_plain((core, classifier), pool, handles, out);
-        }
-        let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
         let mut fates = [None; BATCH];
-        core.classify(classifier, pool, handles, &mut classes);
         self.special.clear();
-        for (at, (&handle, class)) in handles.iter().zip(&mut classes).enumerate() {
+        for (at, (&handle, class)) in handles.iter().zip(classes.iter_mut()).enumerate() {
             if !matches!(class, Class::Dropped(_)) {
                 let ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, class), out);
                 fates[at] = ruling.fate;
@@ -132,7 +146,7 @@ impl Programs {
         }
         core.prefetch_nodes(&classes[..handles.len()]);
         let mut special = self.special.iter().peekable();
-        for (at, (&handle, &class)) in handles.iter().zip(&classes).enumerate() {
+        for (at, (&handle, &class)) in handles.iter().zip(&*classes).enumerate() {
             let Some((_, ruling)) = special.next_if(|(place, _)| *place == at) else {
                 let fate = fates[at].unwrap_or_else(|| core.decide(pool, handle, class, out));
                 core.book(pool.meta_mut(handle), fate);
@@ -146,9 +160,6 @@ impl Programs {
                 out.because_of(pool.meta(handle));
                 core.settle(pool, own, fate, out);
             }
-        }
-        if let Some(above) = above {
-            above.flush(pool, handles);
         }
     }
 
@@ -241,6 +252,12 @@ pub(crate) fn carry_out(
 /// A queue beyond the last band is the last.
 const LAST_BAND: u16 = Meta::NO_BAND as u16 - 1;
 
+/// Notes which queue a packet goes to.
+#[inline]
+pub(super) fn take_queue(meta: &mut Meta, queue: u16) {
+    (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
+}
+
 impl Passage {
     /// Notes what a program has said.
     #[inline]
@@ -253,7 +270,7 @@ impl Passage {
         if let Some(seat) = installation.above {
             self.above = Some((seat, forwarder.fid));
         }
-        if let Some(queue) = effects.queue.or(installation.queue.map(u16::from)) {
+        if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
         }
         if verdict != Verdict::Pass {
@@ -287,7 +304,7 @@ impl Passage {
             ruling.fate = ruling.fate.or(fate);
         }
         if let Some(queue) = self.queue {
-            (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
+            take_queue(meta, queue);
         }
         // What knows its next hop already is not looked at again: its label is gone.
         if ruling.fate.is_none() && self.changed && !matches!(class, Class::Switched { .. }) {

@@ -338,13 +338,50 @@ fn a_table_that_was_overtaken_is_given_back() {
     assert_eq!((old.all().len(), rig.router.forwarders().all().len(), fid), (1, 2, Fid(2)));
 }
 
-/// Tables whose programs only let packets pass or not are served in a way of their own. With a program beside them that says more, of a flow
-/// that has no packets, they are served as all others are: that must make no difference.
+/// Adds the time, the packet's length and a random number to its state, chooses a queue, marks, and gives what a last call gives.
+fn talk(call: &str) -> String {
+    format!(
+        "r6 = r1
+        call ktime_get_ns
+        r7 = r0
+        r1 = r6
+        call xdp_get_buff_len
+        r7 += r0
+        call get_prandom_u32
+        r7 += r0
+        call get_smp_processor_id
+        r7 += r0
+        r1 = 8
+        call lw_flow_state
+        lock *(u64 *)(r0 + 0) += r7
+        r1 = 3
+        call lw_choose_queue
+        r1 = 5
+        call lw_mark
+        {call}
+        exit"
+    )
+}
+
+/// Tables whose programs send packets only where they would go are served in a way of their own. With a program beside them that says more, of a
+/// flow that has no packets, they are served as all others are: that must make no difference.
 #[test]
 fn programs_that_say_little_are_served_as_all_others_are() {
     let drop = "r0 = 1\n exit";
     let rewrite = rewrite("r9 -= 1", COUNT);
-    let tables: [&[(&str, Installation)]; 6] = [
+    let passing = talk("r0 = 2");
+    let dropping = talk("r1 = 9\n call lw_drop");
+    let [redirecting, losing] = [3, 77].map(|port| talk(&format!("r1 = {port}\n r2 = 0\n call redirect")));
+    let queued = |how: Installation| Installation { queue: Some(2), ..how };
+    let tables: [&[(&str, Installation)]; 9] = [
+        &[(&passing, general())],
+        &[
+            (&passing, general()),
+            (&redirecting, to_port(53)),
+            (&dropping, to_port(80)),
+            (&losing, to_port(99)),
+        ],
+        &[(COUNT, queued(general())), (&losing, general())],
         &[(COUNT, general())],
         &[(drop, general())],
         &[(&rewrite, general())],
@@ -365,7 +402,8 @@ fn programs_that_say_little_are_served_as_all_others_are() {
             let mut rig = Rig::new();
             let fids: Vec<_> = table.iter().map(|(code, how)| install(&mut rig, code, how.clone())).collect();
             if beside {
-                install(&mut rig, COUNT, Installation { queue: Some(1), ..to_port(60_000) });
+                let way = Some(NextHop::Direct { port: 2 });
+                install(&mut rig, COUNT, Installation { way, ..to_port(60_000) });
             }
             let seen = rig.batch(&frames);
             let forwarders = rig.router.forwarders();
