@@ -12,7 +12,7 @@ use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,28 @@ impl RunningInstance {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
         Self { name, plan, links, sources, media, routers, planes, remote, watches, started, stop }
+    }
+
+    /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
+        let (line, this) = (this.routers.leases().line(), Arc::downgrade(this));
+        let watch = move || {
+            while let Some(instance) = this.upgrade() {
+                let next = instance.routers.end_leases(&instance.remote.remote);
+                drop(instance);
+                let gone = match next {
+                    Some(wait) => line.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected),
+                    None => line.recv().is_err(),
+                };
+                if gone {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
     }
 
     /// The plan that runs.

@@ -10,6 +10,7 @@ pub mod control_planes;
 mod fitted;
 mod flow_rows;
 pub mod instance;
+pub mod leases;
 pub mod live;
 pub mod live_forwarders;
 mod live_media;

@@ -1,5 +1,6 @@
 //! The programs of a run's routers: looked at, installed, removed and changed as people write them.
 
+use crate::leases::LENGTHS;
 use crate::live_routers::{LiveRouters, gone};
 use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
@@ -9,11 +10,12 @@ use longwire_program::{Map, Resource};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{AboveRequest, Levels, LevelsError, WrittenForwarder, hexadecimal};
+use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How often an installation begins again because the router's programs were changed meanwhile.
 const TRIES: usize = 8;
@@ -43,9 +45,16 @@ impl LiveRouters {
         let (place, at) = (self.place(name)?, At { router });
         match ask {
             ForwarderAsk::List {} => at.table().map(|table| listed(&table)),
-            ForwarderAsk::Install { forwarder, object } => {
-                self.install(&at, place, forwarder, object.as_deref())
+            ForwarderAsk::Install { forwarder, object, lease } => {
+                let lease = lease.as_deref().map(lease_of).transpose()?;
+                let installed = self.install(&at, place, forwarder, object.as_deref())?;
+                let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
+                if let (Some(length), Some(fid)) = (lease, fid) {
+                    self.leases().give((place, fid), length, Instant::now());
+                }
+                Ok(installed)
             }
+            ForwarderAsk::Renew { fids } => self.renew(place, fids),
             ForwarderAsk::Levels {} => self.seats(&at, place),
             ForwarderAsk::Remove { fid } => self.remove(&at, place, *fid),
             ForwarderAsk::Get { fid } => {
@@ -122,10 +131,34 @@ impl LiveRouters {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
             Ok((json!({ "fid": fid }), left))
         })?;
+        self.leases().end((place, fid));
         if let Some(seat) = seat {
             self.take_seat(at, place, seat)?;
         }
         Ok(removed)
+    }
+
+    /// Lets leases begin again: all that there are of those named.
+    fn renew(&self, place: usize, fids: &[u32]) -> Result<Value, SetError> {
+        let now = Instant::now();
+        let without = fids.iter().filter(|&&fid| !self.leases().renew((place, fid), now));
+        match without.collect::<Vec<_>>().first() {
+            None => Ok(json!({ "fids": fids })),
+            Some(fid) => {
+                Err(wrong("fid", format!("the router has no program with the number {fid} that has a lease")))
+            }
+        }
+    }
+
+    /// Removes the programs whose leases are over, and says how long it is until the next one is.
+    pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
+        let (over, next) = self.leases().over(Instant::now());
+        for (place, fid) in over {
+            let router = Running { remote, node: self.node(place) };
+            // Where it is gone, or the run is, nothing is to be removed.
+            let _ = self.remove(&At { router: &router }, place, fid);
+        }
+        next
     }
 
     /// Makes a seat above the router, and gives it to who asks for it.
@@ -338,6 +371,15 @@ fn map_named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetErr
         let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
         wrong("map", format!("the program has no map \"{name}\"; it has {}", known.join(", ")))
     })
+}
+
+fn lease_of(text: &str) -> Result<Duration, SetError> {
+    let length: Nanos = text.parse().map_err(|error| wrong("lease", format!("{error}")))?;
+    let (least, most) = (Nanos::from_secs(*LENGTHS.start()), Nanos::from_secs(*LENGTHS.end()));
+    if !(least..=most).contains(&length) {
+        return Err(wrong("lease", format!("{length} is not a time from {least} to {most}")));
+    }
+    Ok(Duration::from_nanos(length.0))
 }
 
 fn unknown(fid: u32) -> SetError {

@@ -1,5 +1,6 @@
 //! The routers of a run by name, with their routes as of now, and changes to them as people write them.
 
+use crate::leases::Leases;
 use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
@@ -17,12 +18,13 @@ pub struct LiveRouters {
     plan: Arc<Plan>,
     refs: Vec<NodeRef>,
     levels: Vec<Mutex<Levels>>,
+    leases: Leases,
 }
 
 impl LiveRouters {
     /// The routers of `plan`, which the engine finds at `refs`, with what is above each; nothing is above any if that is empty.
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
-        Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect() }
+        Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect(), leases: Leases::default() }
     }
 
     /// The names of the routers, by place in the plan.
@@ -72,6 +74,11 @@ impl LiveRouters {
         let done =
             remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));
         done.map_err(|error| gone(&error))?.map_err(wrong)
+    }
+
+    /// For how long programs of theirs are there.
+    pub const fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     /// The plan.

@@ -103,6 +103,7 @@ impl RealRun {
             open.watches,
             stop.clone(),
         ));
+        RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;

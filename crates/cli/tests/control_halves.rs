@@ -248,10 +248,14 @@ struct Proxied<'u> {
 
 impl<'u> Proxied<'u> {
     fn start(lab: &'u Up) -> Self {
-        let backends = ["--backend", "GET /b=10.0.2.9:80", "--backend", "10.0.2.9:81"];
-        let times = ["--interval", "100 ms", "--linger", "500 ms"];
+        Self::with(lab, &["--linger", "500 ms"])
+    }
+
+    fn with(lab: &'u Up, options: &[&str]) -> Self {
+        let backends =
+            ["--backend", "GET /b=10.0.2.9:80", "--backend", "10.0.2.9:81", "--interval", "100 ms"];
         let half =
-            lab.half(&[&["splice", "r1", "--listen", "10.0.1.1:8080"], &backends[..], &times].concat());
+            lab.half(&[&["splice", "r1", "--listen", "10.0.1.1:8080"], &backends[..], options].concat());
         half.event("listening");
         let bind = |address: &str| lab.at("b", || TcpListener::bind(address).unwrap());
         Self { lab, half, servers: ["10.0.2.9:80", "10.0.2.9:81"].map(bind) }
@@ -327,6 +331,54 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
     assert_eq!((&ended["why"], &ended["client"]), (&"finished".into(), &name.as_str().into()), "{ended}");
     assert_eq!(lab.programs("tcp-splicer").len(), 0);
     proxied.half.end();
+}
+
+#[test]
+fn connections_are_bounded_and_idle_ones_are_given_up() {
+    let Some(lab) = Up::new("idle") else { return };
+    let proxied = Proxied::with(&lab, &["--idle", "6 s", "--connections", "1"]);
+    let half = &proxied.half;
+    let first = proxied.client("GET /big\n");
+    half.event("spliced");
+    let server = served(&proxied.servers[0], "GET /big\n");
+    transfer(&first, &server, 1, 10_000);
+    // There is one: another one is closed, without a word from a server.
+    let mut second = lab.at("a", || TcpStream::connect("10.0.1.1:8080")).unwrap();
+    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(matches!(second.read(&mut [0]), Ok(0) | Err(_)));
+    // Nobody says anything any more: its programs are removed, and there is room for another.
+    let ended = half.event("ended");
+    assert_eq!(ended["why"], "idle", "{ended}");
+    assert_eq!(lab.programs("tcp-splicer").len(), 0);
+    let third = proxied.client("HELLO\n");
+    half.event("spliced");
+    let far = served(&proxied.servers[1], "HELLO\n");
+    transfer(&far, &third, 2, 1000);
+    proxied.half.end();
+}
+
+#[test]
+fn programs_of_a_half_that_is_killed_are_removed() {
+    let Some(lab) = Up::new("killed") else { return };
+    let mut half = lab.half(&["monitor", "r1", "--interval", "100 ms", "--lease", "5 s"]);
+    lab.until("it has installed its program", || lab.programs("performance-monitor").len() == 1);
+    half.signal("-KILL");
+    half.child.wait().unwrap();
+    lab.until("its program is removed", || lab.programs("performance-monitor").is_empty());
+
+    // The same by hand, beside one that stays.
+    let own = |args: &[&str]| longwire(&[&["forwarder"], args, &["--instance", &lab.name]].concat());
+    let stays = own(&["install", "r1", "syn-monitor"]);
+    let leased = own(&["install", "r1", "syn-filter", "--lease", "1 h"]);
+    let fid = String::from_utf8(leased.stdout).unwrap();
+    assert!(stays.status.success() && own(&["renew", "r1", fid.trim()]).status.success());
+    let without = own(&["renew", "r1", String::from_utf8(stays.stdout).unwrap().trim()]);
+    assert!(stderr(&without).contains("that has a lease"), "{}", stderr(&without));
+    let refused = own(&["install", "r1", "syn-monitor", "--lease", "2 h"]);
+    assert!(stderr(&refused).contains("lease"), "{}", stderr(&refused));
+    own(&["install", "r1", "wavelet", "--lease", "1 s"]);
+    lab.until("its lease is over", || lab.programs("wavelet").is_empty());
+    assert_eq!((lab.programs("syn-monitor").len(), lab.programs("syn-filter").len()), (1, 1));
 }
 
 #[test]

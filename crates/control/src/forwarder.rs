@@ -19,6 +19,15 @@ pub enum ForwarderAsk {
         /// The object's bytes, unless the program comes with Longwire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         object: Option<String>,
+        /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(example = "30 s")]
+        lease: Option<String>,
+    },
+    /// Lets the leases of programs begin again.
+    Renew {
+        /// Their numbers.
+        fids: Vec<u32>,
     },
     /// Removes a program.
     Remove {

@@ -1,6 +1,6 @@
 //! `longwire control intrusion`: sees who scans ports, and has all that comes from there dropped for a while.
 
-use super::Beside;
+use super::Stay;
 use super::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
@@ -23,7 +23,7 @@ Examples:
   longwire control intrusion r1 --ports 50 --within '1 min' --expiry '10 min' --spare 10.0.1.9 --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    beside: Stay,
 
     /// How many ports of one host make a scan.
     #[arg(long, value_name = "COUNT", default_value_t = 20)]

@@ -11,6 +11,7 @@ mod wavelet;
 use crate::Outcome;
 use anyhow::Context;
 use longwire_control::{Client, ForwarderAsk, directory};
+use longwire_units::Nanos;
 use serde_json::Value;
 
 /// The control halves of forwarders: processes of their own beside a running router
@@ -67,6 +68,25 @@ pub(crate) struct Beside {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+}
+
+/// The same for one that installs programs.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Stay {
+    #[command(flatten)]
+    beside: Beside,
+
+    /// How long its programs stay when it is killed, or hangs; 1 s to 1 h.
+    #[arg(long, value_name = "TIME", default_value = "1 min")]
+    lease: Nanos,
+}
+
+impl std::ops::Deref for Stay {
+    type Target = Beside;
+
+    fn deref(&self) -> &Beside {
+        &self.beside
+    }
 }
 
 impl Beside {

@@ -1,6 +1,6 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
-use super::Beside;
+use super::Stay;
 use super::post::{Post, address_at, address_bytes, double_at, word_at};
 use crate::Outcome;
 use anyhow::Context;
@@ -22,7 +22,7 @@ Examples:
   longwire control monitor r1 --add port --add source=10.0.1.9 --add destination=10.0.2.9")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    beside: Stay,
 
     /// What to count by: port, protocol, flags, source=ADDRESS, destination=ADDRESS. Default: protocol.
     #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read)]

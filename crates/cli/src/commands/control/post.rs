@@ -1,6 +1,6 @@
 //! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
 
-use super::Beside;
+use super::{Beside, Stay};
 use crate::live_forwarders::digits;
 use crate::outcome;
 use crate::stop_signals::StopSignals;
@@ -11,18 +11,28 @@ use longwire_units::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A control half's place beside its router. What was installed from here is removed when it is dropped.
+/// How often leases are renewed in the time of one.
+const RENEWALS: u32 = 5;
+
+/// A control half's place beside its router. What was installed from here is removed when it is dropped, and by the instance when the process is
+/// killed.
 #[derive(Debug)]
 pub(super) struct Post {
     client: Client,
     router: String,
     json: bool,
-    /// None once it was left: nobody removes what is installed then.
-    installed: Mutex<Option<BTreeSet<u32>>>,
+    lease: Nanos,
+    installed: Arc<Installed>,
+    /// Its end tells the thread that renews leases.
+    _renewing: Sender<()>,
 }
+
+/// The programs that were installed. None once the post was left: nobody removes what is installed then.
+type Installed = Mutex<Option<BTreeSet<u32>>>;
 
 /// An entry of a map: its key and its value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
@@ -32,14 +42,16 @@ impl Post {
     ///
     /// # Errors
     /// If no instance is meant, or it does not answer, or it has no such router.
-    pub(super) fn take(beside: &Beside, json: bool) -> anyhow::Result<Self> {
+    pub(super) fn take(beside: &Stay, json: bool) -> anyhow::Result<Self> {
         let client = Client::connect(&directory(), beside.instance.as_deref())?;
-        let post = Self {
-            client,
-            router: beside.router.clone(),
-            json,
-            installed: Mutex::new(Some(BTreeSet::new())),
-        };
+        let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
+        let (renewing, ended) = channel();
+        let found = client.found();
+        let same = Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
+        let own = Arc::clone(&installed);
+        let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
+        std::thread::Builder::new().name("renew".into()).spawn(move || renew(&same, &own, interval, &ended))?;
+        let post = Self { client, router: beside.router.clone(), json, lease: beside.lease, installed, _renewing: renewing };
         post.ask(&ForwarderAsk::List {})?;
         Ok(post)
     }
@@ -67,7 +79,7 @@ impl Post {
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
-        let installed = self.ask(&ForwarderAsk::Install { forwarder, object: None });
+        let installed = self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
         let installed = installed.with_context(|| format!("installing {}", written.program))?;
         let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
         let fid = fid.context("an installation is answered with a number")?;
@@ -173,7 +185,23 @@ impl Post {
     }
 
     fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
-        self.installed.lock().unwrap_or_else(PoisonError::into_inner)
+        held(&self.installed)
+    }
+}
+
+/// Nothing that holds them panics.
+fn held(installed: &Installed) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
+    installed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Renews the leases of what is installed, until the post is there no more.
+fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
+    while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
+        if !fids.is_empty() {
+            // One that has just been removed has no lease; that the instance is gone, who asks it next will see.
+            let _ = beside.ask(&ForwarderAsk::Renew { fids });
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `longwire control syn-alarm`: sees who is flooded with SYNs, says so, and filters them.
 
-use super::Beside;
+use super::Stay;
 use super::post::{Post, address_at, double_at, per_second, word_at};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
@@ -24,7 +24,7 @@ Examples:
   longwire control syn-alarm r1 --threshold 500 --admit 20 --hold '30 s' --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    beside: Stay,
 
     /// SYNs a second to one address and port from which on it is an alarm.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]

@@ -1,6 +1,6 @@
 //! `longwire control wavelet`: steers how many layers of a video pass, by what the output can take.
 
-use super::Beside;
+use super::Stay;
 use super::post::{Post, per_second, word_at};
 use crate::Outcome;
 use crate::commands::forwarder::FlowEnds;
@@ -21,7 +21,7 @@ Examples:
   longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval '200 ms' --calm 10 --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    beside: Stay,
 
     /// The link that the video leaves by.
     #[arg(long)]

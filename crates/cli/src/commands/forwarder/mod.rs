@@ -39,6 +39,7 @@ enum Action {
     Levels(levels::Args),
     Get(Get),
     Set(Set),
+    Renew(Renew),
     Remove(Remove),
     Map(Map),
 }
@@ -117,6 +118,29 @@ struct Install {
     /// The output queue of its packets, 0 to 254.
     #[arg(long)]
     queue: Option<String>,
+
+    /// After which time it is removed, unless it is renewed before; 1 s to 1 h. Default: it stays.
+    #[arg(long, value_name = "TIME")]
+    lease: Option<String>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// Let the leases of programs begin again: of those that were installed with --lease
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder install r1 syn-monitor --lease '30 s'
+  longwire forwarder renew r1 1")]
+struct Renew {
+    /// The router.
+    router: String,
+
+    /// The programs' numbers.
+    #[arg(required = true)]
+    fids: Vec<u32>,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -253,6 +277,10 @@ impl Args {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data })?;
                 Ok(Outcome::Well)
             }
+            Action::Renew(Renew { router, fids, instance }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids })?;
+                Ok(Outcome::Well)
+            }
             Action::Remove(Remove { router, fid, instance }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Remove { fid })?;
                 Ok(Outcome::Well)
@@ -319,7 +347,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     };
     let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
     let installed =
-        ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object })?;
+        ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object, lease: args.lease })?;
     outcome::print(&installed["fid"].to_string())?;
     Ok(Outcome::Well)
 }

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use super::Beside;
+use super::Stay;
 use super::post::{Post, word_at};
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
@@ -37,7 +37,7 @@ Examples:
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET =10.0.2.9:80' --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    beside: Stay,
 
     /// The router's address, and the port, where clients come.
     #[arg(long, value_name = "ADDRESS:PORT")]
