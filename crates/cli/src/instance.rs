@@ -234,6 +234,10 @@ impl Instance for RunningInstance {
         self.routers.change(&self.remote.remote, router, add, route)
     }
 
+    fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError> {
+        self.routers.weigh(&self.remote.remote, router, flow, weight)
+    }
+
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routers.forwarders(&self.remote.remote, router, ask)
     }

@@ -6,6 +6,7 @@ use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{NextHop, Router};
 use longwire_scenario::{Levels, Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
+use longwire_sched::Weight;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -79,6 +80,20 @@ impl LiveRouters {
     /// For how long programs of theirs are there.
     pub const fn leases(&self) -> &Leases {
         &self.leases
+    }
+
+    /// Gives a flow that shares a router's processors another weight.
+    ///
+    /// # Errors
+    /// If there is no such router or flow, or it can't have this weight; nothing has changed then.
+    pub fn weigh(&self, remote: &Remote, name: &str, flow: &str, weight: i64) -> Result<(), SetError> {
+        let place = self.place(name)?;
+        let wrong = |key: &str, reason: String| SetError::Value { key: key.into(), reason };
+        let weight = Weight::new(weight).map_err(|error| wrong("weight", error.to_string()))?;
+        let flow = flow.to_owned();
+        let done = remote
+            .at_node(self.refs[place], move |router: &mut Router, _| router.set_flow_weight(&flow, weight));
+        done.map_err(|error| gone(&error))?.map_err(|error| wrong("flow", error.to_string()))
     }
 
     /// The plan.

@@ -64,6 +64,9 @@ impl RealRun {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,
         };
+        if let Some(finding) = plan.routers.iter().find_map(|router| router.not_in_real_time.as_ref()) {
+            anyhow::bail!("{finding}");
+        }
         let mut open = open_real(&plan, hosts.as_mut(), &files)?;
         let mut recording = None;
         if let Some(file) = options.record {

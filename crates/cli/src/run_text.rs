@@ -156,6 +156,17 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     if known > MOST_LINES as u64 {
         writeln!(out, "({MOST_LINES} of {} flows; --json has more)", shown::count(known))?;
     }
+    let refused = [
+        ("because their flow had as many waiting as it may (flow-limit)", number(processors, "queue_full")),
+        (
+            "because the flow table was full of busy flows (flow-table); they are no flow's above",
+            number(processors, "table_full"),
+        ),
+        ("because as many packets were inside as may be (packets)", number(processors, "no_room")),
+    ];
+    for (why, count) in refused.iter().filter(|(_, count)| *count > 0) {
+        writeln!(out, "{} refused {why}", shown::count(*count))?;
+    }
     Ok(())
 }
 

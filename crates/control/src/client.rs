@@ -1,7 +1,7 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Medium, Problem, RoutePage, Source};
+use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -184,6 +184,15 @@ impl Client {
         self.exchange(Method::PATCH, &routes_path(router), Some(body)).map(drop)
     }
 
+    /// Gives a flow that shares a router's processors another weight.
+    ///
+    /// # Errors
+    /// If there is no such router or flow, the weight is refused, or the instance does not answer.
+    pub fn weigh_flow(&self, router: &str, change: &WeighFlow) -> Result<(), ClientError> {
+        let body = serde_json::to_string(change).map_err(|e| self.silent(e.to_string()))?;
+        self.exchange(Method::PATCH, &flows_path(router), Some(body)).map(drop)
+    }
+
     /// Asks about a router's programs, or changes them.
     ///
     /// # Errors
@@ -279,6 +288,10 @@ fn link_path(name: &str) -> String {
 
 fn routes_path(router: &str) -> String {
     format!("/v1/routers/{}/routes", utf8_percent_encode(router, UNRESERVED))
+}
+
+fn flows_path(router: &str) -> String {
+    format!("/v1/routers/{}/flows", utf8_percent_encode(router, UNRESERVED))
 }
 
 fn forwarders_path(router: &str) -> String {

@@ -58,6 +58,12 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, or it can't be; nothing has changed then.
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
 
+    /// Gives a flow that shares a router's processors another weight, by the name that it has there.
+    ///
+    /// # Errors
+    /// If there is no such router or flow, or it can't have this weight; nothing has changed then.
+    fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError>;
+
     /// Asks about a router's programs, or changes them, and answers as JSON.
     ///
     /// # Errors
@@ -127,6 +133,18 @@ pub struct ChangeRoute {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "10.2.0.0/16")]
     pub remove: Option<String>,
+}
+
+/// Another weight for a flow that shares a router's processors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeighFlow {
+    /// The name that it has among the router's flows.
+    #[schema(example = "voice")]
+    pub flow: String,
+    /// Its share compared with others', 1 to 65535.
+    #[schema(example = 4)]
+    pub weight: i64,
 }
 
 /// A shared medium: how it is set.

@@ -4,7 +4,9 @@
 #![allow(unused_qualifications)]
 
 use crate::changes::Changes;
-use crate::{ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Medium, Problem, RoutePage, Source};
+use crate::{
+    ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow,
+};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
@@ -64,6 +66,7 @@ fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(source, set_source))
         .routes(routes!(medium, set_medium))
         .routes(routes!(router_routes, change_route))
+        .routes(routes!(weigh_flow))
         .merge(OpenApiRouter::new().routes(routes!(forwarders)).layer(DefaultBodyLimit::max(MAX_OBJECT)))
         .routes(routes!(stop))
         .routes(routes!(document))
@@ -330,6 +333,35 @@ async fn change_route(
     let changed = blocking(move || {
         instance
             .change_route(&name, add, &route)
+            .map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
+    });
+    changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)
+}
+
+/// Gives a flow that shares a router's processors another weight between two batches of packets.
+#[utoipa::path(patch, path = "/v1/routers/{name}/flows", params(("name" = String, Path, description = "The router")),
+    request_body(content = WeighFlow, description = "The flow's name and its weight"),
+    responses(
+        (status = NO_CONTENT, description = "It is so now"),
+        (status = BAD_REQUEST, description = "Not a flow and a whole number", body = Problem, content_type = "application/problem+json"),
+        (status = NOT_FOUND, description = "No such router", body = Problem, content_type = "application/problem+json"),
+        (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json"),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json"),
+        (status = UNPROCESSABLE_ENTITY, description = "No such flow, or a weight it can't have", body = Problem,
+            content_type = "application/problem+json"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn weigh_flow(
+    State(instance): Running,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<StatusCode, Problem> {
+    let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
+    let WeighFlow { flow, weight } = json_of(&headers, body)?;
+    let changed = blocking(move || {
+        instance
+            .weigh_flow(&name, &flow, weight)
             .map_err(|error| Box::new(Problem::from_set(&error, &instance.router_names())))
     });
     changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)

@@ -4,7 +4,8 @@ mod fake;
 
 use fake::{Fake, Scratch};
 use longwire_control::{
-    ChangeRoute, Client, ClientError, ForwarderAsk, Instance, Problem, Server, StartError, list, openapi,
+    ChangeRoute, Client, ClientError, ForwarderAsk, Instance, Problem, Server, StartError, WeighFlow, list,
+    openapi,
 };
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -252,6 +253,7 @@ fn every_route_is_described() {
         ("/v1/sources/{name}", "patch"),
         ("/v1/routers/{name}/routes", "get"),
         ("/v1/routers/{name}/routes", "patch"),
+        ("/v1/routers/{name}/flows", "patch"),
         ("/v1/routers/{name}/forwarders", "post"),
         ("/v1/media/{name}", "get"),
         ("/v1/media/{name}", "patch"),
@@ -268,7 +270,7 @@ fn every_route_is_described() {
     }
     assert_eq!(described.len(), routes.len(), "{described:?}");
     assert!(routes.iter().all(|route| described.contains(route)), "{described:?}");
-    for shape in ["ChangeRoute", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source"] {
+    for shape in ["ChangeRoute", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source", "WeighFlow"] {
         assert!(document["components"]["schemas"][shape].is_object(), "{shape}");
     }
 
@@ -279,6 +281,7 @@ fn every_route_is_described() {
             _ if path.contains("sources") => ("video", "{}"),
             _ if path.contains("media") => ("cell", "{}"),
             _ if path.contains("forwarders") => ("core", r#"{"action": "list"}"#),
+            _ if path.contains("flows") => ("core", r#"{"flow": "voice", "weight": 4}"#),
             _ if path.contains("routers") => ("core", r#"{"add": "10.2.0.0/16 via 10.9.0.2"}"#),
             _ => ("up", "{}"),
         };
@@ -353,6 +356,28 @@ fn routes_are_listed_and_changed() {
         assert_eq!(refused(client.change_route("core", &change)).status, 400);
     }
     drop(server);
+}
+
+#[test]
+fn flows_are_weighed() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    let weigh = |router: &str, flow: &str, weight| {
+        client.weigh_flow(router, &WeighFlow { flow: flow.into(), weight })
+    };
+    weigh("core", "voice", 4).unwrap();
+    let problem = refused(weigh("core", "voice", 0));
+    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("weight")));
+    let problem = refused(weigh("core", "video", 4));
+    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("flow")));
+    let problem = refused(weigh("coer", "voice", 4));
+    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
+    for body in
+        [r#"{"flow": "voice"}"#, r#"{"flow": "voice", "weight": 1.5}"#, r#"{"flow": "voice", "weight": "4"}"#]
+    {
+        assert_eq!(patch(server.path(), "/v1/routers/core/flows", body).0, 400, "{body}");
+    }
 }
 
 #[test]

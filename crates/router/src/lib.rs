@@ -39,4 +39,4 @@ pub use neighbour::NeighbourLimits;
 pub use police::{Limit, Limits, Work};
 pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};
 pub use router::{Router, RouterConfig, RouterError, RouterStats};
-pub use sharing::{FlowFields, Meter, NamedFlow, Rings, SharingConfig, SharingError};
+pub use sharing::{FlowFields, Meter, NamedFlow, ReweighError, Rings, SharingConfig, SharingError};

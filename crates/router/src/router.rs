@@ -10,11 +10,12 @@ use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::police::{Limits, Police, Work};
 use crate::ports::{Ports, PortsError, RouterPort};
 use crate::prefix::{HopId, Prefix, PrefixError};
-use crate::sharing::{Host, Meter, Sharing, SharingConfig, SharingError};
+use crate::sharing::{Host, Meter, ReweighError, Sharing, SharingConfig, SharingError};
 use crate::state::{Core, Counts};
 use longwire_block::{Node, NodeStats, Outbox, ProcessorStats};
 use longwire_packet::{Batch, Pool};
 use longwire_punt::Punt;
+use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -313,6 +314,14 @@ impl<C: Classify> Router<C> {
     pub fn measure_processors(&mut self, meter: Meter) -> Result<(), SharingError> {
         let programs = &mut self.programs;
         self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter, programs))
+    }
+
+    /// Gives a flow with a name another weight, from its next credit on.
+    ///
+    /// # Errors
+    /// No flow has this name, or no flows share processors here.
+    pub fn set_flow_weight(&mut self, flow: &str, weight: Weight) -> Result<(), ReweighError> {
+        self.sharing.as_mut().ok_or(ReweighError::NotShared)?.set_weight(flow, weight)
     }
 
     /// What its scheduler has counted, if processors are shared.

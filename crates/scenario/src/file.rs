@@ -4,6 +4,7 @@
 use crate::address::{Mac, Network};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
+use crate::processor_terms::Weighing;
 use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, Routing, SourceModel, SourceState, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -361,7 +362,7 @@ pub(crate) struct At {
     pub(crate) source: Option<Listed<Name>>,
     /// The medium, or a list of media, instead of a link; the keys that change are its parameters.
     pub(crate) medium: Option<Listed<Name>>,
-    /// The router, instead of a link, whose routes change.
+    /// The router, instead of a link, whose routes change, or a flow's weight.
     pub(crate) router: Option<Written<Name>>,
     /// Routes that the router has from then on: "10.1.0.0/16 via 10.0.0.2", or a list of such.
     #[serde(default)]
@@ -369,6 +370,10 @@ pub(crate) struct At {
     /// Networks that the router has no route to from then on, or a list of them.
     #[serde(default)]
     pub(crate) remove_route: Listed<Network>,
+    /// A flow that shares the router's processors, by its name, and gets a weight from then on.
+    pub(crate) flow: Option<Written<Name>>,
+    /// What it weighs from then on, 1 to 65535.
+    pub(crate) weight: Option<Written<Weighing>>,
     /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
     pub(crate) ramp: Option<Written<Nanos>>,
     /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.

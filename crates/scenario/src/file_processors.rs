@@ -3,6 +3,7 @@
 use crate::file_forwarder::ForwarderKey;
 use crate::processor_terms::{Cycles, Weighing};
 use crate::written::{Name, Whole, Written};
+use longwire_units::Nanos;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,9 +21,9 @@ pub(crate) struct NamedFlow {
     pub(crate) cycles: Option<Written<Cycles>>,
 }
 
-/// How many messages the rings between stages hold. Real time has `ready`, and with several processors `requests` before each of them.
+/// How many messages the rings between stages hold, and what one takes the scheduler. Real time has `ready`, and with several processors `requests` before each of them.
 #[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table such as { ready = 64 }")]
 pub(crate) struct Rings {
     /// From the input to the scheduler: what comes when it is full is dropped. Default 128.
     pub(crate) input: Option<Written<Whole>>,
@@ -32,4 +33,7 @@ pub(crate) struct Rings {
     pub(crate) feedback: Option<Written<Whole>>,
     /// Processed packets before each port: while there are as many, processors take none of its flows' packets. Default 128.
     pub(crate) ready: Option<Written<Whole>>,
+    /// What the scheduler takes in virtual time for a message: to take a packet in, to give one out, to hear what one cost. Default "0 ns": input and feedback are
+    /// never full then.
+    pub(crate) step: Option<Written<Nanos>>,
 }

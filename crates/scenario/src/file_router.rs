@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network};
 use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
-use crate::processor_terms::{Clock, Cycles, Foretelling};
+use crate::processor_terms::{Clock, Cycles, Foretelling, PortRate};
 use crate::words::LevelWait;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Nanos, Rate};
@@ -46,14 +46,14 @@ pub(crate) struct Router {
     /// What a packet costs in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: what its programs and forwarding are priced at.
     pub(crate) cycles: Option<Written<Cycles>>,
     /// The rate at which each port sends. Default: ports take no time.
-    pub(crate) port_rate: Option<Written<Rate>>,
+    pub(crate) port_rate: Option<Written<PortRate>>,
     /// What cbcs charges for a byte, a whole number of nanoseconds. Default: the port's time.
     pub(crate) byte_charge: Option<Written<Nanos>>,
     /// Cycles that a program may take, after which it is stopped, and which no estimate exceeds. Default: 100 µs of the clock.
     pub(crate) budget: Option<Written<Whole>>,
-    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet, or "20 us" if that is not known.
+    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet as far as it is known, and "20 us" at least if cycles and budget don't say it.
     pub(crate) quantum: Option<Written<Nanos>>,
-    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518.
+    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518, or the longest frame if that is more.
     pub(crate) quantum_bytes: Option<Written<Whole>>,
     /// How far a flow's two resources may get apart with drfq-dovetail. Default: any distance.
     pub(crate) dovetail: Option<Written<Nanos>>,

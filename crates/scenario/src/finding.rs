@@ -132,7 +132,8 @@ impl<'a> Findings<'a> {
         Err(ScenarioError { findings, more: self.more })
     }
 
-    fn finding(&self, span: &Range<usize>, field: &str, what: String, mend: String) -> Finding {
+    /// What is found at a place, told to nobody yet.
+    pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, mend: String) -> Finding {
         let start = floor(self.text, span.start);
         let line = self.line_starts.partition_point(|&first| first <= start) - 1;
         let first = self.line_starts[line];

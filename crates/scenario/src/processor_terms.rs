@@ -3,6 +3,7 @@
 use crate::written::Term;
 use longwire_sched::model::Demand;
 use longwire_sched::{Estimator, Weight};
+use longwire_units::Rate;
 
 /// A processor's clock, in cycles a microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,10 @@ impl Term for Clock {
             _ => return Err(wrong()),
         };
         let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
+        // A sign is no digit.
+        if !(whole.to_owned() + fraction).bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
         let whole: u32 = whole.parse().map_err(|_| wrong())?;
         let fraction = match (fraction.len(), factor) {
             (0, _) => 0,
@@ -38,6 +43,26 @@ impl Term for Clock {
     }
 }
 
+/// The rate of a router's ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PortRate(pub(crate) Rate);
+
+impl Term for PortRate {
+    const WANTED: &'static str = "a rate such as \"1 Gbit/s\"";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.parse::<Rate>() {
+            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \"0\" to a link behind it".into()),
+            Ok(rate) => Ok(Self(rate)),
+            Err(error) => Err(error.to_string().replace(", 0 for an outage, or", " or")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        <Rate as Term>::schema()
+    }
+}
+
 /// Cycles that a packet takes: so many, so many and more for each byte, drawn from a range, or without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cycles(pub(crate) Demand);
@@ -52,7 +77,10 @@ impl Term for Cycles {
                 Self::WANTED.trim_start_matches("cycles such as ")
             )
         };
-        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| wrong());
+        let number = |text: &str| {
+            let digits = Some(text.trim().replace('_', "")).filter(|text| !text.starts_with('+'));
+            digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(wrong)
+        };
         let demand = if text.trim() == "endless" {
             Demand::Endless
         } else if let Some((from, to)) = text.split_once("..") {
@@ -125,15 +153,20 @@ impl Term for Foretelling {
 
     fn schema() -> serde_json::Value {
         let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ses [01]?[.]?[0-9]+$" }] })
+        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses +(1([.]0{1,6})?|0[.][0-9]{1,6}) *$" }] })
     }
 }
 
-/// A decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least.
+/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least.
 fn alpha_of(text: &str) -> Option<u32> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let fraction = if fraction.len() <= 6 { format!("{fraction:0<6}") } else { return None };
-    let millionths = whole.parse::<u64>().ok()?.checked_mul(1_000_000)? + fraction.parse::<u64>().ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let are_digits =
+        |text: &str, most| (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(whole, 1) || !are_digits(fraction, 6) {
+        return None;
+    }
+    let millionths =
+        whole.parse::<u64>().ok()? * 1_000_000 + format!("{fraction:0<6}").parse::<u64>().ok()?;
     if millionths == 0 || millionths > 1_000_000 {
         return None;
     }
@@ -149,9 +182,19 @@ mod tests {
         for (text, mhz) in [("600 MHz", 600), ("1GHz", 1000), ("2.4 GHz", 2400), ("1.234 GHz", 1234)] {
             assert_eq!(Clock::read(text), Ok(Clock(mhz)), "{text}");
         }
-        for wrong in
-            ["600", "0 MHz", "1.5 MHz", "1.2345 GHz", "-1 GHz", "2000 GHz", "5000000 GHz", "GHz", "1.-5 GHz"]
-        {
+        for wrong in [
+            "600",
+            "0 MHz",
+            "1.5 MHz",
+            "1.2345 GHz",
+            "-1 GHz",
+            "2000 GHz",
+            "5000000 GHz",
+            "GHz",
+            "1.-5 GHz",
+            "1.+5 GHz",
+            "+1 GHz",
+        ] {
             assert!(Clock::read(wrong).is_err(), "{wrong}");
         }
     }
@@ -166,7 +209,7 @@ mod tests {
         ] {
             assert_eq!(Cycles::read(text), Ok(Cycles(demand)));
         }
-        for wrong in ["", "-1", "5..2", "1 + 2", "1 + 2/B", "99999999999999999999"] {
+        for wrong in ["", "-1", "+1", "1 + +2/byte", "5..2", "1 + 2", "1 + 2/B", "99999999999999999999"] {
             assert!(Cycles::read(wrong).is_err(), "{wrong}");
         }
     }
@@ -183,7 +226,18 @@ mod tests {
             assert_eq!(Foretelling::read(text), Ok(Foretelling(Estimator::Smoothed { alpha })));
         }
         assert_eq!(Foretelling::read("ses-shift"), Ok(Foretelling(Estimator::Shift)));
-        for wrong in ["ses 0", "ses 1.1", "ses -1", "ses x", "ses 0.1234567", "median"] {
+        for wrong in [
+            "ses 0",
+            "ses 1.1",
+            "ses .5",
+            "ses +0.5",
+            "ses 0.+5",
+            "ses 1.",
+            "ses -1",
+            "ses x",
+            "ses 0.1234567",
+            "median",
+        ] {
             assert!(Foretelling::read(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,8 +1,10 @@
 //! Routers in a checked plan, and routes as people write them.
 
 use crate::address::{Mac, Network};
+use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
 use longwire_router::{Admission, Limits, NextHop, SharingConfig};
+use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -24,6 +26,8 @@ pub struct Router {
     pub admission: Admission,
     /// How flows share its processors, if they do.
     pub sharing: Option<SharingConfig>,
+    /// Why it can't be run in real time, if it can't.
+    pub not_in_real_time: Option<Finding>,
     /// Whether it has a control plane: a namespace named after it, with an interface named after each of its ports.
     pub control: bool,
     /// What the levels above can do.
@@ -67,6 +71,8 @@ pub struct RouterEvent {
     pub router: u32,
     /// What changes, in order.
     pub changes: Vec<RouteChange>,
+    /// A flow that shares the router's processors, and what it weighs from then on.
+    pub weight: Option<(Box<str>, Weight)>,
 }
 
 impl RouterEvent {
@@ -77,7 +83,9 @@ impl RouterEvent {
             RouteChange::Add(route) => router.written(route),
             RouteChange::Remove(to) => format!("no route to {to}"),
         });
-        format!("router {}: {}", router.name, each.collect::<Vec<_>>().join("; "))
+        let weight =
+            self.weight.iter().map(|(flow, weight)| format!("flow {flow} weighs {}", weight.number()));
+        format!("router {}: {}", router.name, each.chain(weight).collect::<Vec<_>>().join("; "))
     }
 }
 

@@ -219,15 +219,15 @@ address!(IpAddr, "an address such as \"10.0.0.1\" or \"fd00::1\"", |text: &str| 
         .map_err(|_| format!("\"{text}\" is no address; write one such as \"10.0.0.1\" or \"fd00::1\""))
 });
 
-/// A whole number.
-pub(crate) struct Whole(pub(crate) u64);
+/// A whole number, of which who asks knows the range.
+pub(crate) struct Whole(pub(crate) i128);
 
 impl Term for Whole {
     const WANTED: &'static str = "a whole number";
 
     fn read(text: &str) -> Result<Self, String> {
         let number = text.trim().replace('_', "").parse();
-        number.map(Self).map_err(|_| format!("\"{text}\" is not a whole number from 0 to {}", u64::MAX))
+        number.map(Self).map_err(|_| format!("\"{text}\" is not a whole number"))
     }
 
     fn schema() -> serde_json::Value {

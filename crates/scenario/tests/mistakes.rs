@@ -39,7 +39,7 @@ fn toml_and_keys() {
         ("sead = 1", "1:1", "", &["no section \"sead\"", "did you mean \"seed\"?"]),
         ("[link]\nname = \"a\"", "1:1", "link: ", &["list of entries", "[[link]]"]),
         ("seed = true", "1:8", "seed: ", &["wrong type", "a whole number"]),
-        ("seed = -1", "1:8", "seed: ", &["not a whole number"]),
+        ("seed = -1", "1:8", "seed: ", &["-1 is out of range"]),
         ("[engine]\nworker = 2", "2:1", "engine: ", &["no key \"worker\"", "did you mean \"workers\"?"]),
         (
             "[[host]]\nname = \"a\"",

@@ -338,7 +338,22 @@ fn processors_that_cannot_be_are_refused() {
         ("processors = 2".into(), "there is no scheduler"),
         ("rings = {}".into(), "there is no scheduler"),
         ("scheduler = \"gmr3\"\nprocessors = 0".into(), "1 to 256"),
-        ("scheduler = \"gmr3\"\nquantum = \"0 ns\"".into(), "quantum = 0 is out of range"),
+        (
+            "scheduler = \"gmr3\"\nquantum = \"0 ns\"".into(),
+            "11:11: router \"r\", quantum: 0 ms is out of range: 1 ns to 4.29 s",
+        ),
+        (
+            "scheduler = \"gmr3\"\nquantum = \"5 s\"".into(),
+            "11:11: router \"r\", quantum: 5 s is out of range",
+        ),
+        (
+            "scheduler = \"cbcs\"\nbyte-charge = \"5 s\"".into(),
+            "11:15: router \"r\", byte-charge: 5 s is out of range: 0 ms to",
+        ),
+        ("scheduler = \"gmr3\"\nport-rate = \"0\"".into(), "sends nothing"),
+        ("scheduler = \"gmr3\"\nprocessors = -1".into(), "-1 is out of range: 1 to 256"),
+        ("scheduler = \"gmr3\"\nprocessors = \"two\"".into(), "\"two\" is not a whole number"),
+        ("scheduler = \"gmr3\"\nrings = 5".into(), "a table such as { ready = 64 }"),
         ("scheduler = \"gmr3\"\nclock = \"0 MHz\"".into(), "is no clock"),
         ("scheduler = \"gmr3\"\ncycles = \"5..1\"".into(), "write the fewest first"),
         ("scheduler = \"gmr3\"\nestimator = \"ses 2\"".into(), "out of range"),
@@ -351,13 +366,137 @@ fn processors_that_cannot_be_are_refused() {
     }
 }
 
+/// The notes of a router of which `keys` say more.
+fn notes(keys: &str) -> Vec<String> {
+    parse("s.toml", &shared(keys)).unwrap().notes.iter().map(ToString::to_string).collect()
+}
+
 #[test]
-fn a_quantum_below_the_largest_cost_is_warned_of() {
-    let notes = |quantum: &str| {
-        let text = shared(&format!("scheduler = \"gmr3\"\ncycles = 3000\nquantum = \"{quantum}\""));
-        parse("s.toml", &text).unwrap().notes.iter().map(|note| note.what.clone()).collect::<Vec<_>>()
+fn a_quantum_below_what_a_packet_may_cost_is_warned_of() {
+    const FLOW: &str = "flows = [{ name = \"x\", key = { protocol = \"udp\" }, cycles = 50_000 }]";
+    for (scheduler, keys, part) in [
+        ("gmr3", "quantum = \"3 us\"\ncycles = 3000", None),
+        (
+            "gmr3",
+            "quantum = \"2999 ns\"\ncycles = 3000",
+            Some("quantum: 2.999 us is below what a packet may cost, 3 us"),
+        ),
+        // Nothing is known but the router's own work: 30 ns to classify, 95 ns to forward.
+        ("gmr3", "quantum = \"125 ns\"", None),
+        ("gmr3", "quantum = \"1 ns\"", Some("give 125 ns or more")),
+        ("cbcs", "quantum = \"1 ns\"", Some("give 125 ns or more")),
+        ("separate-drr", "quantum = \"1 ns\"", Some("give 125 ns or more")),
+        // 1514 bytes at 50 Mbit/s.
+        ("gmr3", "quantum = \"1 ns\"\nport-rate = \"50 Mbit/s\"", Some("give 242.24 us or more")),
+        ("gmr3", &format!("quantum = \"20 us\"\n{FLOW}"), Some("give 50 us or more")),
+        ("separate-drr", "quantum-bytes = 1514", None),
+        ("separate-drr", "quantum-bytes = 1", Some("10:17: router \"r\", quantum-bytes: 1 bytes is below")),
+        // Schedulers that have none.
+        ("mr3", "quantum = \"1 ns\"\nquantum-bytes = 1", None),
+    ] {
+        let told = notes(&format!("{keys}\nscheduler = \"{scheduler}\""));
+        match part {
+            Some(part) => assert!(told.len() == 1 && told[0].contains(part), "{scheduler}, {keys}: {told:?}"),
+            None => assert!(told.is_empty(), "{scheduler}, {keys}: {told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_quantum_that_is_not_given_is_large_enough() {
+    for (keys, quantum, bytes) in [
+        ("scheduler = \"gmr3\"", 20_000, 1518),
+        ("scheduler = \"gmr3\"\ncycles = 3000", 3000, 1518),
+        ("scheduler = \"gmr3\"\nport-rate = \"50 Mbit/s\"", 242_240, 1518),
+        ("scheduler = \"cbcs\"\nport-rate = \"50 Mbit/s\"", 242_240 + 125, 1518),
+        ("scheduler = \"separate-drr\"\nbudget = 7000", 7000, 1518),
+    ] {
+        let plan = parse("s.toml", &shared(keys)).unwrap();
+        let settings = &plan.routers[0].sharing.as_ref().unwrap().settings;
+        assert_eq!((settings.quantum.0, settings.quantum_bytes), (quantum, bytes), "{keys}");
+        assert!(plan.notes.is_empty(), "{keys}");
+    }
+    let long =
+        shared("scheduler = \"separate-drr\"").replace("10.0.2.1/24\" }", "10.0.2.1/24\", mtu = 9000 }");
+    assert_eq!(
+        parse("s.toml", &long).unwrap().routers[0].sharing.as_ref().unwrap().settings.quantum_bytes,
+        9014
+    );
+}
+
+#[test]
+fn flows_of_one_key_are_noted() {
+    let told = notes(
+        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key = { protocol = \"udp\" } }]",
+    );
+    assert!(told.len() == 1 && told[0].contains("flow \"y\" has the key of flow \"x\""), "{told:?}");
+}
+
+#[test]
+fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
+    // 512 buffers: 4 · (127 + 1).
+    for (processors, requests, most) in
+        [(4, 127, None), (4, 128, Some(127)), (1, 60_000, None), (2, 300, Some(255))]
+    {
+        let keys =
+            format!("scheduler = \"gmr3\"\nprocessors = {processors}\nrings = {{ requests = {requests} }}");
+        let plan = parse("s.toml", &shared(&keys)).unwrap();
+        let told = plan.routers[0].not_in_real_time.as_ref().map(ToString::to_string);
+        let Some(most) = most else {
+            assert_eq!(told, None, "{keys}");
+            continue;
+        };
+        let told = told.unwrap();
+        assert!(
+            told.starts_with("s.toml:12:22: router \"r\", rings.requests: ")
+                && told.contains(&format!("give {most} or less")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn weights_change_at_their_time() {
+    let flows = "scheduler = \"drfq\"\ncycles = 1000\nflow-limit = 4096\nestimator = \"exact\"\nflows = [\
+        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } }]\n";
+    let source = |host: u8| {
+        format!(
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\ninterval = \"1 us\"\nfor = \"2 ms\"\n"
+        )
     };
-    assert!(notes("3 us").is_empty());
-    let [note] = &notes("2999 ns")[..] else { panic!("one note") };
-    assert!(note.contains("quantum = 2999") && note.contains("3000 ns"), "{note}");
+    let event = "[[at]]\ntime = \"1 ms\"\nrouter = \"r\"\nflow = \"x\"\nweight = 3\n";
+    let text = shared(&format!("{flows}{}{}{event}", source(9), source(8)));
+    let text = text.replacen("\"10.0.1.9/24\"", "[\"10.0.1.9/24\", \"10.0.1.8/24\"]", 1);
+    let plan = parse("s.toml", &text).unwrap();
+    assert_eq!(plan.router_events[0].describe(&plan.routers), "router r: flow x weighs 3");
+    let sent = |until: u64| {
+        let report = run(&plan, Nanos::from_micros(until));
+        let flows = &report.nodes[0].stats.processors.as_ref().unwrap().flows;
+        ["x", "y"].map(|name| {
+            flows.iter().filter(|flow| flow.flow == name).map(|flow| flow.out_packets).sum::<u64>()
+        })
+    };
+    // A packet a microsecond: half each, then three of four for x.
+    let ([x, y], [late_x, late_y]) = (sent(1000), sent(2000));
+    assert!(x.abs_diff(500) < 3 && y.abs_diff(500) < 3, "{x} {y}");
+    assert!((late_x - x).abs_diff(750) < 5 && (late_y - y).abs_diff(250) < 5, "{late_x} {late_y}");
+}
+
+#[test]
+fn weights_that_cannot_be_are_refused() {
+    let at = |keys: &str| {
+        let router = "scheduler = \"gmr3\"\nflows = [{ name = \"voice\", key = { protocol = \"udp\" } }]";
+        shared(&format!("{router}\n[[at]]\ntime = \"1 s\"\n{keys}"))
+    };
+    for (keys, part) in [
+        ("router = \"r\"\nflow = \"vioce\"\nweight = 2", "did you mean \"voice\"?"),
+        ("router = \"r\"\nflow = \"voice\"\nweight = 0", "give 1 to 65535"),
+        ("router = \"r\"\nflow = \"voice\"", "its weight is missing"),
+        ("router = \"r\"\nweight = 2", "it does not say of which flow"),
+        ("flow = \"voice\"\nweight = 2", "add router = "),
+        ("add-route = \"blackhole 10.9.0.0/16\"", "add router = "),
+    ] {
+        let error = parse("s.toml", &at(keys)).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(part), "{keys}: {error}");
+    }
 }

@@ -79,6 +79,10 @@ impl Args {
             let names = processes.join(", ");
             outcome::note(&format!("note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"));
         }
+        if !self.json {
+            let refused = plan.routers.iter().filter_map(|router| router.not_in_real_time.as_ref());
+            refused.for_each(|finding| outcome::note(&format!("note: a run in real time refuses this: {finding}")));
+        }
         let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
         if !self.json && let Some(note) = crowded(&plan, cores) {
             outcome::note(&note);

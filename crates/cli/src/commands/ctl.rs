@@ -1,6 +1,7 @@
 //! `longwire ctl`
 
 mod route;
+mod weigh;
 
 use crate::shown::columns;
 use crate::{Outcome, cells, outcome, run_text};
@@ -10,7 +11,7 @@ use longwire_report::{Report, Row};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Look at a running instance, change its links, traffic sources, shared media and routes, end it
+/// Look at a running instance, change its links, traffic sources, shared media, routes and flows, end it
 ///
 /// Instances of this user are found by their control sockets. Where only one runs it need not be named.
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,7 @@ Examples:
   longwire ctl get up.forward
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl route list r1
+  longwire ctl weigh r1 voice 4
   longwire ctl stop two-hosts")]
 pub struct Args {
     #[command(subcommand)]
@@ -34,6 +36,7 @@ enum Action {
     Get(Get),
     Set(Set),
     Route(route::Args),
+    Weigh(weigh::Args),
     Stop(Stop),
 }
 
@@ -174,6 +177,7 @@ impl Args {
             Action::Get(args) => get(&args),
             Action::Set(args) => set(&args),
             Action::Route(args) => args.run(),
+            Action::Weigh(args) => args.run(),
             Action::Stop(Stop { name }) => {
                 connect(name.as_deref())?.stop()?;
                 Ok(Outcome::Well)

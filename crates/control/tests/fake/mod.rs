@@ -118,6 +118,16 @@ impl Instance for Fake {
         Ok(())
     }
 
+    fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError> {
+        self.routes(router)?;
+        if flow != "voice" || weight < 1 {
+            let (key, reason) =
+                (if flow == "voice" { "weight" } else { "flow" }.into(), "there is none".into());
+            return Err(SetError::Value { key, reason });
+        }
+        Ok(())
+    }
+
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))

@@ -59,6 +59,12 @@ impl SharingConfig {
             several => several + 1,
         }
     }
+
+    /// The most that `rings.requests` may be in real time; none if there is one processor, which has no ring.
+    pub fn most_requests(&self) -> Option<usize> {
+        let processors = self.settings.processors as usize;
+        (processors > 1).then(|| (threads::MOST / processors).saturating_sub(1))
+    }
 }
 
 /// What tells flows apart.
@@ -106,11 +112,14 @@ pub struct Rings {
     pub feedback: usize,
     /// Processed packets before each port: while there are as many, processors take none of its flows' packets.
     pub ready: u32,
+    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one cost. With 0 all that happens at once,
+    /// so that the rings `input` and `feedback` are never full.
+    pub step: Nanos,
 }
 
 impl Default for Rings {
     fn default() -> Self {
-        Self { input: 128, requests: 1, feedback: 128, ready: 128 }
+        Self { input: 128, requests: 1, feedback: 128, ready: 128, step: Nanos::ZERO }
     }
 }
 
@@ -166,6 +175,34 @@ pub enum SharingError {
         /// What the system says.
         why: String,
     },
+}
+
+/// Why a flow can't be given another weight.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReweighError {
+    /// Nobody shares the router's processors.
+    #[error(
+        "the router has no scheduler, so that no flows share its processors; give it one in the scenario, such as scheduler = \"gmr3\""
+    )]
+    NotShared,
+    /// No flow has this name.
+    #[error("there is no flow named \"{flow}\"; {}", names_to_give(known))]
+    Unknown {
+        /// What was given.
+        flow: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The scheduler has no place for it.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+}
+
+fn names_to_give(known: &[String]) -> String {
+    if known.is_empty() {
+        return "give it a name in the router's flows, in the scenario".into();
+    }
+    format!("there are {}", known.join(", "))
 }
 
 /// The processors of a router, and who waits for them.
@@ -239,13 +276,22 @@ impl Sharing {
         } else {
             Stage::Live(Box::new(Live::new(config, meter)?))
         };
-        let scheduler = match &mut stage {
-            Stage::Model(model) => model.scheduler_mut(),
-            Stage::Live(live) => live.scheduler_mut(),
-            Stage::Threads(threads) => threads.scheduler_mut(),
-        };
-        give_weights(scheduler, &self.identity, self.config())?;
+        give_weights(stage.scheduler_mut(), &self.identity, self.config())?;
         self.stage = stage;
+        Ok(())
+    }
+
+    /// Gives a flow with a name another weight from now on, to each port it may go to.
+    pub fn set_weight(&mut self, flow: &str, weight: Weight) -> Result<(), ReweighError> {
+        let flows = &self.config().flows;
+        let Some(named) = flows.iter().position(|named| &*named.name == flow) else {
+            let known = flows.iter().map(|named| named.name.to_string()).collect();
+            return Err(ReweighError::Unknown { flow: flow.into(), known });
+        };
+        for port in 0..self.config().settings.ports {
+            let key = self.identity.key_of(named, port);
+            self.stage.scheduler_mut().set_weight(key, weight)?;
+        }
         Ok(())
     }
 
@@ -334,6 +380,16 @@ impl Sharing {
             Stage::Threads(threads) => threads.serve(&mut host, now),
         }
         host.flush_at(now);
+    }
+}
+
+impl Stage {
+    fn scheduler_mut(&mut self) -> &mut Scheduler {
+        match self {
+            Self::Model(model) => model.scheduler_mut(),
+            Self::Live(live) => live.scheduler_mut(),
+            Self::Threads(threads) => threads.scheduler_mut(),
+        }
     }
 }
 

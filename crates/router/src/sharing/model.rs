@@ -26,7 +26,7 @@ impl Model {
             feedback_ring: config.rings.feedback,
             ready_ring: config.rings.ready,
             transmit_ring: 0,
-            step: Nanos::ZERO,
+            step: config.rings.step,
             drop_at_input: true,
             known: config.settings.estimator == Estimator::Exact,
         };
@@ -62,6 +62,10 @@ impl Model {
         let mut packet = Packet::new(comer.flow.key, cause.wire_len, cycles);
         (packet.port, packet.handle) = (comer.port, comer.handle.0);
         let now = Nanos(cause.arrival);
+        if self.config.rings.step > Nanos::ZERO {
+            // The scheduler may take the packet in later: its flow is known by its name from now on.
+            self.machine.scheduler().aim(comer.flow.key, comer.port);
+        }
         let mut traffic = Bridge { host, coming: Some((now, packet)), cause: Some(cause) };
         self.machine.run(&mut traffic, now, &mut |_| {});
         self.scheduler().place_of(comer.flow.key)

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 /// Most packets that were granted and not yet decided about: what becomes of so many fits into an outbox that is half full.
-const MOST: usize = OUTBOX / 4;
+pub(super) const MOST: usize = OUTBOX / 4;
 
 #[derive(Debug)]
 pub(super) struct Threads {

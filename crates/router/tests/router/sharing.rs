@@ -292,3 +292,36 @@ fn a_real_run_looks_for_packets_between_two_visits() {
     assert!((19..=21).contains(&done), "{done}");
     assert_eq!((rig.router.kept(), rig.router.deadline()), (60 - done as u64, Nanos(NOW.get() + 1)));
 }
+
+#[test]
+fn weights_change_while_packets_wait() {
+    let mut own = sharing("drfq");
+    own.settings.estimator = Estimator::Exact;
+    own.flows[0].cycles = Some(Demand::PerPacket(1000));
+    let mut rig = rig(own);
+    rig.batch(&(0..64).map(|n| (SECOND, 1, udp(1 + n % 2))).collect::<Vec<_>>());
+    rig.router.set_flow_weight("dear", Weight::new(3).unwrap()).unwrap();
+    rig.wait(SECOND + 24_000);
+    let [dear, cheap] = ["dear", "cheap"].map(|name| flow(&rig, name).out_packets);
+    // Three of four of 24 packets, but for those granted before.
+    assert!(dear.abs_diff(18) <= 2 && cheap.abs_diff(6) <= 2, "{dear} {cheap}");
+    assert_eq!(flow(&rig, "dear").weight, 3);
+    let error = rig.router.set_flow_weight("x", Weight::ONE).unwrap_err().to_string();
+    assert!(error.contains("there are dear, cheap"), "{error}");
+    let plain = Rig::of(config()).router.set_flow_weight("x", Weight::ONE).unwrap_err().to_string();
+    assert!(plain.contains("no scheduler"), "{plain}");
+}
+
+#[test]
+fn rings_drop_what_the_scheduler_has_no_time_for() {
+    let dropped = |input: usize, step: u64| {
+        let mut own = sharing("gmr3");
+        own.rings = Rings { input, step: Nanos(step), ..Rings::default() };
+        let mut rig = rig(own);
+        let mut seen = rig.batch(&(0..32).map(|_| (SECOND, 1, udp(2))).collect::<Vec<_>>());
+        seen.extend(rig.wait(2 * SECOND));
+        seen.iter().filter(|seen| **seen == Seen::Dropped(DropReason::FlowFull)).count()
+    };
+    // The first is taken in at once; while that takes its microsecond, the ring fills.
+    assert_eq!([dropped(4, 1000), dropped(31, 1000), dropped(4, 0)], [32 - 1 - 4, 0, 0]);
+}

@@ -83,11 +83,17 @@ pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -
 pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSetup]) {
     for event in &plan.router_events {
         let NodeRef { worker, place } = refs[event.router as usize];
-        let changes = event.changes.clone();
+        let (changes, weight) = (event.changes.clone(), event.weight.clone());
         let act = move |node: &mut dyn Node, _: Nanos| {
             let node: &mut dyn Any = node;
             let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
-            changes.iter().try_for_each(|change| change_route(router, change))
+            changes.iter().try_for_each(|change| change_route(router, change))?;
+            match &weight {
+                Some((flow, weight)) => {
+                    router.set_flow_weight(flow, *weight).map_err(|error| error.to_string())
+                }
+                None => Ok(()),
+            }
         };
         workers[worker as usize].agenda.nodes.push(NodeEvent {
             time: event.time,

@@ -227,7 +227,7 @@ impl Desk<'_, '_> {
     ) -> Option<u64> {
         let Some(written) = written else { return Some(default) };
         let Whole(value) = self.term(entry, key, written)?;
-        if range.contains(&value) {
+        if let Some(value) = u64::try_from(value).ok().filter(|value| range.contains(value)) {
             return Some(value);
         }
         let what = format!("{value} is out of range: {} to {}", range.start(), range.end());

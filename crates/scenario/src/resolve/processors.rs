@@ -2,14 +2,14 @@
 
 use super::{Desk, Entry};
 use crate::file_router;
-use crate::finding::suggestion;
+use crate::finding::{Finding, suggestion};
 use crate::forwarder_plan::ForwarderFault;
 use crate::processor_terms::{Clock, Foretelling, Weighing};
 use crate::router_plan::RouterPort;
 use crate::written::{Name, Text, Whole, Written};
-use longwire_router::{FlowFields, NamedFlow, Rings, SharingConfig};
+use longwire_router::{FlowFields, NamedFlow, Rings, RouterPrices, SharingConfig};
 use longwire_sched::model::Demand;
-use longwire_sched::{Estimator, PerByte, SPECS, Scheduler, Settings, Weight};
+use longwire_sched::{Estimator, PerByte, SPECS, Scheduler, Settings, Warning, Weight};
 use longwire_units::Nanos;
 use std::ops::Range;
 
@@ -21,6 +21,8 @@ const MOST_MESSAGES: u64 = 1 << 16;
 const BUDGET: u64 = 100;
 /// What a round gives where nothing is known of what packets cost.
 const QUANTUM: Nanos = Nanos::from_micros(20);
+/// The longest time that is charged: schedulers reckon in 32 bits.
+const LONGEST: Nanos = Nanos::from_micros(4_290_000);
 /// Bytes of Ethernet's header, which an MTU does not count.
 const ETHERNET: u32 = 14;
 
@@ -30,7 +32,7 @@ impl Desk<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::Router,
-        ports: &[RouterPort],
+        (ports, prices): (&[RouterPort], &RouterPrices),
     ) -> Option<Option<SharingConfig>> {
         let Some(scheduler) = &written.scheduler else {
             let Some((key, span)) = first_key(written) else { return Some(None) };
@@ -61,8 +63,7 @@ impl Desk<'_, '_> {
             None => None,
         };
         let longest = ports.iter().map(|port| port.mtu + ETHERNET).max().unwrap_or_default();
-        let mut settings = self.settings(entry, written)?;
-        settings.longest = longest;
+        let mut settings = self.settings(entry, written, longest)?;
         settings.ports = u16::try_from(ports.len()).unwrap_or(u16::MAX);
         let config = SharingConfig {
             scheduler: name.into(),
@@ -72,22 +73,50 @@ impl Desk<'_, '_> {
             flows,
             cycles,
         };
-        self.checked(entry, written, config).map(Some)
+        self.checked(entry, written, config, prices).map(Some)
     }
 
-    fn settings(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Settings> {
+    /// Why these processors can't be threads, as they are in real time.
+    pub(super) fn beyond_threads(
+        &self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        sharing: Option<&SharingConfig>,
+    ) -> Option<Finding> {
+        let (sharing, rings) = (sharing?, written.rings.as_ref()?);
+        let (requests, processors) = (sharing.rings.requests, sharing.settings.processors);
+        let most = sharing.most_requests().filter(|most| requests > *most)?;
+        let span = rings.requests.as_ref()?.span.clone();
+        let what = format!(
+            "{requests} is too much before each of {processors} processors in real time, where they are threads"
+        );
+        Some(self.findings.finding(
+            &span,
+            &entry.field("rings.requests"),
+            what,
+            format!("give {most} or less"),
+        ))
+    }
+
+    fn settings(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        longest: u32,
+    ) -> Option<Settings> {
         let default = Settings::default();
         let processors =
             self.whole_or(entry, "processors", written.processors.as_ref(), 1, 1..=MOST_PROCESSORS)?;
         let Clock(clock_mhz) = self.term_or(entry, "clock", written.clock.as_ref(), Clock(1000))?;
         let port = match &written.port_rate {
-            Some(rate) => PerByte::of_rate(self.term(entry, "port-rate", rate)?.0),
+            Some(rate) => PerByte::of_rate(self.term(entry, "port-rate", rate)?.0.0),
             None => PerByte::of_rate(0),
         };
         let charged = match &written.byte_charge {
             Some(time) => {
-                let Nanos(ns) = self.term(entry, "byte-charge", time)?;
-                PerByte::of_ns(u32::try_from(ns).unwrap_or(u32::MAX))
+                let Nanos(ns) =
+                    self.term_in(entry, "byte-charge", Some(time), Nanos::ZERO, Nanos::ZERO..=LONGEST)?;
+                PerByte::of_ns(ns as u32)
             }
             None => port,
         };
@@ -109,8 +138,15 @@ impl Desk<'_, '_> {
             1..=most,
         )?;
         let flows = self.whole_or(entry, "flow-table", written.flow_table.as_ref(), 1024, 1..=1 << 22)?;
-        let quantum_bytes =
-            self.whole_or(entry, "quantum-bytes", written.quantum_bytes.as_ref(), 1518, 1..=most)?;
+        let quantum_bytes = self.whole_or(
+            entry,
+            "quantum-bytes",
+            written.quantum_bytes.as_ref(),
+            longest.max(default.quantum_bytes).into(),
+            1..=most,
+        )?;
+        let quantum =
+            self.term_in(entry, "quantum", written.quantum.as_ref(), QUANTUM, Nanos(1)..=LONGEST)?;
         Some(Settings {
             flows: flows as u32,
             packets: packets as u32,
@@ -119,12 +155,13 @@ impl Desk<'_, '_> {
             clock_mhz,
             port,
             charged,
-            quantum: self.term_or(entry, "quantum", written.quantum.as_ref(), QUANTUM)?,
+            quantum,
             quantum_bytes: quantum_bytes as u32,
             dovetail: self.term_or(entry, "dovetail", written.dovetail.as_ref(), default.dovetail)?,
             estimator,
             first_estimate: first,
             budget,
+            longest,
             ..default
         })
     }
@@ -140,6 +177,13 @@ impl Desk<'_, '_> {
             requests: ring("rings.requests", &rings.requests, default.requests)? as usize,
             feedback: ring("rings.feedback", &rings.feedback, default.feedback)? as usize,
             ready: ring("rings.ready", &rings.ready, default.ready as usize)? as u32,
+            step: self.term_in(
+                entry,
+                "rings.step",
+                rings.step.as_ref(),
+                default.step,
+                Nanos::ZERO..=LONGEST,
+            )?,
         })
     }
 
@@ -189,6 +233,14 @@ impl Desk<'_, '_> {
                     return None;
                 }
             };
+            if let Some(other) = flows.iter().find(|other| other.key == key) {
+                let what = format!(
+                    "flow \"{name}\" has the key of flow \"{}\", whose packets they all are",
+                    other.name
+                );
+                let mend = "give it a key of its own, or leave it out";
+                self.findings.note(flow.name.span.clone(), &entry.field("flows.key"), what, mend);
+            }
             let Weighing(weight) =
                 self.term_or(entry, "flows.weight", flow.weight.as_ref(), Weighing(Weight::ONE))?;
             let cycles = match &flow.cycles {
@@ -200,12 +252,13 @@ impl Desk<'_, '_> {
         Some(flows)
     }
 
-    /// Looks at it all together: a quantum that was not given becomes the largest cost, and one that is below that is warned of.
+    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and one that is below that is warned of.
     fn checked(
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::Router,
         mut config: SharingConfig,
+        prices: &RouterPrices,
     ) -> Option<SharingConfig> {
         let span = |text: Option<Range<usize>>| text.unwrap_or_else(|| written.name.span.clone());
         let ports = usize::from(config.settings.ports);
@@ -218,8 +271,8 @@ impl Desk<'_, '_> {
             return None;
         }
         // A small one of the same kind says what is wrong, and what a packet costs.
-        let most = most_cycles(&config, written.budget.is_some());
-        let budget = most.unwrap_or(config.settings.budget).min(config.settings.budget);
+        let (most, is_most) = most_cycles(&config, written.budget.is_some(), prices);
+        let budget = most.min(config.settings.budget);
         let small = Settings {
             flows: 1,
             packets: 1,
@@ -235,29 +288,35 @@ impl Desk<'_, '_> {
                 return None;
             }
         };
-        if most.is_none() {
-            return Some(config);
+        if written.quantum.is_none()
+            && let Some(largest) = scheduler.largest_cost()
+        {
+            let least = if is_most { 1 } else { QUANTUM.0 };
+            config.settings.quantum = Nanos(largest.clamp(least, LONGEST.0));
         }
-        match (&written.quantum, scheduler.largest_cost()) {
-            (None, Some(largest)) => config.settings.quantum = Nanos(largest.clamp(1, u32::MAX.into())),
-            (Some(quantum), _) => {
-                for warning in scheduler.warnings() {
-                    self.findings.note(
-                        quantum.span.clone(),
-                        &entry.field("quantum"),
-                        warning.to_string(),
-                        "",
-                    );
-                }
-            }
-            _ => {}
+        for warning in scheduler.warnings() {
+            let Warning::QuantumBelowCost { field, quantum, largest, .. } = warning;
+            let is_time = field == "quantum";
+            let place = match is_time {
+                true => written.quantum.as_ref().map(|text| text.span.clone()),
+                false => written.quantum_bytes.as_ref().map(|text| text.span.clone()),
+            };
+            // What was not given has been made large enough.
+            let Some(place) = place else { continue };
+            let told = |number| if is_time { Nanos(number).to_string() } else { format!("{number} bytes") };
+            let (quantum, largest) = (told(quantum), told(largest));
+            let what = format!(
+                "{quantum} is below what a packet may cost, {largest}: such a packet waits for several rounds"
+            );
+            let key = if is_time { "quantum" } else { "quantum-bytes" };
+            self.findings.note(place, &entry.field(key), what, format!("give {largest} or more"));
         }
         Some(config)
     }
 }
 
-/// The most cycles that a packet takes, if anything says so.
-fn most_cycles(config: &SharingConfig, has_budget: bool) -> Option<u64> {
+/// What the dearest packet takes in cycles, as far as anything says so, and whether none takes more.
+fn most_cycles(config: &SharingConfig, has_budget: bool, prices: &RouterPrices) -> (u64, bool) {
     let longest = u64::from(config.settings.longest);
     let most = |demand: Demand| match demand {
         Demand::PerPacket(cycles) => cycles,
@@ -265,13 +324,12 @@ fn most_cycles(config: &SharingConfig, has_budget: bool) -> Option<u64> {
         Demand::Drawn { to, .. } => to,
         Demand::Endless => u64::MAX,
     };
-    let all = match config.cycles {
-        Some(demand) => most(demand),
-        None if has_budget => config.settings.budget,
-        None => return None,
-    };
+    let of_all = config.cycles.map(most).or(has_budget.then_some(config.settings.budget));
+    // The router's own work, in picoseconds: programs come on top of it.
+    let own =
+        || (prices.classify + prices.forward).saturating_mul(config.settings.clock_mhz.into()) / 1_000_000;
     let named = config.flows.iter().filter_map(|flow| flow.cycles).map(most);
-    Some(named.fold(all, u64::max))
+    (named.fold(of_all.unwrap_or_else(own), u64::max), of_all.is_some())
 }
 
 /// The first key of a section that is about processors.

@@ -1,10 +1,12 @@
-//! Entries of `[[at]]` that change routes of routers.
+//! Entries of `[[at]]` that change routes of routers, and weights of flows there.
 
 use super::{Desk, Entry, some};
 use crate::file::{At, File};
 use crate::finding::suggestion;
+use crate::processor_terms::Weighing;
 use crate::router_plan::{RouteChange, Router, RouterEvent, WrittenRoute};
-use crate::written::{Text, Written};
+use crate::written::{Name, Text, Written};
+use longwire_sched::Weight;
 use std::ops::Range;
 
 /// Most events of routers, after templates.
@@ -14,6 +16,9 @@ impl Desk<'_, '_> {
     /// The changes of routes, in the file's order.
     pub(super) fn router_events(&mut self, file: &File, routers: &[Router]) -> Vec<RouterEvent> {
         let mut events = Vec::new();
+        for written in file.at.iter().filter(|at| at.router.is_none()) {
+            self.routers_alone(written);
+        }
         for written in file.at.iter().filter(|at| at.router.is_some()) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
@@ -28,6 +33,24 @@ impl Desk<'_, '_> {
             }
         }
         events
+    }
+
+    /// What is only said of routers.
+    fn routers_alone(&mut self, written: &At) {
+        let lists = [("add-route", written.add_route.0.first().map(|text| &text.span))];
+        let network = written.remove_route.0.first().map(|text| &text.span);
+        let (flow, weight) = (written.flow.as_ref(), written.weight.as_ref());
+        let others = [
+            ("remove-route", network),
+            ("flow", flow.map(|text| &text.span)),
+            ("weight", weight.map(|text| &text.span)),
+        ];
+        if let Some((key, span)) = lists.into_iter().chain(others).find_map(|(key, span)| Some((key, span?)))
+        {
+            let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
+            let what = format!("{key} is about a router, and none is named");
+            self.error(span, &entry, key, what, "add router = \"…\", or leave it out");
+        }
     }
 
     /// None after an error.
@@ -56,12 +79,13 @@ impl Desk<'_, '_> {
         let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
             let what = format!("{key} does not go with router");
-            let mend = "a router's routes change at once and once: write an entry for each change";
+            let mend = "a router changes at once and once: write an entry for each change";
             self.error(&written.span, entry, key, what, mend);
             return None;
         }
         let known = &routers[router as usize];
-        if known.control {
+        let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
+        if known.control && routes_change {
             let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
             let mend = "take the entry away, or control-plane from the router";
             self.error(&name.span, entry, "router", what, mend);
@@ -75,12 +99,55 @@ impl Desk<'_, '_> {
         for text in &written.add_route.0 {
             changes.push(RouteChange::Add(self.route_to_add(entry, text, known)?));
         }
-        if changes.is_empty() {
-            let mend = "add add-route = \"10.1.0.0/16 via 10.0.0.2\" or remove-route = \"10.1.0.0/16\"";
+        let weight = self.weight_to_give(entry, written, known)?;
+        if changes.is_empty() && weight.is_none() {
+            let mend = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow and weight";
             self.error(&written.span, entry, "", "nothing changes", mend);
             return None;
         }
-        Some(RouterEvent { time, router, changes })
+        Some(RouterEvent { time, router, changes, weight })
+    }
+
+    /// None within if no flow is named, none after an error.
+    fn weight_to_give(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &At,
+        router: &Router,
+    ) -> Option<Option<(Box<str>, Weight)>> {
+        let (flow, weight) = match (&written.flow, &written.weight) {
+            (None, None) => return Some(None),
+            (Some(flow), Some(weight)) => (flow, weight),
+            (Some(flow), None) => {
+                self.error(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
+                return None;
+            }
+            (None, Some(weight)) => {
+                self.error(
+                    &weight.span,
+                    entry,
+                    "weight",
+                    "it does not say of which flow",
+                    "add flow = \"…\"",
+                );
+                return None;
+            }
+        };
+        let (Name(name), Weighing(weight)) =
+            (self.term(entry, "flow", flow)?, self.term(entry, "weight", weight)?);
+        let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
+        let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
+        if !known.contains(&&*name) {
+            let mend = match suggestion(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None if known.is_empty() => "name it in the router's flows, beside a scheduler".into(),
+                None => format!("there are {}", some(&known)),
+            };
+            let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
+            self.error(&flow.span, entry, "flow", what, mend);
+            return None;
+        }
+        Some(Some((name, weight)))
     }
 
     fn route_to_add(

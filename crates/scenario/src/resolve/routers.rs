@@ -64,7 +64,9 @@ impl Desk<'_, '_> {
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let police = self.police(entry, written)?;
         let admission = self.admission(entry, written)?;
-        let (sharing, levels) = (self.processors(entry, written, &ports)?, self.levels(entry, written)?);
+        let sharing = self.processors(entry, written, (&ports, &admission.prices))?;
+        let levels = self.levels(entry, written)?;
+        let not_in_real_time = self.beyond_threads(entry, written, sharing.as_ref());
         let (routes, neighbours) = (Vec::new(), Vec::new());
         let mut router = Router {
             name,
@@ -74,6 +76,7 @@ impl Desk<'_, '_> {
             police,
             admission,
             sharing,
+            not_in_real_time,
             levels,
             control,
             segment: 0,

@@ -1,0 +1,40 @@
+//! `longwire ctl weigh`
+
+use crate::Outcome;
+use longwire_control::{Client, WeighFlow, directory};
+
+/// Give a flow that shares a router's processors another weight while it runs
+///
+/// It counts from the flow's next turn on. longwire ctl stats shows what flows get.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl weigh r1 voice 4
+  longwire ctl weigh r1 backup 1 --instance two-hosts")]
+pub struct Args {
+    /// The router.
+    router: String,
+
+    /// The flow: a name among the router's flows in the scenario.
+    flow: String,
+
+    /// Its share compared with others', 1 to 65535.
+    #[arg(allow_negative_numbers = true)]
+    weight: i64,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+impl Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it refuses or does not answer.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let Self { router, flow, weight, instance } = self;
+        Client::connect(&directory(), instance.as_deref())?.weigh_flow(&router, &WeighFlow { flow, weight })?;
+        Ok(Outcome::Well)
+    }
+}
