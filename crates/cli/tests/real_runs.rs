@@ -279,6 +279,51 @@ fn a_source_is_changed_while_it_sends() {
     assert_eq!(row(&report, "source s")["measured"], 1000);
 }
 
+#[test]
+fn flows_are_weighed_while_they_share_processors() {
+    let folder = Folder::new("weigh");
+    let scenario = |more: &str| {
+        let port = |name: &str, net: u8| {
+            format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.{net}.9\"\n")
+        };
+        let router = "[[router]]\nname = \"r\"\nscheduler = \"gmr3\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
+            { port = \"b\", addresses = \"10.0.2.1/24\" }]\nflows = [{ name = \"voice\", key = { protocol = \"udp\" } }]\n";
+        folder.write("s.toml", format!("{}{}{router}{more}", port("a", 1), port("b", 2)))
+    };
+    let long = scenario("processors = 4\nrings = { requests = 200 }\n");
+    for command in ["check", "run"] {
+        let output = longwire(&[command, &long]);
+        assert_eq!(output.status.success(), command == "check");
+        assert!(
+            stderr(&output).contains("s.toml:15:22: ") && stderr(&output).contains("give 127 or less"),
+            "{output:?}"
+        );
+    }
+    let source =
+        "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 kbit/s\"\nsize = \"100 B\"\n";
+    let run = Running::start(&scenario(source), "weigh", &[]);
+    let weigh = |flow: &str, weight: &str| run.ctl(&["weigh", "r", flow, weight, "--instance", &run.name]);
+    let weights = || {
+        let stats = json(&run.ctl(&["stats", &run.name, "--json"]), 0);
+        let flows = row(&stats, "router r")["processors"]["flows"].as_array().cloned().unwrap_or_default();
+        flows.iter().map(|flow| flow["weight"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(weigh("voice", "7").status.code(), Some(0));
+    // A flow is shown when its first packet has come.
+    let begin = Instant::now();
+    while weights().is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no packet has come");
+    }
+    assert_eq!(weights(), [7]);
+    for (flow, weight, part) in [("vioce", "7", "there are voice"), ("voice", "-1", "1 to 65535")] {
+        let refused = weigh(flow, weight);
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+    }
+    assert_eq!(weights(), [7]);
+    run.signal("INT");
+    run.end();
+}
+
 /// A host's programs send what comes in by it: a source there is not run, and every command says so.
 #[test]
 fn sources_at_hosts_are_said_not_to_run() {
