@@ -60,6 +60,15 @@ impl<'a> Offer<'a> {
         }
     }
 
+    /// The number that programs have given it ([`Meta::mark`](longwire_packet::Meta::mark)); 0 if none has.
+    #[inline]
+    pub fn mark(&self) -> u32 {
+        match self.frame {
+            Frame::Here(_) => 0,
+            Frame::Pooled(pool, handle) => pool.meta(handle).mark(),
+        }
+    }
+
     /// What is to happen to it besides: for judges to add to.
     #[inline]
     pub fn effects(&mut self) -> &mut Effects {

@@ -30,7 +30,7 @@ fn what_a_program_costs_is_said_without_a_run() {
     );
     let none = longwire(&["forwarder", "cost", "firewall"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(stderr(&none).contains("or one of ack-monitor, detector"), "{}", stderr(&none));
+    assert!(stderr(&none).contains("or one of ack-monitor, balancer, detector"), "{}", stderr(&none));
 }
 
 #[test]

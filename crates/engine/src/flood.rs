@@ -15,6 +15,7 @@ impl Worker {
         {
             return self.split(handle, fork, |worker, copy, branch| {
                 worker.pool.meta_mut(copy).path = branch.path;
+                worker.grant_wish(copy);
                 worker.ready.push(copy);
             });
         }
@@ -35,6 +36,7 @@ impl Worker {
             let meta = self.pool.meta_mut(copy);
             (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port));
             self.map.classifier.classify_one(&mut self.pool, copy);
+            self.grant_wish(copy);
             self.ready.push(copy);
         }
     }

@@ -196,6 +196,7 @@ impl Worker {
             } else {
                 self.map.classifier.classify_one(&mut self.pool, handle);
             }
+            self.grant_wish(handle);
             self.ready.push(handle);
         }
         self.flow.made += self.outbox.clear();
@@ -212,6 +213,7 @@ impl Worker {
 
     fn classify(&mut self, batch: &mut Batch) {
         self.map.classifier.classify(&mut self.pool, batch);
+        batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
         self.ready.extend_from_slice(batch.as_slice());
         batch.clear();
     }

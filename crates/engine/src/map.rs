@@ -18,6 +18,8 @@ pub struct Map {
     pub floods: HashMap<u16, Fork>,
     /// Where packets go that filters send to other links.
     pub steered: Steered,
+    /// The same where nodes do, by the numbers of [`Meta::wish`](longwire_packet::Meta::wish).
+    pub wished: Steered,
     /// Ports that lead to other nodes.
     pub joints: Joints,
 }

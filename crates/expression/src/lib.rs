@@ -11,7 +11,8 @@
 //! - `[ether] broadcast`, `[ether|ip|ip6] multicast`, `vlan [ID]`, `less N`, `greater N`
 //! - relations such as `tcp[tcpflags] & (tcp-syn|tcp-fin) != 0`, `ip[2:2] > 576`, `len <= 128`: unsigned, modulo 2³²
 //! - a value alone repeats the qualifiers before it: `tcp port 80 or 443`, `host (10.0.0.1 or 10.0.0.2)`
-//! - and, of Longwire's own: `dscp 46|ef|af11|cs6`, `ecn 3|ce`, `tos 0xb8`, for IPv4 and IPv6
+//! - and, of Longwire's own: `dscp 46|ef|af11|cs6`, `ecn 3|ce`, `tos 0xb8`, for IPv4 and IPv6; `mark 5`, `mark 0x10/0xf0` (a value under a
+//!   mask, as iptables has it), and `mark` in relations: the number that programs have given the packet, whatever its bytes
 //!
 //! What is worth knowing, most of it as in libpcap:
 //!
@@ -37,7 +38,7 @@ mod token;
 pub use error::{ExpressionError, Fault, quoted};
 pub use names::code_point;
 
-use program::Program;
+use program::{Known, Program};
 use std::fmt;
 use std::str::FromStr;
 
@@ -77,7 +78,13 @@ impl Expression {
     /// Allocates nothing, and ends after at most as many tests as the expression has, whatever the bytes.
     #[inline]
     pub fn matches(&self, frame: &[u8], wire_len: u32) -> bool {
-        self.program.matches(frame, wire_len)
+        self.matches_marked(frame, wire_len, 0)
+    }
+
+    /// The same for a frame with a mark: the number that programs have given the packet, 0 if none has.
+    #[inline]
+    pub fn matches_marked(&self, frame: &[u8], wire_len: u32, mark: u32) -> bool {
+        self.program.matches(frame, Known { wire_len, mark })
     }
 
     /// The text it was read from.

@@ -44,6 +44,7 @@ pub(crate) const WORDS: &[&str] = &[
     "dscp",
     "ecn",
     "tos",
+    "mark",
 ];
 
 /// EtherTypes that may stand behind `ether proto`.

@@ -21,6 +21,8 @@ pub(crate) enum Width {
 pub(crate) enum Load {
     /// The frame's length on the wire.
     Length,
+    /// The packet's mark.
+    Mark,
     /// Bytes at an offset from the frame's start.
     Frame { at: u32, width: Width },
     /// Bytes behind the IPv4 header that begins at `header`: `at` counts from the start of that header, its own
@@ -83,6 +85,13 @@ pub(crate) struct Test {
     pub no: u16,
 }
 
+/// What is known of a packet besides its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Known {
+    pub wire_len: u32,
+    pub mark: u32,
+}
+
 /// A compiled expression. Without a test it matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Program {
@@ -92,7 +101,7 @@ pub(crate) struct Program {
 
 impl Program {
     #[inline]
-    pub fn matches(&self, frame: &[u8], wire_len: u32) -> bool {
+    pub fn matches(&self, frame: &[u8], known: Known) -> bool {
         let mut next = if self.tests.is_empty() { MATCH } else { 0 };
         while let Some(test) = self.tests.get(usize::from(next)) {
             let yes = match test.question {
@@ -100,7 +109,7 @@ impl Program {
                     Some(found) => found & mask == value,
                     None => is_at_end(frame, at, width, (mask, value)),
                 },
-                question => self.answer(question, frame, wire_len),
+                question => self.answer(question, frame, known),
             };
             next = if yes { test.yes } else { test.no };
         }
@@ -108,34 +117,34 @@ impl Program {
     }
 
     #[inline(never)]
-    fn answer(&self, question: Question, frame: &[u8], wire_len: u32) -> bool {
+    fn answer(&self, question: Question, frame: &[u8], known: Known) -> bool {
         match question {
             Question::Compare { load, mask, relation, value } => {
-                load.read(frame, wire_len, 0).is_some_and(|found| relation.holds(found & mask, value))
+                load.read(frame, known, 0).is_some_and(|found| relation.holds(found & mask, value))
             }
             Question::Is { at, width, mask, value } => is_at_end(frame, at, width, (mask, value)),
             Question::PortIs { header, at, value } => {
                 behind(frame, header, at).is_some_and(|at| half(frame, at) == Some(value))
             }
             Question::Arithmetic { start, middle, end, relation } => {
-                let left = self.compute(start, middle, frame, wire_len);
-                let right = self.compute(middle, end, frame, wire_len);
+                let left = self.compute(start, middle, frame, known);
+                let right = self.compute(middle, end, frame, known);
                 left.zip(right).is_some_and(|(left, right)| relation.holds(left, right))
             }
         }
     }
 
     /// The value of some steps: none if they read beyond the frame's end or divide by zero.
-    fn compute(&self, start: u32, end: u32, frame: &[u8], wire_len: u32) -> Option<u32> {
+    fn compute(&self, start: u32, end: u32, frame: &[u8], known: Known) -> Option<u32> {
         let mut stack = [0u32; MAX_STACK];
         let mut held = 0;
         for step in self.steps.get(start as usize..end as usize)? {
             let value = match *step {
                 Step::Constant(value) => value,
-                Step::Read(load) => load.read(frame, wire_len, 0)?,
+                Step::Read(load) => load.read(frame, known, 0)?,
                 Step::ReadIndexed(load) => {
                     held -= 1;
-                    load.read(frame, wire_len, *stack.get(held)?)?
+                    load.read(frame, known, *stack.get(held)?)?
                 }
                 Step::Combine(operator) => {
                     held -= 2;
@@ -152,9 +161,10 @@ impl Program {
 impl Load {
     /// Reads `index` bytes further than it says; sums are modulo 2³², as in a packet filter of the kernel.
     #[inline]
-    fn read(self, frame: &[u8], wire_len: u32, index: u32) -> Option<u32> {
+    fn read(self, frame: &[u8], known: Known, index: u32) -> Option<u32> {
         let (at, width) = match self {
-            Self::Length => return Some(wire_len),
+            Self::Length => return Some(known.wire_len),
+            Self::Mark => return Some(known.mark),
             Self::Frame { at, width } => (at, width),
             Self::Behind { header, at, width } => (behind(frame, header, at)?, width),
         };
@@ -201,7 +211,7 @@ impl Width {
 /// [`Question::Is`] where less than a word is left of the frame.
 #[cold]
 fn is_at_end(frame: &[u8], at: u32, width: Width, (mask, value): (u32, u32)) -> bool {
-    let found = Load::Frame { at, width }.read(frame, 0, 0);
+    let found = Load::Frame { at, width }.read(frame, Known::default(), 0);
     found.is_some_and(|found| (found << width.spare()) & mask == value)
 }
 
@@ -301,7 +311,8 @@ mod tests {
                     {
                         let load = Load::Frame { at, width };
                         let question = Question::Compare { load, mask, relation: Relation::Equal, value };
-                        let [plain, direct] = programs(question).map(|program| program.matches(&frame, 6));
+                        let [plain, direct] = programs(question)
+                            .map(|program| program.matches(&frame, Known { wire_len: 6, mark: 0 }));
                         assert_eq!(plain, direct, "{question:?}");
                     }
                 }
@@ -312,7 +323,8 @@ mod tests {
     #[test]
     fn reads_end_with_the_frame() {
         let frame = [0x45, 1, 2, 3, 4];
-        let read = |at, width| Load::Frame { at, width }.read(&frame, 60, 0);
+        let known = Known { wire_len: 60, mark: 7 };
+        let read = |at, width| Load::Frame { at, width }.read(&frame, known, 0);
         assert_eq!(read(1, Width::Word), Some(0x0102_0304));
         assert_eq!(read(2, Width::Word), None);
         assert_eq!((read(3, Width::Half), read(4, Width::Half)), (Some(0x0304), None));
@@ -320,9 +332,12 @@ mod tests {
             (read(4, Width::Byte), read(5, Width::Byte), read(u32::MAX, Width::Byte)),
             (Some(4), None, None)
         );
-        assert_eq!(Load::Length.read(&frame, 60, 9), Some(60));
+        assert_eq!(
+            (Load::Length.read(&frame, known, 9), Load::Mark.read(&[], known, 9)),
+            (Some(60), Some(7))
+        );
         // A header of 5 words at 0: 20 bytes less 17 is byte 3.
         let behind = Load::Behind { header: 0, at: 0u32.wrapping_sub(17), width: Width::Byte };
-        assert_eq!((behind.read(&frame, 60, 0), behind.read(&frame, 60, 1)), (Some(3), Some(4)));
+        assert_eq!((behind.read(&frame, known, 0), behind.read(&frame, known, 1)), (Some(3), Some(4)));
     }
 }

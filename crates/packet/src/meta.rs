@@ -17,11 +17,11 @@ pub struct Meta {
     pub wire_len: u32,
     /// Segments in the train; 1 for an ordinary packet.
     pub segments: u16,
-    /// Payload bytes of every segment but the last, if a train.
+    /// Payload bytes of every segment but the last, if a train; else the lower half of [`Meta::mark`].
     pub gso_size: u16,
-    /// Bytes of headers that each segment repeats (Ethernet to TCP or UDP), if a train.
+    /// Bytes of headers that each segment repeats (Ethernet to TCP or UDP), if a train; else the upper half of [`Meta::mark`].
     pub header_len: u16,
-    /// Where checksumming starts, from the first byte of the frame, if `checksum` is partial.
+    /// Where checksumming starts, from the first byte of the frame, if `checksum` is partial; or see [`Meta::wish`].
     pub csum_start: u16,
     /// Where the checksum goes, from `csum_start`, if `checksum` is partial.
     pub csum_offset: u16,
@@ -64,6 +64,8 @@ impl Meta {
     pub const BANDED: u8 = 8;
     /// Its node has made it itself, or its node's control plane has sent it: between workers it goes first.
     pub const OWN: u8 = 16;
+    /// Its node wishes it to take a certain link: see [`Meta::wish`].
+    const WISHING: u8 = 32;
     /// What leaves a link otherwise than at its end.
     pub const ASIDE: u8 = Self::STEERED | Self::REPLY;
 
@@ -80,6 +82,53 @@ impl Meta {
     #[inline]
     pub const fn segment_bytes(&self) -> u64 {
         self.wire_len as u64 + (self.segments as u64 - 1) * self.header_len as u64
+    }
+
+    /// The number that programs have given the packet, for those behind them and for rules; 0 if none has. A train has none: programs get
+    /// single packets.
+    #[inline]
+    pub const fn mark(&self) -> u32 {
+        if self.is_train() { 0 } else { (self.header_len as u32) << 16 | self.gso_size as u32 }
+    }
+
+    /// Gives it another mark. A train stays as it is.
+    #[inline]
+    pub const fn set_mark(&mut self, mark: u32) {
+        if !self.is_train() {
+            (self.gso_size, self.header_len) = (mark as u16, (mark >> 16) as u16);
+        }
+    }
+
+    /// The link that it is to take, by its number among those that programs may name, if that begins where it is when its path is chosen.
+    #[inline]
+    pub const fn wish(&self) -> Option<u16> {
+        if self.flags & Self::WISHING != 0 { Some(self.csum_start) } else { None }
+    }
+
+    /// Says which link it is to take. Its checksum must be complete.
+    pub const fn set_wish(&mut self, link: u16) {
+        self.csum_start = link;
+        self.flags |= Self::WISHING;
+    }
+
+    /// Takes over what programs have chosen for another packet, of which this one is a part, or in whose place it comes: mark, link and queue.
+    pub const fn take_choices(&mut self, from: &Self) {
+        self.set_mark(from.mark());
+        if let Some(link) = from.wish() {
+            self.set_wish(link);
+        }
+        if from.flags & Self::BANDED != 0 {
+            self.band = from.band;
+            self.flags |= Self::BANDED;
+        }
+    }
+
+    /// Takes the wish from it: it was granted, or can't be.
+    pub const fn clear_wish(&mut self) {
+        if self.flags & Self::WISHING != 0 {
+            self.csum_start = 0;
+            self.flags &= !Self::WISHING;
+        }
     }
 
     /// A packet of `len` bytes of which nothing else is known yet.
@@ -120,4 +169,23 @@ pub enum Checksum {
     Partial = 1,
     /// A driver has found it right.
     Verified = 2,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_packets_bear_marks_and_wishes() {
+        let mut meta = Meta::fresh(60, 2);
+        assert_eq!((meta.mark(), meta.wish()), (0, None));
+        meta.set_mark(0x1234_5678);
+        meta.set_wish(7);
+        assert_eq!((meta.mark(), meta.wish(), meta.segment_bytes()), (0x1234_5678, Some(7), 60));
+        meta.clear_wish();
+        assert_eq!((meta.wish(), meta.flags, meta.csum_start), (None, 0, 0));
+        (meta.segments, meta.gso_size, meta.header_len) = (2, 1000, 54);
+        meta.set_mark(5);
+        assert_eq!((meta.mark(), meta.gso_size, meta.header_len), (0, 1000, 54));
+    }
 }

@@ -17,7 +17,7 @@ static void *(*const lw_flow_state)(__u32 size) = (void *)0x10000;
 /* Chooses the output queue, 0 to 65535. Returns 0, or a negative error number. */
 static long (*const lw_choose_queue)(__u32 queue) = (void *)0x10001;
 
-/* Sets the packet's mark. Returns 0. */
+/* Sets the packet's mark: a number for programs behind this one, here and on other routers, and for rules of links. Returns 0. */
 static long (*const lw_mark)(__u32 mark) = (void *)0x10002;
 
 /* Notes the program's own reason, 0 to 63, under which the drop is counted. Returns XDP_DROP. */
@@ -26,7 +26,15 @@ static long (*const lw_drop)(__u32 reason) = (void *)0x10003;
 /* A hash of `size` bytes, 1 to 512, and a seed: the same on every machine. */
 static __u64 (*const lw_hash)(const void *data, __u32 size, __u64 seed) = (void *)0x10004;
 
-/* Chooses a link by its number. Returns XDP_REDIRECT. (A port: bpf_redirect(port, 0), or bpf_redirect_map.) */
+/* Chooses a link, by its number from 0 on among those that the installation names. Returns XDP_REDIRECT: the packet goes into it as it
+ * is. (A port: bpf_redirect(port, 0), or bpf_redirect_map.)
+ */
 static long (*const lw_redirect_link)(__u32 link) = (void *)0x10005;
+
+/* The packet's mark; 0 if no program has set one. */
+static __u32 (*const lw_read_mark)(void) = (void *)0x10006;
+
+/* Chooses a link for a packet that goes on to be routed (XDP_PASS): it takes this one, if the route leads where the link begins. Returns 0. */
+static long (*const lw_choose_link)(__u32 link) = (void *)0x10007;
 
 #endif

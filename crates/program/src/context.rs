@@ -62,4 +62,6 @@ pub struct Context {
     /// The number of the worker that runs the program, from 0: what `get_smp_processor_id` gives, and which copy of a per-CPU
     /// map's values is meant.
     pub worker: u32,
+    /// Its mark, as programs before have set it: what `lw_read_mark` gives.
+    pub mark: u32,
 }

@@ -22,7 +22,7 @@ pub trait Environment {
 pub enum Redirect {
     /// Out of the port with this number.
     Port(u32),
-    /// Into the link with this number.
+    /// Into the link with this number among those that the installation names.
     Link(u32),
 }
 
@@ -33,8 +33,10 @@ pub struct Effects {
     pub redirect: Option<Redirect>,
     /// The output queue.
     pub queue: Option<u16>,
-    /// The packet's mark.
+    /// The packet's mark, if it sets one.
     pub mark: Option<u32>,
+    /// The link that the packet takes if it is routed, by its number among those that the installation names.
+    pub link: Option<u32>,
     /// The program's own reason for a drop, 0 to 63.
     pub reason: Option<u8>,
     /// How often it called `trace_printk`.

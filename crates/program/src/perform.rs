@@ -53,6 +53,11 @@ impl Machine<'_> {
                 self.effects.mark = Some(a as u32);
                 Ok(0)
             }
+            Helper::ReadMark => Ok(u64::from(self.effects.mark.unwrap_or(self.context.mark))),
+            Helper::ChooseLink => {
+                self.effects.link = Some(a as u32);
+                Ok(0)
+            }
             Helper::Drop => {
                 self.effects.reason = Some(a.min(MAX_REASON) as u8);
                 Ok(DROP)

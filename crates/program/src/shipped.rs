@@ -28,6 +28,7 @@ macro_rules! shipped {
 
 shipped! {
     "ack-monitor" "ack_monitor"
+    "balancer" "balancer"
     "detector" "detector"
     "dscp-marker" "dscp_marker"
     "heavy-hitters" "heavy_hitters"

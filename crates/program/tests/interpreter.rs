@@ -326,6 +326,10 @@ fn verdicts_and_effects_are_noted() {
     let ran = run(&mut plain(), text).unwrap();
     assert_eq!((ran.returned as i64, ran.effects.queue, ran.effects.mark), (-22, Some(7), Some(u32::MAX)));
     assert_eq!((ran.effects.traces, ran.effects.redirect, ran.effects.reason), (1, None, None));
+    let text = "call lw_read_mark\n r6 = r0\n r1 = 5\n call lw_mark\n call lw_read_mark\n r0 <<= 32\n r0 |= r6\n exit";
+    assert_eq!(run(&mut plain(), text).unwrap().returned, 0x5_9000_0001, "that of the context, then its own");
+    let ran = run(&mut plain(), "r1 = 3\n call lw_choose_link\n exit").unwrap();
+    assert_eq!((ran.returned, ran.effects.link, ran.effects.redirect), (0, Some(3), None));
 }
 
 #[test]

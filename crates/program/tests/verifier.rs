@@ -446,6 +446,23 @@ fn the_state_is_as_large_as_was_asked_for() {
 }
 
 #[test]
+fn a_program_needs_the_links_that_it_surely_names() {
+    for (text, links) in [
+        ("r0 = 0\n exit", 0),
+        ("r1 = 2\n call lw_redirect_link\n exit", 3),
+        ("call get_prandom_u32\n r1 = r0\n call lw_choose_link\n exit", 1),
+        ("call get_prandom_u32\n r1 = r0\n r1 &= 3\n r1 += 4\n call lw_choose_link\n exit", 5),
+        (
+            "call lw_read_mark\n if r0 == 0 goto +3\n r1 = 6\n call lw_redirect_link\n exit\n r1 = 1\n call lw_redirect_link\n exit",
+            7,
+        ),
+        ("r1 = -1\n call lw_choose_link\n exit", 1),
+    ] {
+        assert_eq!(check(text).unwrap().links(), links, "{text}");
+    }
+}
+
+#[test]
 fn helpers_get_what_they_take() {
     let argument = |helper, number, wanted, found| Rejection::Argument { helper, number, wanted, found };
     let kind = |helper, map: &str, kind| Rejection::MapKind { helper, map: map.into(), kind };

@@ -48,6 +48,7 @@ impl Core {
         let field = u16::from_be_bytes([frame[ETHERNET + 6], frame[ETHERNET + 7]]);
         let (begin, more) = (usize::from(field & OFFSET), field & MORE);
         let end = ETHERNET + total;
+        let whole = *pool.meta(handle);
         let mut from = ETHERNET + header_len;
         let mut header = first;
         while from < end {
@@ -58,6 +59,7 @@ impl Core {
                 let room = Self::may_make(out);
                 return Fate::Dropped(if room { DropReason::PoolFull } else { DropReason::SlowPath });
             };
+            pool.meta_mut(piece).take_choices(&whole);
             pool.copy(handle, 0..ETHERNET, piece, 0);
             pool.copy(handle, from..from + take, piece, ETHERNET + header.len);
             let offset = begin + (from - ETHERNET - header_len) / 8;

@@ -31,7 +31,7 @@ pub use control::{ControlPort, Known};
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
-    KeyAddress, KeyError, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
+    KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
 };
 pub use hops::{NextHop, neighbour_key};
 pub use longwire_program::Budget;

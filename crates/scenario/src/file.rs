@@ -5,7 +5,9 @@ use crate::address::{Mac, Network};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, Routing, SourceModel, SourceState, Wait};
+use crate::words::{
+    BetweenWorkers, Driver, HostDriver, Mapping, Only, Routing, SourceModel, SourceState, Wait,
+};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::JsonSchema;
@@ -189,6 +191,8 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
+    /// "programs": no packet takes it but those that programs of the router where it begins send into it. Default: not so.
+    pub(crate) only: Option<Written<Only>>,
     /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a simplex link, the way
     /// forward unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,

@@ -32,6 +32,9 @@ pub(crate) struct Forwarder {
     pub(crate) via: Option<Written<IpAddr>>,
     /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link says.
     pub(crate) queue: Option<Written<Whole>>,
+    /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports. Default: none.
+    #[serde(default)]
+    pub(crate) links: Vec<Written<Name>>,
     /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default "data-path".
     #[serde(rename = "where")]
     pub(crate) level: Option<Written<Text>>,

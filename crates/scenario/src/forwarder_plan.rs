@@ -5,7 +5,8 @@ use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
 use longwire_program::{Object, Program, Shipped};
 use longwire_router::{
-    FlowKey, Forwarder, Installation, Key, KeyAddress, NextHop, PrepareError, RouterPrices, SharingConfig,
+    FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
+    SharingConfig,
 };
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ pub struct WrittenForwarder {
     /// The output queue of its packets, 0 to 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// The links that the program may choose, which it numbers from 0 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
     /// The level where its packets go: "data-path", "slow-path", "control".
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
@@ -225,8 +229,28 @@ impl WrittenForwarder {
         });
         let (way, queue) = (self.way(router)?, queue.transpose()?);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
-        let installation = Installation { name: name.into(), key, state, way, queue, above: None, threads };
+        let links = self.links(router)?;
+        let installation =
+            Installation { name: name.into(), key, state, way, queue, above: None, links, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
+    }
+
+    /// The links that it may choose.
+    fn links(&self, router: &Router) -> Result<Box<[LinkChoice]>, ForwarderFault> {
+        let one = |name: &String| match router.link(name) {
+            Some(link) => Ok(link.clone()),
+            None => {
+                let names: Vec<&str> = router.links.iter().map(|link| &*link.name).take(16).collect();
+                let known = if names.is_empty() { "none".into() } else { names.join(", ") };
+                let why = format!(
+                    "no link \"{}\" that programs may name begins at a port of \"{}\": there are {known}",
+                    name.escape_debug(),
+                    router.name
+                );
+                Err(fault("links", why))
+            }
+        };
+        self.links.iter().map(one).collect()
     }
 
     /// Where its packets go.

@@ -61,6 +61,8 @@ pub struct Plan {
     pub pair_rules: Vec<PairRule>,
     /// Where filters send packets instead.
     pub steers: Vec<Steer>,
+    /// Where routers' programs send packets instead.
+    pub wishes: Vec<Wish>,
     /// Traffic sources.
     pub sources: Vec<Source>,
     /// What changes while the run goes on, in the file's order.
@@ -339,6 +341,17 @@ pub struct Steer {
     pub link: u32,
     /// Which of its filter's targets it is.
     pub number: u8,
+    /// Place of the link that they take instead.
+    pub target: u32,
+}
+
+/// A link that packets take instead of another when a router's program says so. Both begin and end at the same places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wish {
+    /// Place of the link that they would take.
+    pub link: u32,
+    /// The other's number among those that programs may name.
+    pub number: u16,
     /// Place of the link that they take instead.
     pub target: u32,
 }

@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
-use longwire_router::{Admission, Limits, NextHop, SharingConfig};
+use longwire_router::{Admission, Limits, LinkChoice, NextHop, SharingConfig};
 use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;
@@ -32,6 +32,8 @@ pub struct Router {
     pub control: bool,
     /// What the levels above can do.
     pub levels: RouterLevels,
+    /// The links that its programs may name: those that begin at its ports.
+    pub links: Vec<LinkChoice>,
     /// Index of its segment.
     pub segment: u32,
 }
@@ -203,6 +205,16 @@ impl Router {
     /// Its port called `name`.
     pub fn port(&self, name: &str) -> Option<&RouterPort> {
         self.ports.iter().find(|port| &*port.name == name)
+    }
+
+    /// The link of that name that its programs may name: of a duplex link the direction that begins here.
+    pub fn link(&self, name: &str) -> Option<&LinkChoice> {
+        let half = |link: &LinkChoice| {
+            let way = link.name.strip_prefix(name);
+            matches!(way, Some(".forward" | ".backward"))
+        };
+        let whole = self.links.iter().find(|link| &*link.name == name);
+        whole.or_else(|| self.links.iter().find(|link| half(link)))
     }
 
     /// The route that is meant by what is written.

@@ -59,6 +59,14 @@ words! {
 }
 
 words! {
+    /// Who alone sends packets over a link.
+    Only "who alone may use it" {
+        /// Programs of the router where it begins.
+        Programs = "programs",
+    }
+}
+
+words! {
     /// How the slow path's thread waits for packets.
     LevelWait "a way of waiting" {
         /// It sleeps after a while, and is woken.

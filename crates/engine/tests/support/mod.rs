@@ -64,6 +64,7 @@ impl Bed {
                 homes,
                 floods: HashMap::new(),
                 steered: Steered::default(),
+                wished: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

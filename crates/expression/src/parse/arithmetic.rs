@@ -44,6 +44,7 @@ impl Parser<'_> {
         let Some(token) = self.token() else { return false };
         match token.text {
             "len" | "-" => true,
+            "mark" => self.peek_at(1).is_some_and(joins_numbers),
             "(" => {
                 // Behind a parenthesis that holds primitives come only `and`, `or` and another that closes.
                 let behind = token.closed_by.and_then(|closing| self.tokens.get(closing + 1));
@@ -160,9 +161,10 @@ impl Parser<'_> {
                 self.depth -= 1;
                 self.combined(constant(0), Operator::Subtract, operand, at)
             }
-            "len" => {
+            "len" | "mark" => {
                 self.next += 1;
-                Ok(Sum { steps: vec![Step::Read(Load::Length)], reads: Vec::new() })
+                let load = if text == "len" { Load::Length } else { Load::Mark };
+                Ok(Sum { steps: vec![Step::Read(load)], reads: Vec::new() })
             }
             _ => match named(PROTOCOLS, text) {
                 Some(protocol) => self.bytes(protocol),

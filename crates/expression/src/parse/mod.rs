@@ -114,6 +114,7 @@ impl<'a> Parser<'a> {
             }
             "vlan" => self.vlan(),
             "dscp" | "ecn" | "tos" => self.traffic_class(token.text),
+            "mark" => self.mark(),
             "src" | "dst" | "host" | "net" | "port" | "portrange" | "proto" => self.qualified(None),
             "and" | "or" => Err(self.unexpected("write a primitive before it")),
             text => match named(PROTOCOLS, text) {
@@ -194,6 +195,23 @@ impl<'a> Parser<'a> {
             None => self.number(what, max)?,
         };
         Ok(self.plain(|made| made.traffic_class(max << shift, value << shift)))
+    }
+
+    /// `mark N`, or `mark N/MASK`: the bits of the mask are N's.
+    fn mark(&mut self) -> Result<Block> {
+        use crate::program::{Load, Relation};
+        self.next += 1;
+        let wanted = self.number("a mark such as 5, or one and a mask, 0x10/0xf0", u32::MAX)?;
+        let mut mask = u32::MAX;
+        if self.peek() == Some("/") {
+            self.next += 1;
+            mask = self.number("a mask such as 0xff", u32::MAX)?;
+        }
+        if wanted & !mask != 0 {
+            let mend = "leave bits that the mask has not out of the value: no packet matches";
+            return Err(self.error_before(Fault::Value, mend));
+        }
+        Ok(self.plain(|made| made.builder.compare(Load::Mark, mask, Relation::Equal, wanted)))
     }
 
     /// A primitive whose qualifiers can't be repeated.

@@ -168,6 +168,10 @@ impl Reader {
         match word {
             "drop" => alone(Action::Drop),
             "pass" => alone(Action::Pass),
+            "mark" if rest.text.starts_with(|c: char| c.is_ascii_digit()) => Err(self.value(
+                rest,
+                "\"mark\" alone, for congestion; the number that a packet bears is set by programs",
+            )),
             "mark" => alone(Action::Mark),
             "band" => match number(rest.text) {
                 Some(band) => Ok(Action::Band(band)),
@@ -333,6 +337,11 @@ mod tests {
                 "rule 1, column 23: found \"63 B\"; write a burst from 64 B to 1 GB",
             ),
             ("police if udp", "rule 1, column 7: "),
+            ("mark 5 if udp", "rule 1, column 6: found \"5\"; write \"mark\" alone, for congestion"),
+            (
+                "drop if mark",
+                "rule 1, column 13: found the end: not one of the values that can stand here; write a mark such as 5",
+            ),
         ];
         for (text, wanted) in table {
             let error = text.parse::<RuleSet>().expect_err(text).to_string();

@@ -72,8 +72,12 @@ impl Judge for Rules {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
         // Of a train, what lies behind the first segment is not this one's.
         let frame = &offer.frame()[..offer.frame().len().min(offer.bytes as usize)];
+        let mark = offer.mark();
         for rule in &set.rules {
-            if rule.condition.as_ref().is_none_or(|condition| condition.matches(frame, offer.bytes))
+            if rule
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition.matches_marked(frame, offer.bytes, mark))
                 && let Some(verdict) = apply(rule.action, &mut self.buckets, offer)
             {
                 return verdict;

@@ -293,7 +293,7 @@ impl<P> ClassSet<P> {
         let bytes = if meta.is_train() { segment } else { meta.wire_len };
         let frame = pool.data(handle);
         let frame = &frame[..frame.len().min(bytes as usize)];
-        let holds = |(condition, _): &&(Expression, u32)| condition.matches(frame, bytes);
+        let holds = |(condition, _): &&(Expression, u32)| condition.matches_marked(frame, bytes, meta.mark());
         self.conditions.iter().find(holds).map_or(self.default, |(_, class)| *class) as usize
     }
 }

@@ -209,13 +209,17 @@ helpers! {
     ChooseQueue 0x1_0001 "lw_choose_queue" (Number) -> Number, Call,
         "Chooses the output queue by its number, 0 to 65535. 0, or a negative error number.";
     Mark 0x1_0002 "lw_mark" (Number) -> Number, Call,
-        "Sets the packet's 32-bit mark. Returns 0.";
+        "Sets the packet's 32-bit mark, for programs and rules behind. Returns 0.";
     Drop 0x1_0003 "lw_drop" (Number) -> Number, Call,
         "Notes the program's own reason, 0 to 63, and returns XDP_DROP; reasons above are counted as 63.";
     Hash 0x1_0004 "lw_hash" (Readable, Size, Number) -> Number, Hash,
         "A 64-bit hash of bytes and a seed, the same on every machine.";
     RedirectLink 0x1_0005 "lw_redirect_link" (Number) -> Number, Call,
-        "Chooses a link by its number, for a return of XDP_REDIRECT, which it returns.";
+        "Chooses a link by its number among those that the installation names, for a return of XDP_REDIRECT, which it returns.";
+    ReadMark 0x1_0006 "lw_read_mark" () -> Number, Call,
+        "The packet's 32-bit mark, as programs have set it; 0 if none has.";
+    ChooseLink 0x1_0007 "lw_choose_link" (Number) -> Number, Call,
+        "Chooses a link by its number, as lw_redirect_link, for a packet that is routed: if the route leads where the link begins. Returns 0.";
 }
 
 impl Helper {

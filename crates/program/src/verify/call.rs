@@ -30,6 +30,9 @@ impl<'p> Explorer<'p> {
         }
         let map = self.map_argument(state, helper)?;
         let call = Call { helper, map };
+        if matches!(helper, Helper::RedirectLink | Helper::ChooseLink) {
+            self.note_link(state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY));
+        }
         let mut outputs = Vec::new();
         for (argument, &wanted) in signature.arguments.iter().enumerate() {
             self.argument(state, &call, argument, wanted, &mut outputs)?;
@@ -161,7 +164,9 @@ impl<'p> Explorer<'p> {
                 Value::State { size, offset: start }
             }
             _ => match call.helper {
-                Helper::Random | Helper::Worker => Value::number(Scalar::between(0, u64::from(u32::MAX))),
+                Helper::Random | Helper::Worker | Helper::ReadMark => {
+                    Value::number(Scalar::between(0, u64::from(u32::MAX)))
+                }
                 _ => Value::ANY,
             },
         }

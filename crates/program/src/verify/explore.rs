@@ -5,6 +5,7 @@
 
 use super::cost::{Counts, Item, Touch};
 use super::error::{Rejected, Rejection};
+use super::scalar::Scalar;
 use super::state::State;
 use super::structure::{At, Structure};
 use super::value::{Id, Names};
@@ -43,6 +44,7 @@ pub struct Explorer<'p> {
     /// What the instruction that is looked at costs for this state.
     cost: Counts,
     state_size: u32,
+    links: u32,
     last: Id,
     steps: usize,
     waiting: usize,
@@ -55,6 +57,7 @@ pub struct Explored {
     /// What each instruction costs at most, without what it calls.
     pub costs: Vec<Counts>,
     pub state_size: u32,
+    pub links: u32,
 }
 
 impl<'p> Explorer<'p> {
@@ -67,14 +70,15 @@ impl<'p> Explorer<'p> {
             costs: vec![Counts::NONE; count],
             cost: Counts::NONE,
             state_size: 0,
+            links: 0,
             last: 0,
             steps: 0,
             waiting: 0,
             names: Names::default(),
         };
         explorer.run(0, vec![State::new()]).map_err(|(at, fault)| Rejected::new(program, at, fault))?;
-        let Self { facts, costs, state_size, .. } = explorer;
-        Ok(Explored { facts, costs, state_size })
+        let Self { facts, costs, state_size, links, .. } = explorer;
+        Ok(Explored { facts, costs, state_size, links })
     }
 
     /// Follows a function from these states; gives those that it returns with.
@@ -246,6 +250,12 @@ impl<'p> Explorer<'p> {
     /// The program uses so many bytes of its state.
     pub fn note_state(&mut self, bytes: u32) {
         self.state_size = self.state_size.max(bytes);
+    }
+
+    /// The program names a link by a number of which this is known; its lower half counts.
+    pub fn note_link(&mut self, number: Scalar) {
+        let least = if number.max <= u64::from(u32::MAX) { number.min as u32 } else { 0 };
+        self.links = self.links.max(least.saturating_add(1));
     }
 }
 

@@ -48,6 +48,7 @@ pub struct Verified {
     costs: Box<[Counts]>,
     most: Counts,
     state_size: u32,
+    links: u32,
 }
 
 /// What holds of an instruction whenever it runs.
@@ -121,7 +122,8 @@ pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
     let (facts, costs) = (explored.facts.into_boxed_slice(), explored.costs.into_boxed_slice());
     let graph = Graph { code: &program.code, structure: &structure, facts: &facts, costs: &costs };
     let most = graph.most();
-    Ok(Verified { structure, facts, costs, most, state_size: explored.state_size, program })
+    let (state_size, links) = (explored.state_size, explored.links);
+    Ok(Verified { structure, facts, costs, most, state_size, links, program })
 }
 
 impl Verified {
@@ -138,6 +140,12 @@ impl Verified {
     /// How many bytes of state it uses: it must be installed with that many at least.
     pub fn state_size(&self) -> u32 {
         self.state_size
+    }
+
+    /// How many links it must be given at least: one more than the highest number that it surely names somewhere. Numbers that only packets tell
+    /// may be higher.
+    pub fn links(&self) -> u32 {
+        self.links
     }
 
     /// How many stack frames it needs.

@@ -13,7 +13,7 @@ macro_rules! objects {
 }
 
 objects! {
-    "ack_monitor" "detector" "dscp_marker" "heavy_hitters" "minimal_ip" "nat44" "performance_monitor" "policer" "port_filter"
+    "ack_monitor" "balancer" "detector" "dscp_marker" "heavy_hitters" "minimal_ip" "nat44" "performance_monitor" "policer" "port_filter"
     "syn_filter" "syn_monitor" "syn_targets" "tcp_splicer" "wavelet"
 }
 

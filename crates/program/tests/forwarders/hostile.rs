@@ -40,6 +40,7 @@ const NAT: &[Range<usize>] = &[CHECK..40, 40..42, 50..52];
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     Case { ready: super::ack_monitor::ready, changes: &[], kept: 0..0, verdicts: passes },
+    Case { ready: super::balancer::ready, changes: &[], kept: 0..8, verdicts: passes },
     Case { ready: super::detector::ready, changes: &[], kept: 0..0, verdicts: passes_or_drops },
     Case { ready: super::dscp_marker::ready, changes: DSCP, kept: 0..8, verdicts: passes },
     Case { ready: super::heavy_hitters::ready, changes: &[], kept: 0..16, verdicts: passes },

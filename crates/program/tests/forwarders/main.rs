@@ -7,6 +7,7 @@ mod bench;
 mod frames;
 
 mod ack_monitor;
+mod balancer;
 mod cost;
 mod detector;
 mod dscp_marker;

@@ -3,7 +3,7 @@
 use super::key::{Words, flow};
 use super::program::{Bench, ROOM, buffer};
 use super::table::Forwarders;
-use super::through::{Passage, Programs, Ruling, put_back};
+use super::through::{Passage, Programs, Ruling, context, put_back};
 use crate::classify::{Class, Classify};
 use crate::state::Core;
 use longwire_block::{DropReason, Outbox};
@@ -55,7 +55,7 @@ impl Errand {
     /// Lets the programs work on the packet, on the processor of this number, from 1 on.
     pub fn run(&mut self, bench: &mut Bench, number: u32) {
         let Self { table, buffer, data, passage, .. } = self;
-        let context = Context { worker: number, ..self.context };
+        let mut context = Context { worker: number, ..self.context };
         for forwarder in table.met(self.own) {
             // Each has the same room.
             if data.start != ROOM {
@@ -66,6 +66,7 @@ impl Errand {
             let (verdict, effects, range) = forwarder.run_on(&mut bench.stack, bench.alone, context, packet);
             *data = range;
             passage.note(forwarder, verdict, &effects);
+            context.mark = passage.mark.unwrap_or(context.mark);
             // No place in the pool is longer.
             if data.len() > MAX_FRAME {
                 self.fault = Some(DropReason::PoolFull);
@@ -116,7 +117,7 @@ impl Programs {
         if !Arc::ptr_eq(table, &errand.table) {
             errand.replaced = Some(std::mem::replace(&mut errand.table, Arc::clone(table)));
         }
-        errand.context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
+        errand.context = context(meta);
         errand.data = ROOM..ROOM + frame.len();
         errand.buffer[errand.data.clone()].copy_from_slice(frame);
         (errand.words, errand.own) = (words, own);

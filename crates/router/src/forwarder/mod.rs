@@ -23,7 +23,7 @@ pub use key::{FlowKey, Key, KeyAddress, KeyError};
 pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
 pub(crate) use program::Bench;
-pub use program::{Fid, Forwarder, Installation, PrepareError};
+pub use program::{Fid, Forwarder, Installation, LinkChoice, PrepareError};
 pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
 pub(crate) use through::{Programs, Ruling, carry_out};

@@ -1,16 +1,16 @@
 //! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are. They
-//! are made ready once for a batch, and a packet is shown to one after the other.
+//! are made ready once for a batch, and a packet is shown to one after the other. None of them chooses links or reads marks, though they may set some.
 
 use super::key::flow;
 use super::program::Forwarder;
 use super::table::Forwarders;
-use super::through::{Programs, fate, take_queue};
+use super::through::{Programs, context, fate, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
 use longwire_jit::{Desk, Shown};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
-use longwire_program::{Context, Verdict};
+use longwire_program::Verdict;
 use longwire_wire::finish_checksum;
 
 /// What the programs of a packet have said.
@@ -20,6 +20,7 @@ struct Said<'t> {
     /// Whether one of them may have changed it.
     changed: bool,
     queue: Option<u16>,
+    mark: Option<u32>,
 }
 
 impl Programs {
@@ -45,10 +46,11 @@ impl Programs {
                     match ready.run(shown, alone) {
                         None => {
                             passed += 1;
-                            Said { end: None, changed, queue }
+                            Said { end: None, changed, queue, mark: None }
                         }
                         Some((verdict, effects)) => {
-                            Said { end: end(verdict, only), changed, queue: effects.queue.or(queue) }
+                            let queue = effects.queue.or(queue);
+                            Said { end: end(verdict, only), changed, queue, mark: effects.mark }
                         }
                     }
                 });
@@ -101,13 +103,15 @@ fn rule<'t, C: Classify>(
             ruled |= 1 << at;
             continue;
         }
-        let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
-        let Said { end, changed, queue } = run(&mut desk.show(context, frame));
+        let Said { end, changed, queue, mark } = run(&mut desk.show(context(meta), frame));
         if changed {
             meta.checksum = Checksum::Unknown as u8;
         }
         if let Some(queue) = queue {
             take_queue(meta, queue);
+        }
+        if let Some(mark) = mark {
+            meta.set_mark(mark);
         }
         if let Some(end) = end {
             book(core, meta, end);
@@ -149,7 +153,7 @@ fn look_again<C: Classify>(
 fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Said<'t> {
     let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let mut said = Said { end: None, changed: false, queue: None };
+    let mut said = Said { end: None, changed: false, queue: None, mark: None };
     for ready in table.met(own).filter_map(Forwarder::ready) {
         let forwarder: &Forwarder = ready.forwarder();
         let asked = match ready.run(shown, alone) {
@@ -159,6 +163,7 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Said<'
             }
             Some((verdict, effects)) => {
                 said.end = end(verdict, forwarder);
+                said.mark = effects.mark.or(said.mark);
                 effects.queue
             }
         };

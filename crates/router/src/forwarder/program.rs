@@ -20,6 +20,19 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fid(pub u32);
 
+/// A link that a program may choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkChoice {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its number among those that programs may name: [`Meta::wish`](longwire_packet::Meta::wish).
+    pub number: u16,
+    /// The place of the router's port that packets go out of to come to it.
+    pub port: u16,
+    /// The port that its packets have come in by, if it begins there and the router sits right on it.
+    pub from: Option<u16>,
+}
+
 /// How a program is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installation {
@@ -36,6 +49,8 @@ pub struct Installation {
     pub above: Option<SeatId>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
+    /// The links that the program may choose: it numbers them from 0 on.
+    pub links: Box<[LinkChoice]>,
     /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several processors has one for each of them
     /// besides its worker.
     pub threads: u32,
@@ -61,6 +76,14 @@ pub enum PrepareError {
         /// What it uses.
         used: u32,
     },
+    /// It names links that it was not given.
+    #[error("the program chooses among {used} links, and {named} are named; name them in links (--link)")]
+    Links {
+        /// How many are named.
+        named: usize,
+        /// How many it needs at least.
+        used: u32,
+    },
     /// Its packets would go nowhere.
     #[error("its packets are to go to a port or a gateway, not {0:?}")]
     Way(NextHop),
@@ -81,7 +104,8 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether it is code that does not move packets' ends, and its installation sends them nowhere but where they would go.
+    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its installation sends packets nowhere but
+    /// where they would go.
     pub(super) plain: bool,
     verified: Verified,
     code: Code,
@@ -147,6 +171,9 @@ impl Forwarder {
         if size < used || size > State::MAX {
             return Err(PrepareError::State { size, used });
         }
+        if installation.links.len() < verified.links() as usize {
+            return Err(PrepareError::Links { named: installation.links.len(), used: verified.links() });
+        }
         let maps = Arc::new(Maps::new(&verified.program().maps, installation.threads.max(1), seed)?);
         let code = match compile(&verified, Arc::clone(&maps)) {
             Ok(compiled) => Code::Compiled(Box::new(compiled)),
@@ -167,7 +194,8 @@ impl Forwarder {
             random: Random::default(),
         };
         let goes_on = made.installation.way.is_none() && made.installation.above.is_none();
-        made.plain = goes_on && !made.moves && made.ready().is_some();
+        let chooses = calls(&made.verified, chooses_or_reads);
+        made.plain = goes_on && !made.moves && !chooses && made.ready().is_some();
         Ok(made)
     }
 
@@ -378,6 +406,11 @@ impl Environment for Draws<'_> {
 fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
     let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
     verified.facts().iter().any(|fact| fact.reached && called(fact))
+}
+
+/// Whether what a helper does concerns later programs or the links of its own: only the general way sees to these.
+const fn chooses_or_reads(helper: Helper) -> bool {
+    matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark)
 }
 
 /// Whether a helper may change a packet: bytes may be loaded into it, too.

@@ -2,7 +2,7 @@
 
 use super::key::{FlowKey, Key};
 use super::price::{Admission, classifier, minimal_ip};
-use super::program::{Fid, Forwarder};
+use super::program::{Fid, Forwarder, LinkChoice};
 use super::space::Space;
 use crate::hops::NextHop;
 use longwire_program::{Demand, Installed, Overdrawn, Resource, admit};
@@ -82,6 +82,10 @@ impl Forwarders {
             && !self.ports.contains(&port)
         {
             return Err(InstallError::ForeignPort { port });
+        }
+        let foreign = |link: &&LinkChoice| !self.ports.contains(&link.port);
+        if let Some(LinkChoice { port, .. }) = forwarder.installation.links.iter().find(foreign) {
+            return Err(InstallError::ForeignPort { port: *port });
         }
         let fid = Fid(self.next);
         forwarder.number(fid, self.seed);

@@ -60,6 +60,10 @@ pub(super) struct Passage {
     /// Whether one of them may have changed it.
     pub changed: bool,
     queue: Option<u16>,
+    /// The packet's mark, if one of them has set it.
+    pub mark: Option<u32>,
+    /// The link that it takes, if it is routed where that begins.
+    link: Option<u16>,
     way: Option<NextHop>,
     above: Option<(SeatId, Fid)>,
 }
@@ -212,7 +216,7 @@ impl Programs {
         if meta.is_train() || finish_checksum(meta, frame).is_err() {
             return Ruling::lost(DropReason::BadFrame);
         }
-        let context = Context { ingress: meta.in_port.into(), queue: 0, now: meta.arrival, worker: 0 };
+        let context = context(meta);
         let words = if self.table.space.is_empty() { None } else { flow(frame) };
         let own = words.and_then(|flow| self.table.space.find(&flow));
         let mut traveller = Traveller { handle, context, passage: Passage::default(), ruling: Ruling::NONE };
@@ -273,6 +277,11 @@ impl Passage {
         if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
         }
+        self.mark = effects.mark.or(self.mark);
+        // A number that is none of its links' chooses none.
+        if let Some(number) = effects.link {
+            self.link = installation.links.get(number as usize).map(|link| link.number);
+        }
         if verdict != Verdict::Pass {
             self.end = Some((verdict, forwarder.fid));
         }
@@ -299,9 +308,19 @@ impl Passage {
             let flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
             ruling.above = Some(Upward { seat, fid: fid.0, flow });
         }
+        if let Some(mark) = self.mark {
+            meta.set_mark(mark);
+        }
         if let Some((verdict, fid)) = self.end {
-            let fate = fate(core, verdict, meta.in_port, || lost(table, fid));
+            let fate = match verdict {
+                Verdict::Redirect(Redirect::Link(number)) => {
+                    Some(into_link(table, fid, number, meta).unwrap_or_else(|| lost(table, fid)))
+                }
+                _ => fate(core, verdict, meta.in_port, || lost(table, fid)),
+            };
             ruling.fate = ruling.fate.or(fate);
+        } else if let Some(link) = self.link {
+            meta.set_wish(link);
         }
         if let Some(queue) = self.queue {
             take_queue(meta, queue);
@@ -334,6 +353,7 @@ impl Traveller {
             forwarder.run(bench, self.context, frame)
         };
         self.passage.note(forwarder, verdict, &effects);
+        self.context.mark = self.passage.mark.unwrap_or(self.context.mark);
     }
 
     /// Runs a program that may move the packet's ends.
@@ -373,6 +393,7 @@ pub(super) fn put_back(
         };
         let meta = pool.meta_mut(longer);
         (meta.place, meta.seq) = (old.place, old.seq);
+        meta.take_choices(&old);
         if ruling.instead.replace(longer).is_some() {
             core.settle(pool, handle, Fate::Consumed, out);
         }
@@ -393,10 +414,26 @@ pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() 
         Verdict::Pass => None,
         Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
         Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
+        // Only who knows the program knows its links.
         Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
         Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
         Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
     }
+}
+
+/// Into the link that a program knows by this number, if it may be and begins where the packet is.
+fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Meta) -> Option<Fate> {
+    let link = table.forwarder(fid)?.installation.links.get(number as usize)?;
+    if link.from.is_some_and(|from| from != meta.in_port) {
+        return None;
+    }
+    meta.set_wish(link.number);
+    Some(Fate::Out(link.port))
+}
+
+/// What a program is told of a packet that comes to its router.
+pub(super) const fn context(meta: &Meta) -> Context {
+    Context { ingress: meta.in_port as u32, queue: 0, now: meta.arrival, worker: 0, mark: meta.mark() }
 }
 
 /// Out of the port with this number, if it is the router's.

@@ -324,8 +324,12 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
     let floods = floods(plan, links, &mut paths);
-    let steered = steered(plan, links, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, joints }
+    // Filters see what programs have sent to their links, too.
+    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.number, wish.target));
+    let wished = instead(wished, links, &mut paths);
+    let steered = plan.steers.iter().map(|steer| (steer.link, steer.number.into(), steer.target));
+    let steered = instead(steered, links, &mut paths);
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, wished, joints }
 }
 
 /// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of its bridges.
@@ -346,16 +350,21 @@ fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, For
     floods
 }
 
-/// The ways of packets that filters send to other links: the rest of each route with the other link in place of the one.
-fn steered(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> Steered {
+/// The ways of packets that are sent to other links, by the link, the other's number, and the other: the rest of each route with the other in
+/// place of the one.
+fn instead(
+    others: impl Iterator<Item = (u32, u16, u32)> + Clone,
+    links: &[LinkRef],
+    paths: &mut Paths,
+) -> Steered {
     let mut steered = Steered::default();
     let of = |place: u32| links[place as usize];
-    let standing: Vec<Vec<u32>> = plan.steers.iter().map(|steer| paths.before(of(steer.link))).collect();
-    for (steer, standing) in plan.steers.iter().zip(standing) {
-        let one = paths.add(&[of(steer.link)]);
-        steered.add(one, steer.number, paths.add(&[of(steer.target)]));
+    let standing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
+    for ((link, number, target), standing) in others.zip(standing) {
+        let one = paths.add(&[of(link)]);
+        steered.add(one, number, paths.add(&[of(target)]));
         for path in standing {
-            steered.add(path, steer.number, paths.add_instead(path, of(steer.target)));
+            steered.add(path, number, paths.add_instead(path, of(target)));
         }
     }
     steered

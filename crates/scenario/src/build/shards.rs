@@ -1,6 +1,6 @@
 //! Which worker owns which link.
 
-use crate::plan::{Attachment, Plan, Route, Steer};
+use crate::plan::{Attachment, Plan, Route};
 use longwire_block::Spec;
 use longwire_units::Nanos;
 
@@ -98,6 +98,19 @@ impl Turns {
             let first = plan.routes.links(&route).first().copied();
             goes.extend(first.into_iter().flat_map(|first| routed().map(move |index| (first, index))));
         }
+        // What a program sends into another link goes there from the same node, and on from there to the same place.
+        for list in [&mut goes, &mut comes] {
+            let beside: Vec<_> = plan
+                .wishes
+                .iter()
+                .flat_map(|wish| {
+                    list.iter()
+                        .filter(move |(link, _)| *link == wish.link)
+                        .map(move |(_, at)| (wish.target, *at))
+                })
+                .collect();
+            list.extend(beside);
+        }
         let at_once = inner.iter().filter(|place| {
             let over = plan.pair_route(**place, **place);
             over.is_none_or(<[u32]>::is_empty)
@@ -125,16 +138,20 @@ fn steps(plan: &Plan) -> Vec<(u32, u32)> {
     routes.retain(|route| route.exists() && plan.routes.links(route).len() > 1);
     let pairs = routes.iter().flat_map(|route| plan.routes.links(route).windows(2).map(|w| (w[0], w[1])));
     let mut steps: Vec<_> = pairs.collect();
-    // What is steered to another link goes on from there as it would have.
-    let goes_on = |steer: &Steer| {
-        let (from, instead) = (steer.link, steer.target);
-        steps.iter().filter(move |step| step.0 == from).map(move |step| (instead, step.1)).collect::<Vec<_>>()
-    };
-    let steered: Vec<_> = plan.steers.iter().flat_map(goes_on).collect();
-    steps.extend(steered);
+    // What is sent to another link goes on from there as it would have.
+    for (link, instead) in beside(plan) {
+        let on: Vec<_> = steps.iter().filter(|step| step.0 == link).map(|step| (instead, step.1)).collect();
+        steps.extend(on);
+    }
     steps.sort_unstable();
     steps.dedup();
     steps
+}
+
+/// Links, and those that programs or filters send packets to instead.
+fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
+    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.target));
+    wished.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
 /// Links that must share a worker form a group; groups go to workers in the plan's order, as evenly as they come.
@@ -160,9 +177,9 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
             parent[a.max(b) as usize] = a.min(b);
         }
     }
-    // What a filter sends to another link arrives there at once.
-    for steer in &plan.steers {
-        let (a, b) = (root(&mut parent, steer.link), root(&mut parent, steer.target));
+    // What a filter sends to another link arrives there at once; what a program does, comes from the same nodes.
+    for (link, target) in beside(plan) {
+        let (a, b) = (root(&mut parent, link), root(&mut parent, target));
         parent[a.max(b) as usize] = a.min(b);
     }
     for medium in &plan.media {

@@ -51,6 +51,9 @@ impl Desk<'_, '_> {
         for steer in &plan.steers {
             used[steer.target as usize] = true;
         }
+        for wish in &plan.wishes {
+            used[wish.target as usize] = true;
+        }
         for place in (0..used.len()).filter(|place| !used[*place]) {
             let name = &plan.links[place].name;
             let mend = "another way is shorter, or nothing hangs behind it; give a [[path]], or remove it";

@@ -137,6 +137,7 @@ impl WrittenEntry {
             port: text(self.port.as_ref()),
             via: text(self.via.as_ref()),
             queue: text(self.queue.as_ref()),
+            links: self.links.iter().map(|link| link.text.clone()).collect(),
             level: text(self.level.as_ref()),
             service: text(self.service.as_ref()),
             packets: text(self.packets.as_ref()),

@@ -25,7 +25,7 @@ impl Desk<'_, '_> {
                 let End::Port(place) = one else { continue };
                 self.partner(nodes, links, at, (place, other), &mut partners)?;
             }
-            if !inner.is_empty() && links.matched[at] {
+            if !inner.is_empty() && links.matched[at] && !links.spare[at] {
                 let what = "links are not chosen by addresses where routers have ports of their own";
                 let mend = "a packet would take it at every node it comes to: leave match away, or use several bridges";
                 self.at_link(links, at as u32, what.into(), mend);

@@ -24,8 +24,10 @@ pub(super) struct Links {
     pub(super) names: HashMap<Box<str>, u32>,
     /// The address pairs that links are chosen by: link, and the pair.
     pub(super) matches: Vec<(u32, Pair)>,
-    /// Whether a link is chosen by addresses only, by place.
+    /// Whether a link is only taken by what chooses it, by place: addresses, filters that steer, programs.
     pub(super) matched: Vec<bool>,
+    /// Whether a link is for routers' programs only, by place; it is one that is chosen, too.
+    pub(super) spare: Vec<bool>,
     /// The name of the medium by which a link sends, and its place in the file, by the link's place.
     pub(super) media: Vec<Option<(Box<str>, Range<usize>)>>,
 }
@@ -76,7 +78,16 @@ impl Desk<'_, '_> {
     ) -> Option<()> {
         let ways = self.ways(entry, written);
         let matches = self.matches(entry, &written.matches);
+        let only = match &written.only {
+            Some(only) => Some(self.term(entry, "only", only)?),
+            None => None,
+        };
         let (ways, matches) = (ways?, matches?);
+        if let (Some(only), Some(first)) = (only, matches.first()) {
+            let what = format!("it is for {only} only, and match chooses packets for it");
+            self.error(&first.2, entry, "match", what, "leave one of the two away");
+            return None;
+        }
         for way in ways {
             let texts = overlaid(&written.blocks, way.overrides.map_or(&[][..], |way| &way.blocks));
             let name = way.overrides.and_then(|way| way.profile.as_ref()).or(written.profile.as_ref());
@@ -103,7 +114,8 @@ impl Desk<'_, '_> {
             links.links.push(Link { name, profile, from: way.ends.0, to: way.ends.1 });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
             links.media.push(medium.map(|(Name(medium), span)| (medium, span)));
-            links.matched.push(!matches.is_empty());
+            links.matched.push(!matches.is_empty() || only.is_some());
+            links.spare.push(only.is_some());
         }
         Some(())
     }

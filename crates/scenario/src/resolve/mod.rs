@@ -2,6 +2,7 @@
 
 mod addresses;
 mod blocks;
+mod choices;
 mod control_planes;
 mod delays;
 mod doubts;
@@ -68,6 +69,7 @@ pub(crate) fn resolve(
     let media = desk.media(file, &links);
     let graph = desk.graph(file, &mut nodes, &links, routing?)?;
     routers::give_gateways(&mut nodes);
+    let wishes = desk.choices(&mut nodes, &links);
     let owners = desk.owners(&nodes);
     let given = desk.paths(file, &nodes, &links, &graph);
     let sources = desk.sources(file, &nodes);
@@ -104,6 +106,7 @@ pub(crate) fn resolve(
         pair_rules,
         sources,
         steers,
+        wishes,
         events: foretold.events,
         router_events,
         changing_delays: foretold.delays,

@@ -78,6 +78,7 @@ impl Desk<'_, '_> {
             sharing,
             not_in_real_time,
             levels,
+            links: Vec::new(),
             control,
             segment: 0,
         };

@@ -15,7 +15,7 @@ use std::path::Path;
 /// Install programs on a running router, look at them, change them; say what a program costs
 ///
 /// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
-/// Longwire, which have names: ack-monitor, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
+/// Longwire, which have names: ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
 /// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -118,6 +118,10 @@ struct Install {
     /// The output queue of its packets, 0 to 254.
     #[arg(long)]
     queue: Option<String>,
+
+    /// A link that the program may choose: it numbers them from 0 on, in this order. May be given several times.
+    #[arg(long = "link", value_name = "LINK")]
+    links: Vec<String>,
 
     /// After which time it is removed, unless it is renewed before; 1 s to 1 h. Default: it stays.
     #[arg(long, value_name = "TIME")]
@@ -334,6 +338,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         port: args.port,
         via: args.via,
         queue: args.queue,
+        links: args.links,
         level: args.level,
         service: args.service,
         packets: args.packets,

@@ -56,8 +56,9 @@ impl Facts {
             time: Nanos(meta.leave.max(meta.arrival)),
             wire_len: meta.wire_len,
             segments: meta.segments,
-            gso_size: meta.gso_size,
-            header_len: meta.header_len,
+            // Of an ordinary packet they are its mark, which stays inside.
+            gso_size: if meta.is_train() { meta.gso_size } else { 0 },
+            header_len: if meta.is_train() { meta.header_len } else { 0 },
             csum_start: meta.csum_start,
             csum_offset: meta.csum_offset,
             gso: meta.gso,

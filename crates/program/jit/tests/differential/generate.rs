@@ -185,6 +185,9 @@ fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
         "r1 = 5\n call lw_drop",
         "r1 = 7\n r2 = 0\n call redirect",
         "r1 = 77\n call lw_mark",
+        "call lw_read_mark",
+        "r1 = 3\n call lw_redirect_link",
+        "r1 = r6\n r1 &= 7\n call lw_choose_link",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call map_update_elem",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem
          if r0 == 0 goto +1\n r0 = *(u64 *)(r0 + 0)",

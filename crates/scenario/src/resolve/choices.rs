@@ -1,0 +1,89 @@
+//! Links that routers' programs may send packets into.
+
+use super::Desk;
+use super::links::Links;
+use super::nodes::Nodes;
+use crate::plan::{Attachment, End, Wish};
+use longwire_router::LinkChoice;
+use std::collections::HashMap;
+
+impl Desk<'_, '_> {
+    /// Tells each router of the links that begin at its ports, and finds the ways over those that only programs choose.
+    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<Wish> {
+        let mut known: HashMap<(End, End), Known> = HashMap::new();
+        for (place, link) in links.links.iter().enumerate() {
+            let of_ends = known.entry((link.from, link.to)).or_default();
+            of_ends.matched |= links.matched[place] && !links.spare[place];
+            if !links.spare[place] {
+                of_ends.usual.push(place as u32);
+            }
+        }
+        let mut wishes = Vec::new();
+        let mut next = 0u16;
+        for (place, link) in links.links.iter().enumerate() {
+            let (spare, ends) = (links.spare[place], &known[&(link.from, link.to)]);
+            let Some((router, port, from)) = beginning(nodes, link.from, link.to) else {
+                if spare {
+                    let what = "it is for programs only, and begins where no router's program sends packets";
+                    let mend =
+                        "write it as a simplex link that begins at a router's port: from = \"…\", to = \"…\"";
+                    self.at_link(links, place as u32, what.into(), mend);
+                }
+                continue;
+            };
+            if spare && ends.usual.is_empty() {
+                let what = "it is for programs only, and no other link has the same two ends";
+                let mend =
+                    "leave only = \"programs\" away: programs may name any link that begins at their router";
+                self.at_link(links, place as u32, what.into(), mend);
+                continue;
+            }
+            if next == u16::MAX || !spare && ends.matched {
+                // One beside which addresses choose others: a program would not get their packets onto it.
+                if spare {
+                    let what = format!("there are more than {} links that programs may name", u16::MAX);
+                    self.at_link(links, place as u32, what, "leave this one out");
+                }
+                continue;
+            }
+            let number = next;
+            next += 1;
+            nodes.routers[router as usize].links.push(LinkChoice {
+                name: link.name.clone(),
+                number,
+                port,
+                from,
+            });
+            if spare {
+                let target = place as u32;
+                wishes.extend(ends.usual.iter().map(|&link| Wish { link, number, target }));
+            }
+        }
+        wishes
+    }
+}
+
+/// What is known of links with the same two ends.
+#[derive(Default)]
+struct Known {
+    /// Those that are not for programs only.
+    usual: Vec<u32>,
+    /// Whether addresses choose some of them.
+    matched: bool,
+}
+
+/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the one that they have come in by, if
+/// the link begins there.
+fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
+    let End::Port(from) = from else { return None };
+    let router = |place: u16| nodes.ports[usize::from(place)].router;
+    match (router(from), &nodes.ports[usize::from(from)].attachment) {
+        (Some(own), Attachment::Inner { .. }) => Some((own, from, None)),
+        (Some(own), _) => match to {
+            End::Port(to) if router(to) == Some(own) => Some((own, to, Some(from))),
+            _ => None,
+        },
+        (None, Attachment::Inner { far }) => Some((router(*far)?, *far, None)),
+        (None, _) => None,
+    }
+}
