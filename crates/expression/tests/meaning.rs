@@ -56,6 +56,49 @@ fn code_points_and_congestion_bits_are_those_of_both_families() {
 }
 
 #[test]
+fn marks_are_the_packets_and_not_the_frames() {
+    let table: [(&str, &[u32]); 13] = [
+        ("mark 5", &[5]),
+        ("mark 0x25", &[0x25]),
+        ("mark 5 or mark 0x25", &[5, 0x25]),
+        ("not mark 0", &[5, 0x25, u32::MAX]),
+        ("mark != 0", &[5, 0x25, u32::MAX]),
+        ("mark 0x5/0xf", &[5, 0x25]),
+        ("mark 0/1", &[0]),
+        ("mark & 0xf == 5", &[5, 0x25]),
+        ("mark / 2 = 2", &[5]),
+        ("mark > 5 and mark < len", &[0x25]),
+        ("(mark & 1) = 1 and tcp", &[5, 0x25, u32::MAX]),
+        ("5 = mark", &[5]),
+        ("vlan or mark 5", &[5]),
+    ];
+    let tcp = frame(TCP);
+    for (text, wanted) in table {
+        let expression = Expression::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let found: Vec<u32> = [0, 5, 0x25, u32::MAX]
+            .into_iter()
+            .filter(|&mark| expression.matches_marked(&tcp, 54, mark))
+            .collect();
+        assert_eq!(found, wanted, "{text}");
+        assert_eq!(expression.matches(&tcp, 54), wanted.contains(&0), "{text}: no mark is 0");
+    }
+    for (text, column, wanted) in [
+        ("mark", 5, "write a mark such as 5"),
+        ("mark and tcp", 6, "write a mark such as 5"),
+        ("mark ef", 6, "write a mark such as 5"),
+        ("mark 4294967296", 6, "write a mark such as 5"),
+        ("mark 5/", 8, "write a mask"),
+        ("mark 0x10/0x0f", 11, "no packet matches"),
+        ("marc 5", 1, "did you mean \"mark\"?"),
+        ("tcp mark 5", 5, "\"and\" before a primitive"),
+    ] {
+        let error = Expression::parse(text).unwrap_err();
+        assert_eq!(error.column, column, "{text}: {error}");
+        assert!(error.to_string().contains(wanted), "{text}: {error}");
+    }
+}
+
+#[test]
 fn tests_beyond_the_end_are_false() {
     let tcp = frame(TCP);
     // Cut behind the source port.

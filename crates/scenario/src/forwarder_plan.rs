@@ -443,6 +443,10 @@ mod tests {
                 WrittenForwarder { port: text("south"), ..monitor() },
                 "port: the router has no port \"south\": there are west, east",
             ),
+            (
+                WrittenForwarder { links: vec!["wire".into()], ..monitor() },
+                "links: no link \"wire\" that programs may name begins at a port of \"r\": there are none",
+            ),
             (WrittenForwarder { via: text("10.9.0.1"), ..monitor() }, "via: 10.9.0.1 is in none of"),
             (WrittenForwarder { queue: text("255"), ..monitor() }, "queue: it is a number"),
             (

@@ -340,7 +340,7 @@ mod tests {
             ("mark 5 if udp", "rule 1, column 6: found \"5\"; write \"mark\" alone, for congestion"),
             (
                 "drop if mark",
-                "rule 1, column 13: found the end: not one of the values that can stand here; write a mark such as 5",
+                "rule 1, column 13: found the end: it is not the value that is wanted here; write a mark such as 5",
             ),
         ];
         for (text, wanted) in table {
