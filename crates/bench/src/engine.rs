@@ -274,7 +274,7 @@ pub(crate) fn setup(
             homes,
             floods: HashMap::new(),
             steered: Steered::default(),
-                wished: Steered::default(),
+            wished: Steered::default(),
             joints: Joints::default(),
         },
         tolerance: Tolerance::default(),

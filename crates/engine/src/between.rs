@@ -471,6 +471,7 @@ mod tests {
                 homes: vec![],
                 floods: HashMap::new(),
                 steered: Steered::default(),
+                wished: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

@@ -37,6 +37,16 @@ static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
             { port = "a", addresses = ["10.0.1.1/24", "fd00:1::1/64"] },
             { port = "b", addresses = ["10.0.2.1/24", "fd00:2::1/64"] },
         ]
+
+        [[link]]
+        name = "there"
+        from = "a"
+        to = "b"
+
+        [[link]]
+        name = "back"
+        from = "b"
+        to = "a"
     "#;
     Arc::new(parse("install.toml", scenario).unwrap_or_else(|error| panic!("{error}")))
 });

@@ -1,12 +1,13 @@
 //! Programs on a router's path: whose packets they get, in which order, and what becomes of those.
 
-use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
+use crate::rig::{Chosen, Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::PacketBuilder;
 use longwire_block::DropReason;
+use longwire_packet::Meta;
 use longwire_program::{Budget, Program, assemble};
 use longwire_router::{
-    Admission, Fid, FlowKey, Forwarder, InstallError, Installation, Key, NextHop, PrepareError, Router,
-    RouterPrices,
+    Admission, Fid, FlowKey, Forwarder, InstallError, Installation, Key, LinkChoice, NextHop, PrepareError,
+    Router, RouterPrices,
 };
 use std::net::IpAddr;
 
@@ -70,7 +71,7 @@ fn codes_say_what_becomes_of_a_packet() {
     let as_it_is = |port| move |seen: &Seen| *seen == Seen::Out(port, udp(53));
     let dropped = |reason| move |seen: &Seen| *seen == Seen::Dropped(reason);
     type Expected<'a> = &'a dyn Fn(&Seen) -> bool;
-    let table: [(&str, &str, Expected<'_>); 10] = [
+    let table: [(&str, &str, Expected<'_>); 9] = [
         ("pass", "r0 = 2\n exit", &forwarded),
         ("tx", "r0 = 3\n exit", &as_it_is(1)),
         ("redirect", "r1 = 3\n r2 = 0\n call 23\n exit", &as_it_is(3)),
@@ -80,7 +81,6 @@ fn codes_say_what_becomes_of_a_packet() {
         ("no code", "r0 = 99\n exit", &dropped(DropReason::Aborted)),
         ("to no port", "r1 = 9\n r2 = 0\n call 23\n exit", &dropped(DropReason::Aborted)),
         ("redirect nowhere", "r0 = 4\n exit", &dropped(DropReason::Aborted)),
-        ("to a link", "r1 = 0\n call 65541\n exit", &dropped(DropReason::Aborted)),
     ];
     for (what, code, expected) in table {
         let mut rig = Rig::new();
@@ -373,8 +373,11 @@ fn programs_that_say_little_are_served_as_all_others_are() {
     let dropping = talk("r1 = 9\n call lw_drop");
     let [redirecting, losing] = [3, 77].map(|port| talk(&format!("r1 = {port}\n r2 = 0\n call redirect")));
     let queued = |how: Installation| Installation { queue: Some(2), ..how };
-    let tables: [&[(&str, Installation)]; 9] = [
+    let marking = "r1 = 9\n call lw_mark\n r0 = 2\n exit";
+    let tables: [&[(&str, Installation)]; 11] = [
         &[(&passing, general())],
+        &[(&passing, general()), (marking, to_port(53)), (COUNT, general())],
+        &[(marking, general())],
         &[
             (&passing, general()),
             (&redirecting, to_port(53)),
@@ -409,8 +412,61 @@ fn programs_that_say_little_are_served_as_all_others_are() {
             let forwarders = rig.router.forwarders();
             let stats: Vec<_> = fids.iter().map(|&fid| forwarders.forwarder(fid).unwrap().stats()).collect();
             let state: Vec<_> = fids.iter().map(|&fid| rig.router.data(fid)).collect();
-            (seen, stats, state, rig.router.stats())
+            (seen, rig.chosen, stats, state, rig.router.stats())
         };
         assert_eq!(outcome(false), outcome(true), "{table:?}");
     }
+}
+
+/// A link with the number 40 that leaves by port 3, and begins where packets come in by the port `from`, if it is some.
+fn with_link(from: Option<u16>) -> Installation {
+    let link = LinkChoice { name: "spare".into(), number: 40, port: 3, from };
+    Installation { links: [link].into(), ..general() }
+}
+
+#[test]
+fn programs_choose_among_the_links_that_they_are_given() {
+    let (choose, redirect) = ("call lw_choose_link\n r0 = 2\n exit", "call lw_redirect_link\n exit");
+    // What is done with link 0 or 1, from where it begins; the port that the packet leaves by, and the link that it is to take.
+    for (what, number, from, wanted) in [
+        (choose, 0, None, Some((2, Some(40)))),
+        (choose, 0, Some(1), Some((2, Some(40)))),
+        (redirect, 0, None, Some((3, Some(40)))),
+        (redirect, 0, Some(1), Some((3, Some(40)))),
+        (redirect, 0, Some(2), None),
+        // Numbers that only the mark tells.
+        (choose, 1, None, Some((2, None))),
+        (redirect, 1, None, None),
+    ] {
+        let case = format!("{what}, {number}, {from:?}");
+        let mut rig = Rig::new();
+        install(&mut rig, &format!("r1 = {number}\n call lw_mark\n r0 = 2\n exit"), general());
+        let fid = install(&mut rig, &format!("call lw_read_mark\n r1 = r0\n {what}"), with_link(from));
+        let frame = udp(53);
+        let seen = send(&mut rig, &frame);
+        let aborted = rig.router.forwarders().forwarder(fid).unwrap().stats().aborted;
+        let Some((port, link)) = wanted else {
+            assert_eq!((seen, aborted), (Seen::Dropped(DropReason::Aborted), 1), "{case}");
+            continue;
+        };
+        assert_eq!((seen.out().0, aborted), (port, 0), "{case}");
+        assert_eq!(seen == Seen::Out(3, frame), what == redirect, "past the routes it goes as it is: {case}");
+        assert_eq!(rig.chosen, [Chosen { mark: number, link, queue: Meta::NO_BAND }], "{case}");
+    }
+}
+
+#[test]
+fn links_that_a_program_needs_have_to_be_named() {
+    let refused = |code: &str, installation| {
+        Forwarder::prepare(program("test", code), installation, &RouterPrices::default(), 1).err()
+    };
+    let code = "r1 = 1\n call lw_redirect_link\n exit";
+    let error = refused(code, with_link(None));
+    assert!(matches!(error, Some(PrepareError::Links { named: 1, used: 2 })), "{error:?}");
+    assert!(refused("r1 = 0\n call lw_redirect_link\n exit", with_link(None)).is_none());
+    let mut installation = with_link(None);
+    installation.links[0].port = 9;
+    let foreign = prepared(program("test", "r0 = 2\n exit"), installation);
+    let error = Rig::new().router.install(foreign).err();
+    assert!(matches!(error, Some(InstallError::ForeignPort { port: 9 })), "{error:?}");
 }

@@ -20,6 +20,14 @@ pub enum Seen {
     Dropped(DropReason),
 }
 
+/// What programs have chosen for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    pub mark: u32,
+    pub link: Option<u16>,
+    pub queue: u8,
+}
+
 impl Seen {
     /// The port and the frame of a packet that went out.
     pub fn out(&self) -> (u16, &[u8]) {
@@ -58,6 +66,8 @@ pub fn config() -> RouterConfig {
 pub struct Rig<C = longwire_router::IpClassifier> {
     pub router: Router<C>,
     pub pool: Pool,
+    /// What programs have chosen for each packet that went out, in order.
+    pub chosen: Vec<Chosen>,
     outbox: Outbox,
     seq: u64,
     taken: u64,
@@ -89,7 +99,8 @@ impl Rig {
 impl<C: Classify> Rig<C> {
     pub fn with(router: Router<C>) -> Self {
         let pool = Pool::new(16 << 20).unwrap();
-        Self { router, pool, outbox: Outbox::default(), seq: 0, taken: 0, made: 0, gone: 0 }
+        let (chosen, outbox) = (Vec::new(), Outbox::default());
+        Self { router, pool, chosen, outbox, seq: 0, taken: 0, made: 0, gone: 0 }
     }
 
     /// Hands in one frame, and answers what became of it and of all that came of it.
@@ -168,6 +179,7 @@ impl<C: Classify> Rig<C> {
             (None, port) => {
                 let to_control = self.router.has_control() && (CONTROL + 1..=CONTROL + 3).contains(&port);
                 assert!(self.router.ports().contains(&port) || to_control, "{port:x} is no port");
+                self.chosen.push(Chosen { mark: meta.mark(), link: meta.wish(), queue: meta.band });
                 Seen::Out(port, self.pool.data(handle).to_vec())
             }
         };

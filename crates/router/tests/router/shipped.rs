@@ -4,7 +4,7 @@ use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use etherparse::{PacketBuilder, TcpHeader};
 use longwire_block::DropReason;
 use longwire_program::{Object, Shipped};
-use longwire_router::{Fid, FlowKey, Forwarder, Installation, Key, RouterPrices};
+use longwire_router::{Fid, FlowKey, Forwarder, Installation, Key, LinkChoice, RouterPrices};
 use std::net::IpAddr;
 
 const CLIENT: [u8; 4] = [10, 0, 1, 9];
@@ -14,7 +14,9 @@ const SERVER: [u8; 4] = [10, 0, 2, 9];
 fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
     let shipped = Shipped::named(name).unwrap();
     let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
-    let installation = Installation { name: name.into(), key, ..Installation::default() };
+    let link = |number: u16| LinkChoice { name: "".into(), number, port: 2, from: None };
+    let links = (10..14).map(link).collect();
+    let installation = Installation { name: name.into(), key, links, ..Installation::default() };
     let forwarder = Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap();
     assert!(forwarder.is_compiled(), "{name} runs as machine code");
     let fid = rig.router.install(forwarder).unwrap();
@@ -222,12 +224,33 @@ fn a_splicer_joins_two_connections() {
 }
 
 #[test]
+fn a_balancer_spreads_flows_over_links() {
+    let mut rig = Rig::new();
+    let balancer = install(&mut rig, "balancer", Key::All, &words(&[3, 7, 0, 0]));
+    for port in 0..60 {
+        for _ in 0..2 {
+            assert!(passed(&send(&mut rig, &udp(port, 4))));
+        }
+    }
+    assert_eq!(word(&rig, balancer, 8), 120);
+    let mut taken = [0; 3];
+    for both in rig.chosen.chunks(2) {
+        assert_eq!(both[0], both[1], "a flow stays on its link");
+        let link = both[0].link.unwrap();
+        assert_eq!(both[0].mark, u32::from(link) - 10 + 1);
+        taken[usize::from(link - 10)] += 1;
+    }
+    // 60 flows, a third each: the standard deviation is the root of 60 * 1/3 * 2/3, 3.7.
+    assert!(taken.iter().all(|flows| (9..=31).contains(flows)), "{taken:?}");
+}
+
+#[test]
 fn all_are_here() {
     let mut rig = Rig::new();
     for shipped in Shipped::ALL {
         install(&mut rig, shipped.name, Key::All, &[]);
     }
-    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (14, 14));
+    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (15, 15));
     // With empty states and maps they do nothing.
     assert!(passed(&send(&mut rig, &udp(53, 20))));
     assert!(passed(&send(&mut rig, &tcp([1, 2], |_| (), b"data"))));
