@@ -70,7 +70,9 @@ impl LiveRouters {
             let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));
             RouteChange::Add(route.map_err(wrong)?)
         } else {
-            RouteChange::Remove(text.parse::<Network>().map_err(wrong)?.masked())
+            let to = text.parse::<Network>().map_err(wrong)?.masked();
+            self.plan.routers[place].check_changeable(to).map_err(wrong)?;
+            RouteChange::Remove(to)
         };
         let done =
             remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));

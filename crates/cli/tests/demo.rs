@@ -4,7 +4,7 @@ mod support;
 
 use longwire_lab::abilities;
 use serde_json::Value;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{json, longwire, repository, row, stderr, stdout};
 
@@ -22,9 +22,17 @@ fn machine_state() -> Vec<String> {
     all
 }
 
-/// What appeared and has `mark` in its name: other programs' things come and go.
-fn left_behind(before: &[String], mark: &str) -> Vec<String> {
-    machine_state().into_iter().filter(|line| !before.contains(line) && line.contains(mark)).collect()
+/// Runs the command, after which nothing of its own may remain; its things have its number in their names, and those of others come and go.
+fn ran_without_a_trace(args: &[&str]) -> Output {
+    let before = machine_state();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mark = format!("demo-{}", child.id());
+    let output = child.wait_with_output().unwrap();
+    let left: Vec<String> =
+        machine_state().into_iter().filter(|line| !before.contains(line) && line.contains(&mark)).collect();
+    assert_eq!(left, [""; 0]);
+    output
 }
 
 fn number(row: &Value, field: &str) -> f64 {
@@ -33,18 +41,9 @@ fn number(row: &Value, field: &str) -> f64 {
 
 #[test]
 fn a_newcomer_sees_the_link_at_work_and_nothing_remains() {
-    let before = machine_state();
     let begin = Instant::now();
-    let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-        .args(["demo", "--json"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mark = format!("demo-{}", child.id());
-    let output = child.wait_with_output().unwrap();
+    let output = ran_without_a_trace(&["demo", "--json"]);
     let took = begin.elapsed();
-    assert_eq!(left_behind(&before, &mark), [""; 0]);
     assert!(took < Duration::from_secs(40), "{took:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
         panic!("{e}: {}{}", stdout(&output), stderr(&output));
@@ -102,11 +101,9 @@ fn says_what_it_does_and_how_to_go_on() {
 
 #[test]
 fn more_of_a_cheap_flow_comes_through_beside_a_dear_one_where_it_is_shared() {
-    let before = machine_state();
-    let output = longwire(&["demo", "fairness", "--json"]);
+    let output = ran_without_a_trace(&["demo", "fairness", "--json"]);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&output)));
-    assert_eq!(left_behind(&before, "demo-"), [""; 0]);
     let can = abilities();
     let real = can.namespaces.available || can.user_namespaces.available;
     assert_eq!(report["mode"], if real { "real" } else { "virtual" });

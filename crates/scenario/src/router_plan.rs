@@ -221,9 +221,10 @@ impl Router {
     ///
     /// # Errors
     /// What is wrong with it, and the mend: a port that is not the router's, a gateway that is in none of its networks or is the router
-    /// itself.
+    /// itself, or a destination that is.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
         let WrittenRoute { to, via, port, discard } = *written;
+        self.check_changeable(to)?;
         if discard {
             return Ok(RouterRoute { to, hop: NextHop::Discard });
         }
@@ -244,6 +245,29 @@ impl Router {
             None => self.port_towards(via).ok_or_else(|| self.no_network(via))?,
         };
         Ok(RouterRoute { to, hop: NextHop::via(port.place, via) })
+    }
+
+    /// Whether the route to a network may be another one, or none.
+    ///
+    /// # Errors
+    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what is for these has no other way.
+    pub fn check_changeable(&self, to: Network) -> Result<(), String> {
+        let (first, last) = to.range();
+        let is_own = |net: &Network| {
+            let (lowest, highest) = net.range();
+            let v4 = net.address.is_ipv4();
+            // A network of two addresses has no others (RFC 3021, RFC 6164).
+            let with_others = highest - lowest > 1;
+            let for_all = with_others && (first == lowest || (v4 && first == highest));
+            v4 == to.address.is_ipv4() && (to.address == net.address || for_all)
+        };
+        let own = self.ports.iter().find(|port| first == last && port.addresses.iter().any(is_own));
+        own.map_or(Ok(()), |port| {
+            Err(format!(
+                "{to} is the router's own at \"{}\", which no route changes: name another destination",
+                port.name
+            ))
+        })
     }
 
     /// The port in one of whose networks `address` is.
@@ -334,6 +358,22 @@ mod tests {
             ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(route), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_for_the_router_itself_has_no_other_way() {
+        // Its addresses, and those that mean everybody, or any router, of a network.
+        for own in ["10.0.0.1", "10.0.0.0/32", "10.0.0.255", "10.0.1.1/32", "fd00::1", "fd00::/128"] {
+            let why = router().check_changeable(own.parse().unwrap()).unwrap_err();
+            assert!(why.contains("is the router's own at"), "{own}: {why}");
+            let dev = read(&format!("{own} dev east")).unwrap_err();
+            assert!(dev.contains("is the router's own at"), "{own}: {dev}");
+        }
+        for other in
+            ["10.0.0.2", "10.0.0.0/24", "10.0.0.0/31", "0.0.0.0/0", "fd00::ffff", "fd00::/64", "::/0"]
+        {
+            assert_eq!(router().check_changeable(other.parse().unwrap()), Ok(()), "{other}");
         }
     }
 

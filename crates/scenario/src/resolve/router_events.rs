@@ -94,6 +94,10 @@ impl Desk<'_, '_> {
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
             let to = self.term(entry, "remove-route", text)?.masked();
+            if let Err(what) = known.check_changeable(to) {
+                self.error(&text.span, entry, "remove-route", what, "");
+                return None;
+            }
             changes.push(RouteChange::Remove(to));
         }
         for text in &written.add_route.0 {

@@ -2,7 +2,7 @@
 
 use super::Beside;
 use crate::{Outcome, outcome};
-use longwire_punt::Verdict;
+use longwire_punt::{Cut, Verdict};
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::services::reflect;
 use std::path::Path;
@@ -39,7 +39,8 @@ impl Args {
         let hello = Hello { name: self.name, packets: 0, cycles: 0, share: 1 };
         let mut control = Control::connect(Path::new(&socket), &hello)?;
         match answer(&mut control) {
-            Err(ended @ ClientError::Ended(_)) => {
+            // The router is gone, or its run is over.
+            Err(ended @ ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))) => {
                 outcome::note(&ended.to_string());
                 Ok(Outcome::Well)
             }
