@@ -110,12 +110,8 @@ impl Above {
             core.counts.note(fate, pool.meta(handle).segments);
         }
         for handle in self.passed.drain(..) {
-            let (meta, frame) = pool.parts_mut(handle);
-            let class = match core.ports.at(meta.in_port) {
-                Some(port) => classifier.classify(port, meta, frame),
-                None => Class::Dropped(DropReason::PortDown),
-            };
-            out.because_of(meta);
+            let class = core.classify_again(classifier, pool, handle);
+            out.because_of(pool.meta(handle));
             let fate = core.decide(pool, handle, class, out);
             out.because_of(pool.meta(handle));
             core.settle(pool, handle, fate, out);

@@ -49,7 +49,7 @@ pub enum Why {
     Expired,
     /// For many stations, by its IP or its link address.
     Group,
-    /// To or from an IPv6 address that holds within a link.
+    /// To or from an address that holds within a link.
     LinkLocal,
     /// ARP.
     Arp,
@@ -147,11 +147,16 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
     }
     let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
     let destination = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
-    if is_martian_v4(source) || source >= 0xe000_0000 || is_martian_v4(destination) {
-        return Class::Dropped(DropReason::Martian);
-    }
-    if destination >= 0xe000_0000 {
-        return Class::Exceptional(Why::Group);
+    if is_special_v4(source) || is_special_v4(destination) {
+        if is_martian_v4(source) || source >= 0xe000_0000 || is_martian_v4(destination) {
+            return Class::Dropped(DropReason::Martian);
+        }
+        if destination >= 0xe000_0000 {
+            return Class::Exceptional(Why::Group);
+        }
+        if is_link_local_v4(source) || is_link_local_v4(destination) {
+            return Class::Exceptional(Why::LinkLocal);
+        }
     }
     if header_len > 20 {
         return Class::Exceptional(Why::Options);
@@ -160,6 +165,14 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
         return Class::Exceptional(Why::Expired);
     }
     Class::V4 { destination }
+}
+
+/// A bit for each first byte of addresses that need a closer look: this network, loopback, those within a link, groups and what is reserved.
+const SPECIAL: [u64; 4] = [1, 1 << (127 - 64), 1 << (169 - 128), 0xffff_ffff << (224 - 192)];
+
+#[inline]
+const fn is_special_v4(address: u32) -> bool {
+    SPECIAL[(address >> 30) as usize] >> (address >> 24 & 63) & 1 == 1
 }
 
 /// This network, and loopback.
@@ -200,6 +213,12 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
         return Class::Exceptional(Why::Expired);
     }
     Class::V6 { destination }
+}
+
+/// 169.254.0.0/16, which no router forwards (RFC 3927, 7).
+#[inline]
+pub(crate) const fn is_link_local_v4(address: u32) -> bool {
+    address >> 16 == 0xa9fe
 }
 
 /// ::, ::1, and IPv4 addresses in IPv6 form.
@@ -253,6 +272,14 @@ mod tests {
             ("from 240.x", changed(&[(12, 240)]), drop(DropReason::Martian)),
             ("to 0.x", changed(&[(16, 0)]), drop(DropReason::Martian)),
             ("to 127.x", changed(&[(16, 127)]), drop(DropReason::Martian)),
+            ("within a link", changed(&[(12, 169), (13, 254)]), Class::Exceptional(Why::LinkLocal)),
+            ("to within a link", changed(&[(16, 169), (17, 254)]), Class::Exceptional(Why::LinkLocal)),
+            ("beside that", changed(&[(12, 169), (13, 253)]), Class::V4 { destination: 0x0a00_0109 }),
+            (
+                "within a link to a group",
+                changed(&[(12, 169), (13, 254), (16, 224)]),
+                Class::Exceptional(Why::Group),
+            ),
             ("to a group", changed(&[(16, 224)]), Class::Exceptional(Why::Group)),
             ("to all", changed(&[(16, 255)]), Class::Exceptional(Why::Group)),
         ];
@@ -262,6 +289,14 @@ mod tests {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
         frame[24] ^= 1;
         assert_eq!(class(&frame), drop(DropReason::BadHeader), "checksum");
+    }
+
+    #[test]
+    fn every_first_byte_that_needs_a_closer_look_has_a_bit() {
+        for first in 0..=u8::MAX {
+            let special = matches!(first, 0 | 127 | 169 | 224..);
+            assert_eq!(is_special_v4(u32::from_be_bytes([first, 1, 2, 3])), special, "{first}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::hops::{NextHop, NextHops};
+use crate::own::{OwnSources, folded};
 use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
 use thiserror::Error;
 
@@ -56,6 +57,7 @@ pub(crate) struct Fib {
     v4: V4Table,
     v6: V6Table,
     hops: NextHops,
+    own: OwnSources,
     cache_v4: Cache<u32>,
     cache_v6: Cache<u128>,
 }
@@ -66,6 +68,7 @@ impl Fib {
             v4: V4Table::new(limits.prefixes),
             v6: V6Table::new(limits.prefixes),
             hops: NextHops::new(),
+            own: OwnSources::new(),
             cache_v4: Cache::new(limits.cached),
             cache_v6: Cache::new(limits.cached),
         }
@@ -74,22 +77,26 @@ impl Fib {
     pub fn insert_v4(&mut self, prefix: Prefix<u32>, hop: NextHop) -> Result<(), RouteError> {
         let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
         let before = self.v4.insert(prefix, id);
+        self.note_own(address_v4(prefix), &before, Some(hop));
         self.settle(before, id)
     }
 
     pub fn insert_v6(&mut self, prefix: Prefix<u128>, hop: NextHop) -> Result<(), RouteError> {
         let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
         let before = self.v6.insert(prefix, id);
+        self.note_own(address_v6(prefix), &before, Some(hop));
         self.settle(before, id)
     }
 
     pub fn remove_v4(&mut self, prefix: Prefix<u32>) -> bool {
         let hop = self.v4.remove(prefix);
+        self.note_own(address_v4(prefix), &Ok(hop), None);
         self.let_go(hop)
     }
 
     pub fn remove_v6(&mut self, prefix: Prefix<u128>) -> bool {
         let hop = self.v6.remove(prefix);
+        self.note_own(address_v6(prefix), &Ok(hop), None);
         self.let_go(hop)
     }
 
@@ -123,6 +130,30 @@ impl Fib {
     /// The same for IPv6.
     pub fn way_v6(&self, destination: u128) -> Option<NextHop> {
         self.v6.find(destination).map(|id| self.hops.at(id))
+    }
+
+    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if not, it is not.
+    #[inline]
+    pub fn may_be_own_v4(&self, address: u32) -> bool {
+        self.own.may_be(address.into())
+    }
+
+    /// The same for IPv6.
+    #[inline]
+    pub fn may_be_own_v6(&self, address: u128) -> bool {
+        self.own.may_be(folded(address))
+    }
+
+    /// Whether an address is the router's own, or means everybody in one of its networks.
+    pub fn is_own_v4(&self, address: u32) -> bool {
+        self.may_be_own_v4(address)
+            && matches!(self.way_v4(address), Some(NextHop::Local | NextHop::Broadcast))
+    }
+
+    /// The same for IPv6.
+    pub fn is_own_v6(&self, address: u128) -> bool {
+        self.may_be_own_v6(address)
+            && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
     /// What a number stands for.
@@ -175,6 +206,17 @@ impl Fib {
         self.v4.memory() + self.v6.memory()
     }
 
+    fn note_own(
+        &mut self,
+        address: Option<u64>,
+        before: &Result<Option<HopId>, TableFull>,
+        after: Option<NextHop>,
+    ) {
+        if let Ok(before) = before {
+            self.own.note(address, before.map(|id| self.hops.at(id)), after);
+        }
+    }
+
     fn settle(&mut self, before: Result<Option<HopId>, TableFull>, id: HopId) -> Result<(), RouteError> {
         match before {
             Ok(None) => self.forget(),
@@ -201,6 +243,15 @@ impl Fib {
         self.cache_v4.forget();
         self.cache_v6.forget();
     }
+}
+
+/// The address of a route to only one.
+fn address_v4(prefix: Prefix<u32>) -> Option<u64> {
+    (prefix.bits() == 32).then(|| prefix.address().into())
+}
+
+fn address_v6(prefix: Prefix<u128>) -> Option<u64> {
+    (prefix.bits() == 128).then(|| folded(prefix.address()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC 1812 (section 5.2) and RFC 8200 say.
 
-use crate::classify::{ETHERNET, Why, is_link_local};
+use crate::classify::{ETHERNET, Why, is_link_local, is_link_local_v4};
 use crate::hops::{NextHop, v4_key};
 use crate::minimal::{longest_packet, lower_hop_limit, lower_ttl};
 use crate::police::Work;
@@ -52,14 +52,19 @@ impl Core {
     }
 
     fn full_v4(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
-        let frame = pool.data(handle);
+        let (frame, in_port) = (pool.data(handle), pool.meta(handle).in_port);
         let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return Fate::Dropped(DropReason::BadHeader) };
-        let (destination, ttl, has_options) = (ip.destination(), ip.ttl(), !ip.options().is_empty());
+        let (source, destination) = (ip.source(), ip.destination());
+        let (ttl, has_options) = (ip.ttl(), !ip.options().is_empty());
         if destination >= 0xe000_0000 {
             return self.punt(pool, handle, out).unwrap_or(Fate::Dropped(DropReason::Group));
         }
         if frame[0] & 1 == 1 {
             return self.broadcast(pool, handle, destination, out);
+        }
+        if is_link_local_v4(source) || is_link_local_v4(destination) {
+            let own = self.ports.at(in_port).is_some_and(|port| port.has_v4(destination));
+            return if own { self.local_v4(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
         let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v4(destination)) {
             None => {

@@ -1,6 +1,6 @@
 //! ICMP as routers speak it: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and answers to echoes.
 
-use crate::classify::ETHERNET;
+use crate::classify::{ETHERNET, is_link_local, is_link_local_v4};
 use crate::hops::{NextHop, v4_key};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -133,7 +133,7 @@ impl Core {
     /// Whether an address is a host's that may be told something: not a group's, not the router's own.
     fn is_elsewhere_v4(&self, address: u32) -> bool {
         let way = self.fib.way_v4(address);
-        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
+        is_link_local_v4(address) || matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
     }
 
     fn is_elsewhere_v6(&self, address: u128) -> bool {
@@ -151,6 +151,7 @@ impl Core {
         traffic_class: u8,
         out: &mut Outbox,
     ) {
+        let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
@@ -159,7 +160,9 @@ impl Core {
         frame[12..ETHERNET].copy_from_slice(&ethertype::IPV4.to_be_bytes());
         frame[ETHERNET..ETHERNET + V4].copy_from_slice(&header.bytes());
         write_message(&mut frame[ETHERNET + V4..], message, Sum::ZERO);
-        let way = self.fib.way_v4(destination);
+        // An address within the link is behind the port by which the question came.
+        let link = is_link_local_v4(destination);
+        let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };
         self.send_own(pool, handle, way, v4_key(destination), out);
     }
 
@@ -180,8 +183,7 @@ impl Core {
         frame[ETHERNET..ETHERNET + V6].copy_from_slice(&header.bytes());
         let pseudo = pseudo_v6(source, destination, next_header, payload_len.into());
         write_message(&mut frame[ETHERNET + V6..], message, pseudo);
-        // An address within the link is behind the port by which the question came.
-        let link = crate::classify::is_link_local(destination);
+        let link = is_link_local(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v6(destination) };
         self.send_own(pool, handle, way, destination, out);
     }

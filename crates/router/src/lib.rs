@@ -15,6 +15,7 @@ mod hops;
 mod icmp;
 mod minimal;
 mod neighbour;
+mod own;
 mod police;
 mod ports;
 pub mod prefix;

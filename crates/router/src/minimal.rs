@@ -82,7 +82,7 @@ impl Core {
             }
             let (meta, frame) = pool.parts_mut(handle);
             let Some(port) = self.ports.at(meta.in_port) else { continue };
-            *class = classifier.classify(port, meta, frame);
+            *class = self.with_source_checked(classifier.classify(port, meta, frame), port, frame);
             self.prefetch_route(class);
         }
     }
@@ -90,6 +90,16 @@ impl Core {
     /// Says what one packet is.
     #[inline]
     pub fn classify_one<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
+        let (meta, frame) = pool.parts_mut(handle);
+        match self.ports.at(meta.in_port) {
+            Some(port) => self.with_source_checked(classifier.classify(port, meta, frame), port, frame),
+            None => Class::Dropped(DropReason::PortDown),
+        }
+    }
+
+    /// Says what a packet is that was let in, and may be another by now: it may come from the router itself.
+    #[inline]
+    pub fn classify_again<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
         let (meta, frame) = pool.parts_mut(handle);
         match self.ports.at(meta.in_port) {
             Some(port) => classifier.classify(port, meta, frame),

@@ -144,7 +144,7 @@ fn look_again<C: Classify>(
     class: &mut Class,
 ) {
     if !matches!(class, Class::Switched { .. }) {
-        *class = core.classify_one(classifier, pool, handle);
+        *class = core.classify_again(classifier, pool, handle);
         core.prefetch_route(class);
     }
 }

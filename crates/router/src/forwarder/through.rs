@@ -327,7 +327,7 @@ impl Passage {
         }
         // What knows its next hop already is not looked at again: its label is gone.
         if ruling.fate.is_none() && self.changed && !matches!(class, Class::Switched { .. }) {
-            *class = core.classify_one(classifier, pool, handle);
+            *class = core.classify_again(classifier, pool, handle);
             core.prefetch_route(class);
         }
     }

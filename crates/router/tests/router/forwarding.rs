@@ -222,8 +222,8 @@ fn nobody_is_told_about_errors_groups_and_later_fragments() {
         ("a link broadcast", broadcast, DropReason::Group),
         ("a group", udp(HOST, [224, 0, 0, 5], 1, 20), DropReason::Group),
         ("a network's broadcast", udp(HOST, [10, 0, 2, 255], 64, 20), DropReason::Group),
-        ("from the router itself", udp([10, 0, 1, 1], FAR, 1, 20), DropReason::HopLimit),
-        ("a broadcast as source", udp([10, 0, 2, 255], FAR, 1, 20), DropReason::HopLimit),
+        ("from the router itself", udp([10, 0, 1, 1], FAR, 1, 20), DropReason::Martian),
+        ("a broadcast as source", udp([10, 0, 2, 255], FAR, 1, 20), DropReason::Martian),
         ("from nowhere", udp([192, 0, 2, 1], FAR, 1, 20), DropReason::HopLimit),
     ];
     for (what, frame, reason) in table {

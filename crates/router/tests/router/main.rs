@@ -8,6 +8,7 @@ mod exercise;
 mod floods;
 mod forwarding;
 mod labels;
+mod martians;
 mod programs;
 mod rig;
 mod robust;
