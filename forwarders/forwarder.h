@@ -102,4 +102,14 @@ static __always_inline __be16 adjusted(__be16 check, __u64 difference)
 	return ~sum;
 }
 
+/* A window of TCP as another scale has it: shifted to the left by so many bits as the lower half says, or to the right, by those of the
+ * upper half. Of what is too much, as much as can be said.
+ */
+static __always_inline __be16 scaled(__be16 window, __u16 shifts)
+{
+	__u32 room = (__u32)bpf_ntohs(window) << (shifts & 15) >> (shifts >> 8 & 15);
+
+	return bpf_htons(room > 0xffff ? 0xffff : room);
+}
+
 #endif

@@ -3,7 +3,9 @@
 // themselves, with addresses, ports and sequence numbers of the connection on the other side.
 //
 // Key: per flow. It is installed twice, once for each direction, by the proxy, which is its control half. IPv4 without options and
-// fragments. Both connections have to be without SACK, time stamps and window scaling, or with the same scaling: options are not changed.
+// fragments; tcp_splicer6 is for IPv6. Both connections have to be without SACK and time stamps: options are not changed. A sender's window is
+// scaled as it has said to the proxy, and understood as the proxy has said to the receiver (RFC 7323, section 2): if these differ, it has to be
+// tcp_splicer_scaled, which changes windows. What does not come out even there is rounded down, so that nobody sends more than there is room for.
 //
 // With c and s for the initial sequence numbers of the client and of the server, and p and q for the proxy's towards the client
 // and towards the server, and r bytes read from the client and w written to it by the proxy itself, r' written to the server and w' read from it:
@@ -18,7 +20,10 @@
 //	10	2 bytes		new destination port, as in the header
 //	12	u32		what is added to the sequence number
 //	16	u32		what is added to the acknowledgement number
-//	20	u32		which of the flags FIN (1) and RST (4) the last packet had that had any (written here)
+//	20	u8		which of the flags FIN (1) and RST (4) the last packet had that had any (written here)
+//	21	u8		0
+//	22	u8		by how many bits tcp_splicer_scaled shifts the window to the left, 0 to 14
+//	23	u8		by how many it then shifts it to the right, 0 to 14: of the two, one is 0
 //
 // Returns XDP_PASS; XDP_DROP with reason 0 for data of a connection that is about to be spliced. A SYN, and what can't be spliced, is not
 // changed, and goes on to the proxy.
@@ -30,7 +35,8 @@ struct state {
 	__be32 source, destination;
 	__be16 source_port, destination_port;
 	__u32 sequence, acknowledgement;
-	__u32 ended;
+	__u8 ended, zero;
+	__u16 shifts;
 };
 
 /* Whether a segment takes numbers of its connection: it has data, or ends its direction. */
@@ -48,6 +54,9 @@ int tcp_splicer(struct xdp_md *ctx)
 	struct tcp *tcp = (void *)(ip + 1);
 	__be32 source, destination, ports, sequence, acknowledgement;
 	__u64 difference;
+#ifdef SCALED
+	__be16 window;
+#endif
 
 	if ((void *)(tcp + 1) > end || ETHERTYPE(data) != bpf_htons(ETH_P_IP) || *(__u8 *)ip != IPV4_PLAIN)
 		return XDP_PASS;
@@ -71,6 +80,11 @@ int tcp_splicer(struct xdp_md *ctx)
 	difference += (__u64)ports - *(__be32 *)&tcp->source;
 	difference += (__u64)sequence - tcp->sequence;
 	difference += (__u64)acknowledgement - tcp->acknowledgement;
+#ifdef SCALED
+	window = scaled(tcp->window, state->shifts);
+	difference += (__u64)window - tcp->window;
+	tcp->window = window;
+#endif
 	*(__be32 *)&tcp->source = ports;
 	tcp->sequence = sequence;
 	tcp->acknowledgement = acknowledgement;

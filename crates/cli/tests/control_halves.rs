@@ -2,147 +2,15 @@
 
 mod support;
 
-use longwire_lab::{Lab, abilities};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
-use support::{Folder, json, longwire, repository, stderr};
-
-/// A bound on what should take moments.
-const PATIENCE: Duration = Duration::from_secs(100);
-/// How long a SYN waits for an answer that comes at once or never.
-const MOMENT: Duration = Duration::from_millis(500);
-
-/// A lab with a router between hosts a and b, taken down when dropped.
-struct Up {
-    name: String,
-    lab: Lab,
-}
-
-impl Up {
-    /// Skips the test, and says so, where there can be none.
-    fn new(test: &str) -> Option<Self> {
-        let can = abilities();
-        for ability in [&can.root, &can.namespaces, &can.tap] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
-        }
-        let name = format!("t{}-{test}", std::process::id());
-        let scenario = repository("scenarios/control-halves.toml").display().to_string();
-        let up = longwire(&["lab", "up", &scenario, "--name", &name]);
-        assert!(up.status.success(), "{}", stderr(&up));
-        let lab = Lab::open(&name).unwrap();
-        Some(Self { name, lab })
-    }
-
-    /// Does something in a host's network.
-    fn at<R: Send>(&self, host: &str, act: impl FnOnce() -> R + Send) -> R {
-        self.lab.host(host).unwrap().run(act).unwrap()
-    }
-
-    /// Starts a control half.
-    fn half(&self, args: &[&str]) -> Half {
-        let args = [&["control"], args, &["--json", "--instance", &self.name]].concat();
-        let mut child =
-            Command::new(env!("CARGO_BIN_EXE_longwire")).args(&args).stdout(Stdio::piped()).spawn().unwrap();
-        let (sender, events) = channel();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        std::thread::spawn(move || {
-            for line in lines {
-                let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
-            }
-        });
-        Half { child, events, what: args.join(" ") }
-    }
-
-    /// The programs of the router with this name.
-    fn programs(&self, name: &str) -> Vec<Value> {
-        let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
-        let list = list["forwarders"].as_array().unwrap();
-        list.iter().filter(|one| one["name"] == name).cloned().collect()
-    }
-
-    /// Whether a connection from a to an address is refused by who is there, and so reaches it.
-    fn reaches(&self, to: &str) -> bool {
-        let to: SocketAddr = to.parse().unwrap();
-        let tried = self.at("a", || TcpStream::connect_timeout(&to, MOMENT));
-        tried.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-    }
-
-    fn until(&self, what: &str, wanted: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while !wanted() {
-            assert!(begin.elapsed() < PATIENCE, "{what}");
-        }
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        longwire(&["lab", "down", &self.name]);
-    }
-}
-
-/// Says when it is dropped that something is over, that a thread goes on with until then.
-struct Ends<'f>(&'f AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A control half, ended when dropped.
-struct Half {
-    child: Child,
-    events: Receiver<Value>,
-    what: String,
-}
-
-impl Half {
-    /// The next event of this kind.
-    fn event(&self, kind: &str) -> Value {
-        self.event_where(kind, |_| true)
-    }
-
-    fn event_where(&self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let left = PATIENCE.saturating_sub(begin.elapsed());
-            let event = self.events.recv_timeout(left);
-            let event = event.unwrap_or_else(|error| panic!("{}: no {kind}: {error}", self.what));
-            if event["event"] == kind && wanted(&event) {
-                return event;
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        assert!(
-            Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success()
-        );
-    }
-
-    /// Asks it to end, and waits until it has.
-    fn end(mut self) {
-        self.signal("-TERM");
-        assert!(self.child.wait().unwrap().success(), "{}", self.what);
-    }
-}
-
-impl Drop for Half {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use support::halves::{Ends, Half, MOMENT, PATIENCE, Up};
+use support::{Folder, longwire, stderr};
 
 #[test]
 fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
@@ -527,6 +395,24 @@ fn what_can_not_be_is_said() {
             "\"b\" is no address and port",
         ),
         (&["control", "monitor", "r1", "--by", "colour"], "write port, protocol, flags"),
+        (&["control", "monitor", "r1", "--interval", "1 us"], "1 us is too often: 10 ms is the least"),
+        (&["control", "syn-alarm", "r1", "--interval", "9 ms"], "9 ms is too often"),
+        (&["control", "intrusion", "r1", "--interval", "9 ms"], "9 ms is too often"),
+        (&["control", "wavelet", "r1", "--link", "x", "--interval", "9 ms"], "9 ms is too often"),
+        (
+            &[
+                "control",
+                "splice",
+                "r1",
+                "--listen",
+                "10.0.0.1:1",
+                "--backend",
+                "1.2.3.4:5",
+                "--interval",
+                "0 s",
+            ],
+            "0 ms is too often",
+        ),
     ] {
         assert!(said(args).contains(wanted), "{args:?}: {}", said(args));
     }

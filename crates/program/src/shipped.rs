@@ -41,6 +41,8 @@ shipped! {
     "syn-monitor" "syn_monitor"
     "syn-targets" "syn_targets"
     "tcp-splicer" "tcp_splicer"
+    "tcp-splicer-scaled" "tcp_splicer_scaled"
+    "tcp-splicer6" "tcp_splicer6"
     "wavelet" "wavelet"
 }
 

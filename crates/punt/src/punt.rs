@@ -3,7 +3,8 @@
 use crate::admission::spare_rates;
 use crate::inline::Inline;
 use crate::layout::Class;
-use crate::seat::{Counts, Cut, Limits, Refused, Seat, Way};
+use crate::limits::Limits;
+use crate::seat::{Counts, Cut, Refused, Seat, Way};
 use crate::wire::Attach;
 use longwire_block::Outbox;
 use longwire_packet::{Handle, Pool};

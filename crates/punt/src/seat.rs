@@ -2,40 +2,13 @@
 
 use crate::bucket::Bucket;
 use crate::layout::{Class, Facts, HEAD, MAX_FRAME, Opening, Verdict, down, up};
+use crate::limits::Limits;
 use crate::ring::{Broken, LINE, Line};
 use crate::table::Table;
 use crate::wire::{Attach, Wire};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
-
-/// Bounds of a seat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most packets that are up at once, from 16 to 65536; rounded up to a power of two.
-    pub packets: u32,
-    /// Bytes of the ring that leads to a service; for a process it follows from `packets`.
-    pub ring_bytes: u32,
-    /// When the default forwarder takes a packet about which nothing was said.
-    pub answer_within: Nanos,
-    /// How long nothing may be said about any packet before who sits there is cut off.
-    pub patience: Nanos,
-    /// Faults a second for which nobody is cut off. Twice that many may come at once.
-    pub faults: u32,
-}
-
-impl Default for Limits {
-    /// 1024 packets, 512 KiB, 20 ms, one second, 1000 faults a second.
-    fn default() -> Self {
-        Self {
-            packets: 1024,
-            ring_bytes: 512 << 10,
-            answer_within: Nanos::from_millis(20),
-            patience: Nanos::from_secs(1),
-            faults: 1000,
-        }
-    }
-}
 
 /// Why who sat in a seat was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +53,7 @@ impl Cut {
 /// Why a packet can't go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no room, or more than was promised: the packet is to be dropped.
+    /// There is no room, or more than was promised, or nobody is there without whom it is not to go on: the packet is to be dropped.
     Full,
     /// Nobody sits there: the default forwarder is to take it.
     Gone,
@@ -99,9 +72,9 @@ pub struct Counts {
     pub absent: u64,
     /// Answered.
     pub verdicts: u64,
-    /// Taken by the default forwarder because there was no answer in time.
+    /// Taken by the default forwarder, or dropped, because there was no answer in time.
     pub late: u64,
-    /// Taken by the default forwarder because who had them was cut off.
+    /// Taken by the default forwarder, or dropped, because who had them was cut off.
     pub returned: u64,
     /// Made there and sent.
     pub made: u64,
@@ -274,7 +247,7 @@ impl Seat {
     pub fn offer(&mut self, pool: &Pool, handle: Handle, class: &Class) -> Result<(), Refused> {
         let Some(wire) = &mut self.wire else {
             self.counts.absent += 1;
-            return Err(Refused::Gone);
+            return Err(if self.limits.drops { Refused::Full } else { Refused::Gone });
         };
         let meta = pool.meta(handle);
         let data = pool.data(handle);
@@ -471,7 +444,11 @@ impl Seat {
             if let Some(handle) = self.table.at_any(token) {
                 let segments = way.pool.meta(handle).segments;
                 self.table.take(token, segments);
-                way.pass(handle);
+                if self.limits.drops {
+                    way.out.refuse(way.pool, handle, DropReason::LevelFull);
+                } else {
+                    way.pass(handle);
+                }
                 *if is_lost { &mut self.counts.returned } else { &mut self.counts.late } += 1;
                 if !is_lost && self.count_fault(way.now, Cut::Stalled).is_err() {
                     self.cut(Cut::Stalled);

@@ -2,7 +2,7 @@
 
 use crate::address::Network;
 use crate::written::{Name, Text, Whole, Written};
-use longwire_units::Bytes;
+use longwire_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -46,6 +46,12 @@ pub(crate) struct Forwarder {
     pub(crate) cycles: Option<Written<Whole>>,
     /// Its share of what is promised to nobody, beside others'. Default 1.
     pub(crate) share: Option<Written<Whole>>,
+    /// Only packets that have this mark, which a program has set, go up. Default: all.
+    pub(crate) mark: Option<Written<Whole>>,
+    /// Within which time packets that go up are to be answered, "1 ms" to "10 s". Default "20 ms".
+    pub(crate) within: Option<Written<Nanos>>,
+    /// What becomes of packets that are not answered in time, or if nobody is there: "pass" (to the default forwarder), "drop". Default "pass".
+    pub(crate) otherwise: Option<Written<Text>>,
 }
 
 /// The packets of a flow; what is left out is any.

@@ -88,6 +88,15 @@ pub struct WrittenForwarder {
     /// The share of what is promised to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
+    /// The mark of packets that go up; all do without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
+    /// Within which time packets that go up are to be answered; 20 ms without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
+    /// What becomes of those that are not: "pass" or "drop".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<String>,
 }
 
 /// The fields of a key that are not wild.
@@ -229,9 +238,9 @@ impl WrittenForwarder {
         });
         let (way, queue) = (self.way(router)?, queue.transpose()?);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
-        let links = self.links(router)?;
+        let (links, mark) = (self.links(router)?, self.mark()?);
         let installation =
-            Installation { name: name.into(), key, state, way, queue, above: None, links, threads };
+            Installation { name: name.into(), key, state, way, queue, above: None, mark, links, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
@@ -387,6 +396,26 @@ mod tests {
         WrittenForwarder { program: "syn-monitor".into(), ..WrittenForwarder::default() }
     }
 
+    /// One whose packets go up to a process.
+    fn process() -> WrittenForwarder {
+        let text = |text: &str| Some(text.to_owned());
+        let (packets, cycles) = (text("10"), text("10"));
+        WrittenForwarder { level: text("control"), name: text("nat"), packets, cycles, ..monitor() }
+    }
+
+    #[test]
+    fn what_goes_up_can_be_less_and_need_not_go_on() {
+        let text = |text: &str| Some(text.to_owned());
+        let (within, otherwise) = (text("2 s"), text("drop"));
+        let request = read(WrittenForwarder { mark: text("7"), within, otherwise, ..process() }).unwrap();
+        assert_eq!(request.installation.mark, Some(7));
+        let limits = request.above.unwrap().limits();
+        let (second, four) = (longwire_units::Nanos::from_secs(2), longwire_units::Nanos::from_secs(4));
+        assert_eq!((limits.answer_within, limits.patience, limits.drops), (second, four, true));
+        let usual = read(process()).unwrap().above.unwrap().limits();
+        assert_eq!(usual, longwire_punt::Limits::default());
+    }
+
     #[test]
     fn what_is_left_out_is_as_it_usually_is() {
         let request = read(monitor()).unwrap();
@@ -449,6 +478,16 @@ mod tests {
             ),
             (WrittenForwarder { via: text("10.9.0.1"), ..monitor() }, "via: 10.9.0.1 is in none of"),
             (WrittenForwarder { queue: text("255"), ..monitor() }, "queue: it is a number"),
+            (
+                WrittenForwarder { mark: text("5"), ..monitor() },
+                "mark: on the data path there is no such thing",
+            ),
+            (WrittenForwarder { mark: text("-1"), ..process() }, "mark: \"-1\" is no number from 0 to"),
+            (
+                WrittenForwarder { within: text("1 us"), ..process() },
+                "within: 1 us is not a time from 1 ms to 10 s",
+            ),
+            (WrittenForwarder { otherwise: text("keep"), ..process() }, "otherwise: \"keep\" is neither"),
             (
                 key(WrittenKey { protocol: text("ftp"), ..WrittenKey::default() }),
                 "key.protocol: \"ftp\" is no protocol",

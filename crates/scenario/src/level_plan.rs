@@ -4,7 +4,7 @@ use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
 use crate::words::LevelWait;
 use longwire_program::{Program, assemble};
 use longwire_punt::services::Native;
-use longwire_punt::{Admission, Capacity, DoesNotFit, Request};
+use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request};
 use longwire_units::Nanos;
 
 /// What a router's slow path and its control level can do.
@@ -58,6 +58,19 @@ pub struct AboveRequest {
     pub request: Request,
     /// Its share of what is promised to nobody, beside others'.
     pub share: u32,
+    /// Within which time it has to answer.
+    pub within: Nanos,
+    /// Whether packets without an answer are dropped, instead of that the default forwarder takes them.
+    pub drops: bool,
+}
+
+impl AboveRequest {
+    /// The bounds of its seat.
+    pub(crate) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let patience = usual.patience.max(self.within + self.within);
+        Limits { answer_within: self.within, patience, drops: self.drops, ..usual }
+    }
 }
 
 /// What is promised on both levels of a router.
@@ -86,6 +99,8 @@ impl Promises {
     }
 }
 
+/// Within which times an answer can be asked for.
+const WITHIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_secs(10));
 /// Longest name of a process.
 const LONGEST_NAME: usize = 32;
 
@@ -126,7 +141,27 @@ impl WrittenForwarder {
             None => 1,
             Some(text) => text.parse().map_err(|_| fault("share", "it is a number from 0 to 4294967295"))?,
         };
-        Ok(Some(AboveRequest { who, name: name.into(), request: Request { packets, cycles }, share }))
+        let (within, drops) = (self.within()?, self.drops()?);
+        let request = Request { packets, cycles };
+        Ok(Some(AboveRequest { who, name: name.into(), request, share, within, drops }))
+    }
+
+    fn within(&self) -> Result<Nanos, ForwarderFault> {
+        let Some(text) = &self.within else { return Ok(Limits::default().answer_within) };
+        let within: Nanos = text.parse().map_err(|error| fault("within", format!("{error}")))?;
+        let (least, most) = WITHIN;
+        if !(least..=most).contains(&within) {
+            return Err(fault("within", format!("{within} is not a time from {least} to {most}")));
+        }
+        Ok(within)
+    }
+
+    fn drops(&self) -> Result<bool, ForwarderFault> {
+        match self.otherwise.as_deref() {
+            None | Some("pass") => Ok(false),
+            Some("drop") => Ok(true),
+            Some(other) => Err(fault("otherwise", format!("\"{other}\" is neither \"pass\" nor \"drop\""))),
+        }
     }
 
     fn nobody_above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
@@ -135,6 +170,9 @@ impl WrittenForwarder {
             ("packets", &self.packets),
             ("cycles", &self.cycles),
             ("share", &self.share),
+            ("mark", &self.mark),
+            ("within", &self.within),
+            ("otherwise", &self.otherwise),
         ];
         match given.into_iter().find(|(_, value)| value.is_some()) {
             Some((field, _)) => Err(fault(
@@ -143,6 +181,14 @@ impl WrittenForwarder {
             )),
             None => Ok(None),
         }
+    }
+
+    /// The mark that packets which go up have to have.
+    pub(crate) fn mark(&self) -> Result<Option<u32>, ForwarderFault> {
+        let read = |text: &String| {
+            text.parse().map_err(|_| fault("mark", format!("\"{text}\" is no number from 0 to 4294967295")))
+        };
+        self.mark.as_ref().map(read).transpose()
     }
 
     fn native(&self) -> Result<&'static Native, ForwarderFault> {

@@ -1,6 +1,8 @@
 //! What tests of the binary share. Each test program uses its own part of it.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
+pub mod halves;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -32,8 +32,10 @@ fn passes_or_redirects(verdict: Verdict) -> bool {
 const MINIMAL: &[Range<usize>] = &[0..12, HOP_LIMIT..22, TTL..23, CHECK..26];
 /// Type of service, checksum.
 const DSCP: &[Range<usize>] = &[14..16, CHECK..26];
-/// Checksum, addresses, ports and numbers; TCP's checksum.
-const SPLICER: &[Range<usize>] = &[CHECK..46, 50..52];
+/// Checksum, addresses, ports and numbers; TCP's window and checksum.
+const SPLICER: &[Range<usize>] = &[CHECK..46, 48..52];
+/// Addresses, ports and numbers; TCP's window and checksum.
+const SPLICER6: &[Range<usize>] = &[22..TRANSPORT6 + 12, TRANSPORT6 + 14..TRANSPORT6 + 18];
 /// Checksum, addresses, ports or what ICMP has there; checksums of UDP and TCP.
 const NAT: &[Range<usize>] = &[CHECK..40, 40..42, 50..52];
 
@@ -45,7 +47,7 @@ const CASES: &[Case] = &[
     Case { ready: super::dscp_marker::ready, changes: DSCP, kept: 0..8, verdicts: passes },
     Case { ready: super::heavy_hitters::ready, changes: &[], kept: 0..16, verdicts: passes },
     Case { ready: super::minimal_ip::ready, changes: MINIMAL, kept: 0..16, verdicts: passes_or_redirects },
-    Case { ready: super::nat44::ready, changes: NAT, kept: 0..4, verdicts: passes },
+    Case { ready: super::nat44::ready, changes: NAT, kept: 0..48, verdicts: passes },
     Case { ready: super::performance_monitor::ready, changes: &[], kept: 0..4, verdicts: passes },
     Case { ready: super::policer::ready, changes: &[], kept: 0..24, verdicts: passes_or_drops },
     Case { ready: super::port_filter::ready, changes: &[], kept: 0..20, verdicts: passes_or_drops },
@@ -53,6 +55,8 @@ const CASES: &[Case] = &[
     Case { ready: super::syn_monitor::ready, changes: &[], kept: 4..8, verdicts: passes },
     Case { ready: super::syn_targets::ready, changes: &[], kept: 0..0, verdicts: passes },
     Case { ready: super::tcp_splicer::ready, changes: SPLICER, kept: 0..20, verdicts: passes },
+    Case { ready: super::tcp_splicer6::ready, changes: SPLICER6, kept: 0..44, verdicts: passes },
+    Case { ready: super::tcp_splicer::scaled, changes: SPLICER, kept: 0..20, verdicts: passes },
     Case { ready: super::wavelet::ready, changes: &[], kept: 0..4, verdicts: passes_or_drops },
 ];
 

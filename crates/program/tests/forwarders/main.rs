@@ -23,4 +23,5 @@ mod syn_filter;
 mod syn_monitor;
 mod syn_targets;
 mod tcp_splicer;
+mod tcp_splicer6;
 mod wavelet;

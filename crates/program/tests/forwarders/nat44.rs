@@ -21,9 +21,15 @@ fn bind(nat: &Installed, protocol: u8, inside: ([u8; 4], u16), outside: ([u8; 4]
     }
 }
 
+/// The state: the mark, the external address, and the client's network inside.
+pub fn state(mark: u32) -> Vec<u8> {
+    let words = [mark.to_le_bytes(), [0; 4], PUBLIC, [255; 4], [10, 0, 0, 0], [255, 0, 0, 0]];
+    [words.as_flattened(), &[0; 24]].concat()
+}
+
 /// The client's port 5000 is 40001 outside, for TCP and UDP, and its echo identifier 5000 too; the peer's 6000 is 40002.
 pub fn ready() -> Installed {
-    let nat = Installed::with("nat44", &MARK.to_le_bytes());
+    let nat = Installed::with("nat44", &state(MARK));
     for protocol in [ICMP, TCP, UDP] {
         bind(&nat, protocol, (CLIENT, 5000), (PUBLIC, 40001));
         bind(&nat, protocol, (PEER, 6000), (PUBLIC, 40002));
@@ -50,6 +56,17 @@ fn both_directions_are_translated() {
     // Two packets by the UDP source binding, at the bench's time.
     let key = [&CLIENT[..], &5000u16.to_be_bytes(), &[UDP, 0]].concat();
     assert_eq!(nat.entry("bindings", &key)[1..], [2, nat.bench.context.now]);
+    // TCP's flags: an acknowledgement each way; since a SYN, only what came with it and after.
+    let flags = |nat: &Installed, address: [u8; 4], port: u16, side| {
+        let key = [&address[..], &port.to_be_bytes(), &[TCP, side]].concat();
+        nat.entry("bindings", &key)[0] >> 48
+    };
+    assert_eq!((flags(&nat, CLIENT, 5000, 0), flags(&nat, PUBLIC, 40001, 1)), (0x10, 0x10));
+    let ends = |header: &mut etherparse::TcpHeader| (header.ack, header.fin) = (true, true);
+    nat.send(&tcp(v4(CLIENT, SERVER), [5000, 80], ends));
+    assert_eq!(flags(&nat, CLIENT, 5000, 0), 0x11);
+    nat.send(&tcp(v4(CLIENT, SERVER), [5000, 80], syn));
+    assert_eq!(flags(&nat, CLIENT, 5000, 0), 0x02);
 }
 
 #[test]
@@ -67,6 +84,22 @@ fn checksums_of_udp_that_are_zero() {
     let data = data.unwrap();
     let ran = nat.send(&udp(v4(CLIENT, SERVER), [5000, 53], &data));
     assert_eq!(ran.packet, udp(v4(PUBLIC, SERVER), [40001, 53], &data));
+}
+
+#[test]
+fn what_is_not_for_it_is_left_alone() {
+    let far = [198, 51, 100, 1];
+    for (what, sent) in [
+        ("from elsewhere to elsewhere", udp(v4(SERVER, far), [5000, 53], b"a")),
+        ("from inside to inside", udp(v4(CLIENT, PEER), [5000, 53], b"a")),
+        ("to the router itself", udp(v4(SERVER, PUBLIC), [53, 40009], b"a")),
+        ("from inside to the router itself", udp(v4(CLIENT, PUBLIC), [5000, 53], b"a")),
+        ("a ping of the router", echo(v4(SERVER, PUBLIC), true, 40001)),
+        ("its last hop", patched(&udp(v4(CLIENT, SERVER), [5000, 53], b"a"), TTL, &[1])),
+    ] {
+        let ran = ready().send(&sent);
+        assert_eq!((ran.verdict, ran.effects.mark, &ran.packet), (Verdict::Pass, None, &sent), "{what}");
+    }
 }
 
 #[test]
@@ -89,9 +122,11 @@ fn what_has_no_binding_is_marked() {
             (Verdict::Pass, Some(MARK), &sent),
             "{what}"
         );
-        let ran = Installed::new("nat44", 4).send(&sent);
+        let ran = Installed::with("nat44", &state(0)).send(&sent);
         assert_eq!((ran.verdict, ran.effects.mark, &ran.packet), (Verdict::Pass, None, &sent), "{what}");
     }
+    let to_external = patched(&echo(v4(SERVER, PUBLIC), true, 5000), TRANSPORT, &[3]);
+    assert_eq!(ready().send(&to_external).effects.mark, Some(MARK));
     let six = udp(v6(), [5000, 53], b"a");
     assert_eq!(ready().send(&six).effects.mark, None);
 }

@@ -46,6 +46,14 @@ pub fn ready() -> Installed {
     Installed::with("tcp_splicer", &state)
 }
 
+/// The same with windows four times as many units.
+pub fn scaled() -> Installed {
+    let (client, server) = shifts();
+    let mut state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
+    state[22] = 2;
+    Installed::with("tcp_splicer_scaled", &state)
+}
+
 fn back() -> Installed {
     let (client, server) = shifts();
     let state = state([NEAR, CLIENT], [8080, 1024], server, client.wrapping_neg());
@@ -88,6 +96,37 @@ fn numbers_wrap_and_checksums_follow() {
         let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(sequence, acknowledgement));
         let moved = numbers(sequence.wrapping_add(client), acknowledgement.wrapping_sub(server));
         assert_eq!(splicer.send(&sent).packet, tcp(v4(FAR, SERVER), [40000, 80], moved));
+    }
+}
+
+#[test]
+fn windows_are_scaled() {
+    let (client, server) = shifts();
+    for (left, right, sent, wanted) in [
+        (0, 0, 1000, 1000),
+        (3, 0, 1000, 8000),
+        (7, 0, 511, 65_408),
+        // More than can be said.
+        (7, 0, 512, 65_535),
+        (14, 0, 65_535, 65_535),
+        (0, 3, 1007, 125),
+        (0, 14, 16_383, 0),
+        (0, 14, 65_535, 3),
+    ] {
+        let mut state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
+        (state[22], state[23]) = (left, right);
+        let window = |window| move |header: &mut TcpHeader| (header.ack, header.window_size) = (true, window);
+        let ran = Installed::with("tcp_splicer_scaled", &state).send(&tcp(
+            v4(CLIENT, NEAR),
+            [1024, 8080],
+            window(sent),
+        ));
+        assert_eq!(
+            u16::from_be_bytes([ran.packet[48], ran.packet[49]]),
+            wanted,
+            "{sent} << {left} >> {right}"
+        );
+        assert_checksums(&ran.packet);
     }
 }
 

@@ -85,7 +85,10 @@ impl Bench {
             match port {
                 port if PORTS.contains(&port) => back.sent.push((port, pool.data(handle).to_vec())),
                 port => {
-                    assert_eq!(port, longwire_block::REFUSED + DropReason::Service as u16);
+                    let by_verdict = longwire_block::REFUSED + DropReason::Service as u16;
+                    let unanswered = longwire_block::REFUSED + DropReason::LevelFull as u16;
+                    assert!([by_verdict, unanswered].contains(&port), "{port}");
+                    assert!(port == by_verdict || seat.limits.drops);
                     back.dropped += 1;
                 }
             }
@@ -132,6 +135,25 @@ fn frame(len: usize) -> Vec<u8> {
 
 const fn send(port: u16) -> Verdict {
     Verdict::Send { port, band: None }
+}
+
+#[test]
+fn what_is_not_to_go_on_without_an_answer_is_dropped() {
+    let limits = Limits { drops: true, answer_within: Nanos(30 * MS), ..Limits::default() };
+    let mut bench = Bench::new(limits, 1_000_000);
+    bench.offer(0, &frame(60)).unwrap();
+    bench.offer(1, &frame(60)).unwrap();
+    bench.answer(1, Verdict::Pass);
+    let passed = Back { passed: vec![frame(60)], ..Back::default() };
+    assert_eq!(bench.collect(30 * MS - 1), passed);
+    let dropped = || Back { dropped: 1, ..Back::default() };
+    assert_eq!(bench.collect(30 * MS), dropped(), "late");
+    bench.offer(31 * MS, &frame(60)).unwrap();
+    bench.seat.cut(Cut::Left);
+    assert_eq!(bench.collect(32 * MS), dropped(), "who had it is gone");
+    assert_eq!(bench.offer(33 * MS, &frame(60)), Err(Refused::Full), "nobody is there");
+    let Counts { late, returned, absent, .. } = bench.seat.counts;
+    assert_eq!((late, returned, absent), (1, 1, 1));
 }
 
 #[test]

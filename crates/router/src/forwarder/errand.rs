@@ -121,7 +121,7 @@ impl Programs {
         errand.data = ROOM..ROOM + frame.len();
         errand.buffer[errand.data.clone()].copy_from_slice(frame);
         (errand.words, errand.own) = (words, own);
-        (errand.passage, errand.fault) = (Passage::default(), None);
+        (errand.passage, errand.fault) = (Passage::begin(errand.context.mark), None);
         Ok(())
     }
 

@@ -47,6 +47,8 @@ pub struct Installation {
     /// The level above that its packets go up to, if it lets them pass: a seat of [`Router::set_levels`](crate::Router::set_levels)'s. If nobody
     /// sits there, they go on as if this were not so.
     pub above: Option<SeatId>,
+    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or an earlier router. All do without one.
+    pub mark: Option<u32>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
     /// The links that the program may choose: it numbers them from 0 on.

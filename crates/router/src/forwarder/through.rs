@@ -59,6 +59,8 @@ pub(super) struct Passage {
     pub end: Option<(Verdict, Fid)>,
     /// Whether one of them may have changed it.
     pub changed: bool,
+    /// The mark with which the packet came.
+    first_mark: u32,
     queue: Option<u16>,
     /// The packet's mark, if one of them has set it.
     pub mark: Option<u32>,
@@ -219,7 +221,8 @@ impl Programs {
         let context = context(meta);
         let words = if self.table.space.is_empty() { None } else { flow(frame) };
         let own = words.and_then(|flow| self.table.space.find(&flow));
-        let mut traveller = Traveller { handle, context, passage: Passage::default(), ruling: Ruling::NONE };
+        let passage = Passage::begin(context.mark);
+        let mut traveller = Traveller { handle, context, passage, ruling: Ruling::NONE };
         for forwarder in self.table.met(own) {
             traveller.meet(forwarder, &mut self.bench, core, pool, out);
             if traveller.passage.end.is_some() || traveller.ruling.fate.is_some() {
@@ -263,6 +266,11 @@ pub(super) fn take_queue(meta: &mut Meta, queue: u16) {
 }
 
 impl Passage {
+    /// Of a packet that has met no program yet, and came with this mark.
+    pub fn begin(mark: u32) -> Self {
+        Self { first_mark: mark, ..Self::default() }
+    }
+
     /// Notes what a program has said.
     #[inline]
     pub fn note(&mut self, forwarder: &Forwarder, verdict: Verdict, effects: &Effects) {
@@ -271,13 +279,16 @@ impl Passage {
         if installation.way.is_some() {
             self.way = installation.way;
         }
-        if let Some(seat) = installation.above {
+        self.mark = effects.mark.or(self.mark);
+        let mark = self.mark.unwrap_or(self.first_mark);
+        if let Some(seat) = installation.above
+            && installation.mark.is_none_or(|wanted| wanted == mark)
+        {
             self.above = Some((seat, forwarder.fid));
         }
         if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
         }
-        self.mark = effects.mark.or(self.mark);
         // A number that is none of its links' chooses none.
         if let Some(number) = effects.link {
             self.link = installation.links.get(number as usize).map(|link| link.number);

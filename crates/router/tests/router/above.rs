@@ -121,6 +121,29 @@ fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
 }
 
 #[test]
+fn packets_with_a_mark_go_up_and_others_do_not() {
+    let (mut rig, tells) = with_service();
+    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all packets.
+    let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
+    let marks = Installation { name: "marks".into(), key: Key::Flow(key), ..Installation::default() };
+    rig.router.install(prepared(program("marks", "r1 = 7\n call 65538\n r0 = 2\n exit"), marks)).unwrap();
+    let up = |mark| Installation {
+        name: "up".into(),
+        above: Some(SeatId::slow(0)),
+        mark: Some(mark),
+        ..Installation::default()
+    };
+    let other = rig.router.install(prepared(program("up", PASS), up(8))).unwrap();
+    assert!(matches!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4]))[..], [Seen::Out(2, _)]), "another mark");
+    assert!(rig.router.remove(other));
+    rig.router.install(prepared(program("up", PASS), up(7))).unwrap();
+    assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Kept]);
+    assert!(matches!(rig.send(SECOND, 1, &udp(64, 54, &[1; 4]))[..], [Seen::Out(2, _)]), "no mark");
+    assert!(matches!(rig.wait(2 * SECOND)[..], [Seen::Out(2, _)]));
+    assert_eq!(tells.try_iter().count(), 1);
+}
+
+#[test]
 fn what_a_service_changes_is_looked_at_again() {
     let (mut rig, _tells) = with_service();
     install(&mut rig, PASS, SeatId::slow(0));

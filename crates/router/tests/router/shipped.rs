@@ -168,7 +168,9 @@ fn markers_and_layers() {
 #[test]
 fn nat_translates_and_the_route_is_that_of_the_new_address() {
     let mut rig = Rig::new();
-    let nat = install(&mut rig, "nat44", Key::All, &[]);
+    // The external address is 10.0.2.9; nothing is inside.
+    let state = [&[0; 8][..], &SERVER, &[255; 4], &[0; 32]].concat();
+    let nat = install(&mut rig, "nat44", Key::All, &state);
     let table = rig.router.forwarders();
     let bindings = table.forwarder(nat).unwrap().maps().named("bindings").unwrap();
     let endpoint = |address: [u8; 4], port: u16| [&address[..], &port.to_be_bytes()].concat();
@@ -250,7 +252,7 @@ fn all_are_here() {
     for shipped in Shipped::ALL {
         install(&mut rig, shipped.name, Key::All, &[]);
     }
-    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (15, 15));
+    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (17, 17));
     // With empty states and maps they do nothing.
     assert!(passed(&send(&mut rig, &udp(53, 20))));
     assert!(passed(&send(&mut rig, &tcp([1, 2], |_| (), b"data"))));

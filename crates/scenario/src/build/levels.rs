@@ -78,8 +78,8 @@ impl Levels {
     /// There are as many as can be.
     pub fn make_seat(punt: &mut Punt, above: &AboveRequest) -> Result<SeatId, LevelsError> {
         let seat = match above.who {
-            Who::Service(_) => punt.add_service(&above.name, Limits::default()),
-            Who::Process => punt.add_control(&above.name, Limits::default()),
+            Who::Service(_) => punt.add_service(&above.name, above.limits()),
+            Who::Process => punt.add_control(&above.name, above.limits()),
         };
         seat.ok_or(LevelsError::TooMany)
     }
@@ -89,7 +89,7 @@ impl Levels {
     /// # Errors
     /// The arithmetic, if it does not fit; or what the machine refuses. The seat is to be taken away then.
     pub fn give(&mut self, seat: SeatId, above: &AboveRequest) -> Result<(), LevelsError> {
-        let limits = Limits::default();
+        let limits = above.limits();
         match above.who {
             Who::Service(native) => {
                 self.promised.admit(&above.name, above.request)?;

@@ -143,6 +143,9 @@ impl WrittenEntry {
             packets: text(self.packets.as_ref()),
             cycles: text(self.cycles.as_ref()),
             share: text(self.share.as_ref()),
+            mark: text(self.mark.as_ref()),
+            within: text(self.within.as_ref()),
+            otherwise: text(self.otherwise.as_ref()),
         }
     }
 
@@ -171,6 +174,9 @@ impl WrittenEntry {
             "packets" => place(self.packets.as_ref()),
             "cycles" => place(self.cycles.as_ref()),
             "share" => place(self.share.as_ref()),
+            "mark" => place(self.mark.as_ref()),
+            "within" => place(self.within.as_ref()),
+            "otherwise" => place(self.otherwise.as_ref()),
             "key.source" => place(key.and_then(|key| key.source.as_ref())),
             "key.source-port" => place(key.and_then(|key| key.source_port.as_ref())),
             "key.destination" => place(key.and_then(|key| key.destination.as_ref())),

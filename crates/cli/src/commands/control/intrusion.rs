@@ -1,6 +1,6 @@
 //! `longwire control intrusion`: sees who scans ports, and has all that comes from there dropped for a while.
 
-use super::Stay;
+use super::{Interval, Stay};
 use super::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
@@ -51,7 +51,7 @@ pub struct Args {
 
     /// How often the detector is asked.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
-    interval: Nanos,
+    interval: Interval,
 
     /// Print a JSON object for each event.
     #[arg(long)]
@@ -84,7 +84,7 @@ impl Args {
         post.put(fid, ".bss", &[0; 4], &signatures())?;
         let mut watch =
             Watch { post: &post, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
-        post.every(self.interval, |_| watch.look())?;
+        post.every(self.interval.nanos(), |_| watch.look())?;
         Ok(Outcome::Well)
     }
 

@@ -3,6 +3,7 @@
 mod echo;
 mod intrusion;
 mod monitor;
+mod nat44;
 mod post;
 mod splice;
 mod syn_alarm;
@@ -26,7 +27,8 @@ Examples:
   longwire control intrusion r1
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
   longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
-  longwire control monitor r1 --by protocol,flags")]
+  longwire control monitor r1 --by protocol,flags
+  longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1")]
 pub struct Args {
     #[command(subcommand)]
     half: Half,
@@ -40,6 +42,7 @@ enum Half {
     Splice(Box<splice::Args>),
     Wavelet(Box<wavelet::Args>),
     Monitor(Box<monitor::Args>),
+    Nat44(Box<nat44::Args>),
 }
 
 impl Args {
@@ -55,6 +58,7 @@ impl Args {
             Half::Splice(args) => args.run(),
             Half::Wavelet(args) => args.run(),
             Half::Monitor(args) => args.run(),
+            Half::Nat44(args) => args.run(),
         }
     }
 }
@@ -79,6 +83,32 @@ pub(crate) struct Stay {
     /// How long its programs stay when it is killed, or hangs; 1 s to 1 h.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     lease: Nanos,
+}
+
+/// How often something is looked at: so often that it takes no time from anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interval(Nanos);
+
+impl Interval {
+    /// The shortest.
+    const LEAST: Nanos = Nanos::from_millis(10);
+
+    /// Its length.
+    pub(crate) const fn nanos(self) -> Nanos {
+        self.0
+    }
+}
+
+impl std::str::FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+        if time < Self::LEAST {
+            return Err(format!("{time} is too often: {} is the least", Self::LEAST));
+        }
+        Ok(Self(time))
+    }
 }
 
 impl std::ops::Deref for Stay {

@@ -1,11 +1,10 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
-use super::Stay;
+use super::{Interval, Stay};
 use super::post::{Post, address_at, address_bytes, double_at, word_at};
 use crate::Outcome;
 use anyhow::Context;
 use longwire_scenario::WrittenForwarder;
-use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -38,7 +37,7 @@ pub struct Args {
 
     /// How often counters are read.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
-    interval: Nanos,
+    interval: Interval,
 
     /// Print a JSON object for each counter, instead of a text.
     #[arg(long)]
@@ -126,7 +125,7 @@ impl Args {
         let by = if self.by.is_empty() { &[Counter::Protocol][..] } else { &self.by };
         count_by(&post, fid, by)?;
         let mut before = HashMap::new();
-        post.every(self.interval, |time| {
+        post.every(self.interval.nanos(), |time| {
             let mut lines = Vec::new();
             for (property, key, counted) in read(&post, fid)? {
                 let last = before.insert((property, key.clone()), counted).unwrap_or_default();

@@ -126,6 +126,15 @@ impl Post {
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }
 
+    /// The value of a key in a program's map, if it is there.
+    pub(super) fn value(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+        match self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: Some(digits(key)) }) {
+            Ok(answer) => bytes(&answer["value"]).map(Some),
+            Err(error) if is_refused(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes an entry of a program's map.
     pub(super) fn put(&self, fid: u32, map: &str, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
         let (key, value) = (digits(key), digits(value));
@@ -187,6 +196,11 @@ impl Post {
     fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
         held(&self.installed)
     }
+}
+
+/// Whether the instance has answered that this can't be.
+fn is_refused(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Refused(_)))
 }
 
 /// Nothing that holds them panics.

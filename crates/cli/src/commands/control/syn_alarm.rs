@@ -1,6 +1,6 @@
 //! `longwire control syn-alarm`: sees who is flooded with SYNs, says so, and filters them.
 
-use super::Stay;
+use super::{Interval, Stay};
 use super::post::{Post, address_at, double_at, per_second, word_at};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
@@ -44,7 +44,7 @@ pub struct Args {
 
     /// How often counters are read.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
-    interval: Nanos,
+    interval: Interval,
 
     /// Print a JSON object for each event.
     #[arg(long)]
@@ -68,7 +68,7 @@ impl Args {
         ensure!(clear <= threshold, "--clear {clear} is above the threshold, {threshold}");
         let post = Post::take(&self.beside, self.json)?;
         let mut alarm = Alarm::begin(&post, limits)?;
-        post.every(self.interval, |time| alarm.look(time))?;
+        post.every(self.interval.nanos(), |time| alarm.look(time))?;
         Ok(Outcome::Well)
     }
 }

@@ -1,12 +1,11 @@
 //! `longwire control wavelet`: steers how many layers of a video pass, by what the output can take.
 
-use super::Stay;
+use super::{Interval, Stay};
 use super::post::{Post, per_second, word_at};
 use crate::Outcome;
 use crate::commands::forwarder::FlowEnds;
 use anyhow::{Context, ensure};
 use longwire_scenario::WrittenForwarder;
-use longwire_units::Nanos;
 use serde_json::{Value, json};
 
 /// Drop a video's upper layers while its output is congested
@@ -40,7 +39,7 @@ pub struct Args {
 
     /// How often it is looked.
     #[arg(long, value_name = "TIME", default_value = "500 ms")]
-    interval: Nanos,
+    interval: Interval,
 
     /// Print a JSON object for each change.
     #[arg(long)]
@@ -62,7 +61,7 @@ impl Args {
         let fid = post.install(&written)?;
         let mut steering = Steering::new(self.layers, self.calm);
         let mut forwarded = 0;
-        post.every(self.interval, |time| {
+        post.every(self.interval.nanos(), |time| {
             let now = counted(&post.stats()?, &self.link)?;
             let own = word_at(&post.data::<8>(fid)?, 4).unwrap_or_default();
             let rate = per_second(own.wrapping_sub(forwarded).into(), time);

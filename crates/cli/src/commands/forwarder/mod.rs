@@ -16,7 +16,8 @@ use std::path::Path;
 ///
 /// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
 /// Longwire, which have names: ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
-/// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, wavelet. Bytes are written as pairs of hexadecimal digits.
+/// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, tcp-splicer-scaled,
+/// tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -83,6 +84,18 @@ struct Install {
     /// Its share of what is promised to nobody, beside others'. Default: 1.
     #[arg(long, value_name = "COUNT")]
     share: Option<String>,
+
+    /// Only packets with this mark, which a program before it has set, go up. Default: all.
+    #[arg(long)]
+    mark: Option<String>,
+
+    /// Within which time packets that go up are to be answered. Default: 20 ms.
+    #[arg(long, value_name = "TIME")]
+    within: Option<String>,
+
+    /// What becomes of packets that are not answered in time, or if nobody is there: pass, drop. Default: pass.
+    #[arg(long, value_name = "WHAT")]
+    otherwise: Option<String>,
 
     /// The function in the object, if it has several programs.
     #[arg(long)]
@@ -344,6 +357,9 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         packets: args.packets,
         cycles: args.cycles,
         share: args.share,
+        mark: args.mark,
+        within: args.within,
+        otherwise: args.otherwise,
     };
     let object = match Shipped::named(&written.program) {
         Some(_) => None,

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use super::Stay;
+use super::{Interval, Stay};
 use super::post::{Post, word_at};
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
@@ -62,7 +62,7 @@ pub struct Args {
 
     /// How often it is looked whether connections have ended.
     #[arg(long, value_name = "TIME", default_value = "500 ms")]
-    interval: Nanos,
+    interval: Interval,
 
     /// Print a JSON object for each event.
     #[arg(long)]
@@ -105,7 +105,7 @@ impl Args {
             &json!({ "event": "listening", "address": self.listen.to_string() }),
             &format!("listening at {}", self.listen),
         )?;
-        let interval = self.interval;
+        let interval = self.interval.nanos();
         let lab = Lab::open(post.instance())?;
         let proxy =
             Arc::new(Proxy { post, lab, args: self, spliced: Mutex::default(), there: AtomicUsize::new(0) });

@@ -1,0 +1,283 @@
+//! Which inside endpoint has which external one, who gets the next, and when they end.
+
+use longwire_block::Dice;
+use std::collections::{BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+
+/// An address with a port, or the identifier of ICMP queries, which is as a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Endpoint {
+    pub address: Ipv4Addr,
+    pub port: u16,
+    /// 1, 6 or 17.
+    pub protocol: u8,
+}
+
+/// How much may be bound.
+#[derive(Debug, Clone)]
+pub(super) struct Limits {
+    /// The external addresses.
+    pub external: Vec<Ipv4Addr>,
+    /// The ports of each.
+    pub ports: RangeInclusive<u16>,
+    /// Bindings altogether.
+    pub bindings: usize,
+    /// Bindings of an inside host.
+    pub each: usize,
+}
+
+/// Why there is no binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Full {
+    /// The host has as many as one may have.
+    Host,
+    /// There are as many as there may be.
+    Table,
+    /// No port of the host's external address is free.
+    Ports,
+}
+
+/// All bindings.
+#[derive(Debug)]
+pub(super) struct Table {
+    limits: Limits,
+    dice: Dice,
+    /// By inside endpoint: the external one, and when it is looked whether it is still needed.
+    inside: HashMap<Endpoint, (Endpoint, u64)>,
+    external: HashMap<Endpoint, Endpoint>,
+    hosts: HashMap<Ipv4Addr, Host>,
+    /// How many hosts have each external address.
+    shares: Vec<usize>,
+    due: BTreeSet<(u64, Endpoint)>,
+}
+
+/// An inside host with bindings.
+#[derive(Debug)]
+struct Host {
+    /// The place of its external address: all its bindings have the same (RFC 4787, REQ-2).
+    place: usize,
+    bindings: usize,
+}
+
+/// Ports below are a range of their own: what comes from one of them goes on with one of them (RFC 4787, REQ-3).
+const FIRST_REGISTERED: u16 = 1024;
+
+impl Table {
+    /// An empty one, which draws ports from this seed, so that nobody outside knows the next.
+    pub fn new(limits: Limits, seed: u64) -> Self {
+        let shares = vec![0; limits.external.len()];
+        Self {
+            limits,
+            dice: Dice::named(seed, "nat44"),
+            inside: HashMap::new(),
+            external: HashMap::new(),
+            hosts: HashMap::new(),
+            shares,
+            due: BTreeSet::new(),
+        }
+    }
+
+    /// The external endpoint of an inside one, whoever it speaks with (RFC 4787, REQ-1).
+    pub fn external(&self, inside: Endpoint) -> Option<Endpoint> {
+        self.inside.get(&inside).map(|&(external, _)| external)
+    }
+
+    /// The inside endpoint of an external one.
+    pub fn inside(&self, external: Endpoint) -> Option<Endpoint> {
+        self.external.get(&external).copied()
+    }
+
+    /// Binds an inside endpoint that is not yet bound; at this time it is looked whether it is still needed.
+    ///
+    /// # Errors
+    /// What is full.
+    pub fn bind(&mut self, inside: Endpoint, look: u64) -> Result<Endpoint, Full> {
+        let has = self.hosts.get(&inside.address).map_or(0, |host| host.bindings);
+        if has >= self.limits.each {
+            return Err(Full::Host);
+        }
+        if self.inside.len() >= self.limits.bindings {
+            return Err(Full::Table);
+        }
+        let place = match self.hosts.get(&inside.address) {
+            Some(host) => host.place,
+            // That which fewest hosts have.
+            None => {
+                let fewest = self.shares.iter().enumerate().min_by_key(|(_, hosts)| **hosts);
+                fewest.map_or(0, |(place, _)| place)
+            }
+        };
+        let address = self.limits.external[place];
+        let port = self.free_port(address, inside).ok_or(Full::Ports)?;
+        let external = Endpoint { address, port, ..inside };
+        let host = self.hosts.entry(inside.address).or_insert_with(|| {
+            self.shares[place] += 1;
+            Host { place, bindings: 0 }
+        });
+        host.bindings += 1;
+        self.inside.insert(inside, (external, look));
+        self.external.insert(external, inside);
+        self.due.insert((look, inside));
+        Ok(external)
+    }
+
+    /// A binding that is to be looked at by this time, if there is one.
+    pub fn due(&self, now: u64) -> Option<Endpoint> {
+        self.due.first().filter(|(look, _)| *look <= now).map(|&(_, inside)| inside)
+    }
+
+    /// Looks at a binding again at another time.
+    pub fn put_off(&mut self, inside: Endpoint, look: u64) {
+        if let Some((_, before)) = self.inside.get_mut(&inside) {
+            self.due.remove(&(*before, inside));
+            *before = look;
+            self.due.insert((look, inside));
+        }
+    }
+
+    /// Ends a binding, and says which external endpoint it had.
+    pub fn release(&mut self, inside: Endpoint) -> Option<Endpoint> {
+        let (external, look) = self.inside.remove(&inside)?;
+        self.due.remove(&(look, inside));
+        self.external.remove(&external);
+        if let Some(host) = self.hosts.get_mut(&inside.address) {
+            host.bindings -= 1;
+            if host.bindings == 0 {
+                self.shares[host.place] -= 1;
+                self.hosts.remove(&inside.address);
+            }
+        }
+        Some(external)
+    }
+
+    /// How many bindings there are of a protocol.
+    pub fn bindings(&self, protocol: u8) -> usize {
+        self.inside.keys().filter(|inside| inside.protocol == protocol).count()
+    }
+
+    /// How many inside hosts have any.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The inside endpoint's own port if it is free; else one of the same range and as even or odd (RFC 4787, REQ-3 and REQ-4); else any of the same
+    /// range; else any.
+    fn free_port(&mut self, address: Ipv4Addr, inside: Endpoint) -> Option<u16> {
+        let all = (*self.limits.ports.start(), *self.limits.ports.end());
+        let is_free = |port: u16| !self.external.contains_key(&Endpoint { address, port, ..inside });
+        if self.limits.ports.contains(&inside.port) && is_free(inside.port) {
+            return Some(inside.port);
+        }
+        let own = if inside.port < FIRST_REGISTERED {
+            (all.0, all.1.min(FIRST_REGISTERED - 1))
+        } else {
+            (all.0.max(FIRST_REGISTERED), all.1)
+        };
+        let draw = self.dice.draw();
+        let even_as_it = |port: &u16| port % 2 == inside.port % 2;
+        turned(own, draw)
+            .filter(even_as_it)
+            .find(|&port| is_free(port))
+            .or_else(|| turned(own, draw).find(|&port| is_free(port)))
+            .or_else(|| turned(all, draw).find(|&port| is_free(port)))
+    }
+}
+
+/// All ports of a range, beginning where the draw says.
+fn turned((first, last): (u16, u16), draw: u64) -> impl Iterator<Item = u16> {
+    let count = (u64::from(last) + 1).saturating_sub(first.into());
+    let start = if count == 0 { 0 } else { draw % count };
+    (0..count).map(move |step| first + ((start + step) % count) as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UDP: u8 = 17;
+
+    fn table(external: usize, ports: RangeInclusive<u16>, bindings: usize, each: usize) -> Table {
+        let external = (1..=external).map(|last| Ipv4Addr::new(192, 0, 2, last as u8)).collect();
+        Table::new(Limits { external, ports, bindings, each }, 1)
+    }
+
+    fn inside(host: u8, port: u16) -> Endpoint {
+        Endpoint { address: Ipv4Addr::new(10, 0, 0, host), port, protocol: UDP }
+    }
+
+    #[test]
+    fn ports_are_kept_while_they_are_free() {
+        let mut table = table(1, 1024..=65535, 100, 100);
+        let first = table.bind(inside(1, 5000), 9).unwrap();
+        assert_eq!((first.address, first.port), (Ipv4Addr::new(192, 0, 2, 1), 5000));
+        // Another host's same port is another one, as even.
+        let second = table.bind(inside(2, 5000), 9).unwrap();
+        assert!(second.port != 5000 && second.port.is_multiple_of(2) && second.port >= 1024, "{second:?}");
+        let odd = [1, 2].map(|host| table.bind(inside(host, 5001), 9).unwrap().port % 2);
+        assert_eq!(odd, [1, 1]);
+        // Another protocol's is its own.
+        let tcp = table.bind(Endpoint { protocol: 6, ..inside(2, 5000) }, 9).unwrap();
+        assert_eq!(tcp.port, 5000);
+        assert_eq!(table.inside(second), Some(inside(2, 5000)));
+        assert_eq!(table.external(inside(2, 5000)), Some(second));
+        assert_eq!((table.bindings(UDP), table.bindings(6), table.hosts()), (4, 1, 2));
+    }
+
+    #[test]
+    fn low_ports_stay_low_where_there_are_some() {
+        let mut table = table(1, 1000..=1030, 100, 100);
+        let port = table.bind(inside(1, 53), 9).unwrap().port;
+        assert!((1000..1024).contains(&port) && port % 2 == 1, "{port}");
+        let port = table.bind(inside(1, 5000), 9).unwrap().port;
+        assert!((1024..=1030).contains(&port) && port.is_multiple_of(2), "{port}");
+        // Where there are none, others do.
+        let mut table = self::table(1, 2000..=2001, 100, 100);
+        let ports = [table.bind(inside(1, 53), 9), table.bind(inside(1, 55), 9)].map(|it| it.unwrap().port);
+        assert!(ports == [2000, 2001] || ports == [2001, 2000], "{ports:?}");
+        assert_eq!(table.bind(inside(1, 57), 9), Err(Full::Ports));
+    }
+
+    #[test]
+    fn every_port_is_given_before_there_are_none() {
+        let mut table = table(1, 60_000..=65_535, 10_000, 10_000);
+        for port in 0..5536 {
+            table.bind(inside(1, port), 9).unwrap_or_else(|full| panic!("{port}: {full:?}"));
+        }
+        assert_eq!(table.bind(inside(1, 6000), 9), Err(Full::Ports));
+        assert_eq!(table.external.len(), 5536, "none is given twice");
+        let freed = table.release(inside(1, 7)).unwrap();
+        assert_eq!(table.bind(inside(1, 6000), 9), Ok(Endpoint { port: freed.port, ..freed }));
+    }
+
+    #[test]
+    fn hosts_are_limited_and_keep_their_address() {
+        let mut table = table(2, 1024..=65535, 5, 2);
+        let addresses: Vec<_> = [(1, 2000), (2, 2000), (1, 2001), (2, 2001)]
+            .map(|(host, port)| table.bind(inside(host, port), 9).unwrap().address.octets()[3])
+            .into();
+        assert_eq!(addresses, [1, 2, 1, 2]);
+        assert_eq!(table.bind(inside(1, 2002), 9), Err(Full::Host));
+        table.bind(inside(3, 2000), 9).unwrap();
+        assert_eq!(table.bind(inside(4, 2000), 9), Err(Full::Table));
+        // Who has none any more counts for none.
+        for port in [2000, 2001] {
+            table.release(inside(1, port)).unwrap();
+        }
+        assert_eq!((table.hosts(), table.release(inside(1, 2000))), (2, None));
+        assert_eq!(table.shares.iter().sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn those_that_are_due_come_first() {
+        let mut table = table(1, 1024..=65535, 100, 100);
+        for (port, look) in [(2000, 50), (2001, 30), (2002, 40)] {
+            table.bind(inside(1, port), look).unwrap();
+        }
+        assert_eq!((table.due(29), table.due(30)), (None, Some(inside(1, 2001))));
+        table.put_off(inside(1, 2001), 60);
+        assert_eq!(table.due(100), Some(inside(1, 2002)));
+        table.release(inside(1, 2002));
+        assert_eq!(table.due(100), Some(inside(1, 2000)));
+    }
+}

@@ -1,0 +1,181 @@
+//! Address translation by a control half, with real traffic through a router: a is inside, b is not.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use support::halves::{Half, MOMENT, PATIENCE, Up};
+use support::{Folder, longwire, stderr};
+
+/// The router's own address towards b, which is the external one.
+const EXTERNAL: &str = "10.0.2.1";
+
+/// The half beside the lab's router, ready for packets.
+fn nat(lab: &Up, options: &[&str]) -> Half {
+    let inside = ["nat44", "r1", "--inside", "10.0.1.0/24", "--external", EXTERNAL, "--log"];
+    let half = lab.half(&[&inside[..], options].concat());
+    // It has come once its seat is taken.
+    lab.until("it has not come", || {
+        let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
+        support::json(&levels, 0)["seats"]
+            .as_array()
+            .is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
+    });
+    half
+}
+
+fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
+    let socket = lab.at(host, || UdpSocket::bind(address)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// What a socket hears, and from whom.
+fn heard(socket: &UdpSocket) -> (Vec<u8>, String) {
+    let mut bytes = [0; 4000];
+    let (length, from) = socket.recv_from(&mut bytes).unwrap();
+    (bytes[..length].to_vec(), from.to_string())
+}
+
+#[test]
+fn what_comes_from_inside_goes_out_with_the_external_address() {
+    let Some(lab) = Up::new("nat") else { return };
+    let half = nat(&lab, &[]);
+    let (own, far, other) =
+        (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"), udp(&lab, "b", "10.0.2.9:8"));
+    own.send_to(b"one", "10.0.2.9:7").unwrap();
+    assert_eq!(heard(&far), (b"one".to_vec(), format!("{EXTERNAL}:5000")));
+    let bound = half.event("bound");
+    assert_eq!(
+        (&bound["inside"], &bound["external"]),
+        (&"10.0.1.9:5000".into(), &format!("{EXTERNAL}:5000").into())
+    );
+    // Back; and whoever it is sent to, and whoever answers.
+    far.send_to(b"two", (EXTERNAL, 5000)).unwrap();
+    assert_eq!(heard(&own), (b"two".to_vec(), "10.0.2.9:7".to_owned()));
+    own.send_to(b"three", "10.0.2.9:8").unwrap();
+    assert_eq!(heard(&other).1, format!("{EXTERNAL}:5000"));
+    // In parts, both ways.
+    let long: Vec<u8> = (0..3000u32).map(|place| place as u8).collect();
+    own.send_to(&long, "10.0.2.9:7").unwrap();
+    assert_eq!(heard(&far), (long.clone(), format!("{EXTERNAL}:5000")));
+    far.send_to(&long, (EXTERNAL, 5000)).unwrap();
+    assert!(heard(&own).0 == long);
+    // An endpoint inside by the external address of another.
+    let second = udp(&lab, "a", "10.0.1.9:5002");
+    second.send_to(b"four", (EXTERNAL, 5000)).unwrap();
+    assert_eq!(heard(&own), (b"four".to_vec(), format!("{EXTERNAL}:5002")));
+    // Nobody is there: b says so, and who asked hears of it.
+    own.connect("10.0.2.9:9").unwrap();
+    own.send(b"five").unwrap();
+    assert_eq!(own.recv(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+
+    let pinged =
+        lab.at("a", || Command::new("ping").args(["-c", "3", "-W", "20", "10.0.2.9"]).output()).unwrap();
+    assert!(pinged.status.success(), "{}", support::stdout(&pinged));
+    half.event_where("bound", |event| event["protocol"] == "icmp");
+    let counts = half.event_where("counts", |event| event["bindings"]["icmp"] == 1);
+    assert_eq!(counts["bindings"], serde_json::json!({ "udp": 2, "tcp": 0, "icmp": 1 }), "{counts}");
+    assert_eq!((&counts["hosts"], &counts["untranslatable"]), (&1.into(), &0.into()), "{counts}");
+    assert!(counts["translated"]["errors"].as_u64() >= Some(1), "{counts}");
+    half.end();
+    assert_eq!(lab.programs("nat44").len(), 0, "it takes away what it has installed");
+}
+
+#[test]
+fn connections_are_carried_by_the_data_path() {
+    let Some(lab) = Up::new("natted") else { return };
+    let half = nat(&lab, &[]);
+    let listener = lab.at("b", || TcpListener::bind("10.0.2.9:80")).unwrap();
+    let mut client = lab.at("a", || TcpStream::connect("10.0.2.9:80")).unwrap();
+    let (mut server, from) = listener.accept().unwrap();
+    assert_eq!(from, SocketAddr::new(EXTERNAL.parse().unwrap(), client.local_addr().unwrap().port()));
+    // Without the half: it is stopped.
+    half.signal("-STOP");
+    let sent = vec![7; 500_000];
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.write_all(&sent).unwrap());
+        let mut got = vec![0; sent.len()];
+        server.read_exact(&mut got).unwrap();
+        assert!(got == sent);
+    });
+    half.signal("-CONT");
+    half.end();
+}
+
+#[test]
+fn bindings_end_and_ports_run_out() {
+    let Some(lab) = Up::new("natend") else { return };
+    let half = nat(&lab, &["--ports", "6000-6001", "--udp", "2 s", "--interval", "100 ms"]);
+    let far = udp(&lab, "b", "10.0.2.9:7");
+    let own: Vec<_> = [5000, 5001, 5002].map(|port| udp(&lab, "a", &format!("10.0.1.9:{port}"))).into();
+    let mut ports = Vec::new();
+    for socket in &own[..2] {
+        socket.send_to(b"in", "10.0.2.9:7").unwrap();
+        ports.push(heard(&far).1);
+    }
+    assert_eq!(ports, [format!("{EXTERNAL}:6000"), format!("{EXTERNAL}:6001")]);
+    // There is no third, as long as both are used.
+    own[2].send_to(b"no", "10.0.2.9:7").unwrap();
+    let full = half.event("full");
+    assert_eq!((&full["what"], &full["packets"]), (&"ports".into(), &1.into()));
+    half.event("ended");
+    half.event("ended");
+    // What is sent to a port that nobody has any more comes to nobody.
+    far.send_to(b"late", (EXTERNAL, 6000)).unwrap();
+    own[0].set_read_timeout(Some(MOMENT)).unwrap();
+    assert!(own[0].recv(&mut [0; 9]).is_err());
+    own[2].send_to(b"now", "10.0.2.9:7").unwrap();
+    assert_eq!(heard(&far).1, format!("{EXTERNAL}:6000"));
+    half.end();
+}
+
+#[test]
+fn hosts_are_limited() {
+    let Some(lab) = Up::new("natlimit") else { return };
+    let half = nat(&lab, &["--each", "2", "--interval", "100 ms"]);
+    let own: Vec<_> = (0..3).map(|port| udp(&lab, "a", &format!("10.0.1.9:{}", 5000 + port))).collect();
+    for socket in &own {
+        socket.send_to(b"in", "10.0.2.9:7").unwrap();
+    }
+    let full = half.event("full");
+    assert_eq!((&full["what"], &full["packets"]), (&"host".into(), &1.into()));
+    let counts = half.event_where("counts", |event| event["refused"]["host"] == 1);
+    assert_eq!((&counts["bindings"]["udp"], &counts["made"]), (&2.into(), &2.into()), "{counts}");
+    half.end();
+}
+
+#[test]
+fn what_can_not_be_is_said() {
+    let folder = Folder::new("nat44");
+    for (options, wanted) in [
+        (
+            &["--inside", "10.0.0.0/8", "--external", "10.0.2.1"][..],
+            "--external meets the inside network 10.0.0.0",
+        ),
+        (
+            &["--inside", "10.0.0.0/8", "--external", "192.0.0.0/16"],
+            "--external has 65536 addresses; 256 are the most",
+        ),
+        (&["--inside", "fd00::/8", "--external", "192.0.2.1"], "is not of IPv4"),
+        (
+            &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--ports", "9"],
+            "\"9\" is no range of ports",
+        ),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--bindings", "40000"], "outside 1 to 32768"),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--each", "0"], "ask for at least 1"),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--interval", "1 us"], "too often"),
+        (
+            &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--udp", "1 min"],
+            "--udp 60 s is less than the 120 s",
+        ),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1"], "no instance is running"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["control", "nat44", "r1"]).args(options).env("LONGWIRE_RUN_DIR", folder.path("none"));
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{options:?}");
+        assert!(stderr(&done).contains(wanted), "{options:?}: {}", stderr(&done));
+    }
+}

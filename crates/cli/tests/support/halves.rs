@@ -1,0 +1,143 @@
+//! A router between two hosts, and control halves beside it.
+
+use super::{json, longwire, repository, stderr};
+use longwire_lab::{Lab, abilities};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// A bound on what should take moments.
+pub const PATIENCE: Duration = Duration::from_secs(100);
+/// How long a SYN waits for an answer that comes at once or never.
+pub const MOMENT: Duration = Duration::from_millis(500);
+
+/// A lab with a router between hosts a and b, taken down when dropped.
+pub struct Up {
+    pub name: String,
+    pub lab: Lab,
+}
+
+impl Up {
+    /// Skips the test, and says so, where there can be none.
+    pub fn new(test: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces, &can.tap] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let name = format!("t{}-{test}", std::process::id());
+        let scenario = repository("scenarios/control-halves.toml").display().to_string();
+        let up = longwire(&["lab", "up", &scenario, "--name", &name]);
+        assert!(up.status.success(), "{}", stderr(&up));
+        let lab = Lab::open(&name).unwrap();
+        Some(Self { name, lab })
+    }
+
+    /// Does something in a host's network.
+    pub fn at<R: Send>(&self, host: &str, act: impl FnOnce() -> R + Send) -> R {
+        self.lab.host(host).unwrap().run(act).unwrap()
+    }
+
+    /// Starts a control half.
+    pub fn half(&self, args: &[&str]) -> Half {
+        let args = [&["control"], args, &["--json", "--instance", &self.name]].concat();
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_longwire")).args(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let (sender, events) = channel();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            for line in lines {
+                let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
+            }
+        });
+        Half { child, events, what: args.join(" ") }
+    }
+
+    /// The programs of the router with this name.
+    pub fn programs(&self, name: &str) -> Vec<Value> {
+        let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
+        let list = list["forwarders"].as_array().unwrap();
+        list.iter().filter(|one| one["name"] == name).cloned().collect()
+    }
+
+    /// Whether a connection from a to an address is refused by who is there, and so reaches it.
+    pub fn reaches(&self, to: &str) -> bool {
+        let to: SocketAddr = to.parse().unwrap();
+        let tried = self.at("a", || TcpStream::connect_timeout(&to, MOMENT));
+        tried.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    }
+
+    pub fn until(&self, what: &str, wanted: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !wanted() {
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+        }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        longwire(&["lab", "down", &self.name]);
+    }
+}
+
+/// Says when it is dropped that something is over, that a thread goes on with until then.
+pub struct Ends<'f>(pub &'f AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A control half, ended when dropped.
+pub struct Half {
+    pub child: Child,
+    pub events: Receiver<Value>,
+    what: String,
+}
+
+impl Half {
+    /// The next event of this kind.
+    pub fn event(&self, kind: &str) -> Value {
+        self.event_where(kind, |_| true)
+    }
+
+    pub fn event_where(&self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let event = self.events.recv_timeout(left);
+            let event = event.unwrap_or_else(|error| panic!("{}: no {kind}: {error}", self.what));
+            if event["event"] == kind && wanted(&event) {
+                return event;
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: &str) {
+        assert!(
+            Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success()
+        );
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn end(mut self) {
+        self.signal("-TERM");
+        assert!(self.child.wait().unwrap().success(), "{}", self.what);
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
