@@ -6,14 +6,13 @@ use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
 use longwire_lab::{Cidr, HostSpec, Lab, LabError, Wiring};
 use longwire_mirror::{
-    Carriers, Change, Destination, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target, configure,
-    routes_of,
+    Carriers, Change, Destination, HopSpec, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target,
+    configure, routes_of,
 };
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
-use longwire_router::{NextHop, Router as Node};
-use longwire_scenario::{Network, Plan, Router, RouterRoute};
-use std::net::{IpAddr, Ipv6Addr};
+use longwire_router::{Member, Router as Node, Way};
+use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -130,7 +129,7 @@ struct AtNode {
 }
 
 impl Target for AtNode {
-    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>> {
+    fn routes(&mut self) -> Option<Vec<(Destination, Way)>> {
         self.remote.at_node(self.node, |router: &mut Node, _| routes_of(router)).ok()
     }
 
@@ -153,18 +152,15 @@ fn specs(router: &Router) -> Result<(Vec<PortSpec>, Vec<RouteSpec>), LabError> {
 }
 
 fn route_spec(router: &Router, route: &RouterRoute) -> Result<RouteSpec, LabError> {
-    let name =
-        |place: u16| router.ports.iter().find(|port| port.place == place).map(|port| port.name.to_string());
-    let (via, port) = match route.hop {
-        NextHop::Gateway { port, gateway } => {
-            let gateway = Ipv6Addr::from(gateway);
-            let gateway = gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4);
-            (Some(gateway), name(port))
-        }
-        NextHop::Direct { port } => (None, name(port)),
-        NextHop::Local | NextHop::Broadcast | NextHop::Discard => (None, None),
+    let spec = |Member { hop, weight }: Member| {
+        let port = router.ports.iter().find(|port| Some(port.place) == hop.port())?;
+        Some(HopSpec { via: gateway_of(hop), port: port.name.to_string(), weight })
     };
-    Ok(RouteSpec { to: cidr(&route.to)?, via, port })
+    let hops = match &route.way {
+        Way::One(hop) => spec(Member { hop: *hop, weight: 1 }).into_iter().collect(),
+        Way::Several(group) => group.members().iter().copied().filter_map(spec).collect(),
+    };
+    Ok(RouteSpec { to: cidr(&route.to)?, hops })
 }
 
 fn cidr(network: &Network) -> Result<Cidr, LabError> {

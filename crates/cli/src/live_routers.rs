@@ -4,7 +4,7 @@ use crate::leases::Leases;
 use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
-use longwire_router::{NextHop, Router};
+use longwire_router::{Router, Way};
 use longwire_scenario::{Levels, Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
 use longwire_sched::Weight;
 use std::net::IpAddr;
@@ -40,8 +40,8 @@ impl LiveRouters {
     pub fn routes(&self, remote: &Remote, name: &str) -> Result<RoutePage, SetError> {
         let place = self.place(name)?;
         let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
-            let v4 = router.routes_v4().map(|(to, hop)| route(v4(to), hop));
-            let v6 = router.routes_v6().map(|(to, hop)| route(v6(to), hop));
+            let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
+            let v6 = router.routes_v6().map(|(to, way)| route(v6(to), way));
             v4.take(MOST_SHOWN + 1).chain(v6.take(MOST_SHOWN + 1)).take(MOST_SHOWN + 1).collect::<Vec<_>>()
         });
         let list = list.map_err(|error| gone(&error))?;
@@ -133,6 +133,6 @@ fn v6(to: Prefix<u128>) -> (IpAddr, u8) {
     (IpAddr::V6(to.address().into()), to.bits())
 }
 
-const fn route((address, prefix): (IpAddr, u8), hop: NextHop) -> RouterRoute {
-    RouterRoute { to: Network { address, prefix }, hop }
+const fn route((address, prefix): (IpAddr, u8), way: Way) -> RouterRoute {
+    RouterRoute { to: Network { address, prefix }, way }
 }

@@ -191,6 +191,52 @@ fn bird_finds_the_ways_between_three_routers() {
 }
 
 #[test]
+fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
+    let Some(lab) = Up::with_control_planes("several", &[]) else { return };
+    // From west over the line and over the detour, weights 1 and 2; back over the line.
+    for (router, script) in [
+        ("west", "ip route add 10.0.2.0/24 nexthop via 10.9.0.2 weight 1 nexthop via 10.9.1.2 weight 2"),
+        ("south", "ip route add 10.0.2.0/24 via 10.9.2.1; ip route add 10.0.1.0/24 via 10.9.1.1"),
+        ("east", "ip route add 10.0.1.0/24 via 10.9.0.1"),
+    ] {
+        let done = lab.sh(router, script);
+        assert!(done.status.success(), "{router}: {}", stderr(&done));
+    }
+    let both = "10.0.2.0/24 nexthop via 10.9.0.2 dev west-east weight 1 nexthop via 10.9.1.2 dev west-south weight 2";
+    lab.until_routes("west", &[both]);
+    lab.until_routes("east", &["10.0.1.0/24 via 10.9.0.1"]);
+    lab.until_routes("south", &["10.0.2.0/24 via 10.9.2.1"]);
+    lab.until_routes("south", &["10.0.1.0/24 via 10.9.1.1"]);
+    // Sixteen addresses behind west. With two hops to go, a packet ends at the router behind it, which says so: east or south.
+    lab.says("a", "for n in $(seq 20 35); do ip addr add 10.0.1.$n/24 dev eth0; done");
+    let ways = || {
+        let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From [0-9.]*'; done";
+        let begin = Instant::now();
+        loop {
+            let said = lab.says("a", ping);
+            if said.lines().count() == 16 {
+                return said;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{said}\n{:#}", lab.stats());
+        }
+    };
+    let first = ways();
+    let (line, detour) = (first.matches("From 10.9.0.2").count(), first.matches("From 10.9.1.2").count());
+    assert!(line > 0 && detour > 0 && line + detour == 16, "{first}");
+    assert_eq!(ways(), first, "each flow stays where it is");
+    lab.until(
+        "a",
+        "for n in $(seq 20 35); do ping -c 1 -W 5 -I 10.0.1.$n 10.0.2.9; done | grep -c ttl=",
+        &["16"],
+    );
+    lab.says("west", "ip route replace 10.0.2.0/24 via 10.9.0.2");
+    lab.until_routes("west", &["10.0.2.0/24 via 10.9.0.2 dev west-east"]);
+    assert_eq!(ways().matches("From 10.9.0.2").count(), 16);
+    let stats = lab.stats();
+    assert_eq!(row(&stats, "control plane west")["malformed"], 0, "{stats:#}");
+}
+
+#[test]
 fn a_link_that_is_down_takes_the_carrier_along() {
     const PROGRAMS: [&str; 2] = ["/usr/sbin/bird", "/usr/sbin/birdc"];
     let folder = Folder::new("carrier");
@@ -392,6 +438,16 @@ fn a_changed_route_leads_over_a_smaller_mtu() {
     // Mistakes say what would do.
     for (args, wanted) in [
         (&["add", "west", "10.5.0.0/16", "via", "10.5.0.1"][..], "in none of the router's networks"),
+        (
+            &["add", "west", "10.5.0.0/16", "via", "10.9.1.1"],
+            "10.9.1.1 is the router's own address at \"west-south\"",
+        ),
+        (
+            &["add", "west", "10.0.1.1/32", "dev", "west-east"],
+            "10.0.1.1/32 is the router's own at \"west-lan\"",
+        ),
+        (&["remove", "west", "10.9.0.1/32"], "10.9.0.1/32 is the router's own at \"west-east\""),
+        (&["remove", "west", "10.0.1.255/32"], "10.0.1.255/32 is the router's own at \"west-lan\""),
         (&["remove", "west", "10.5.0.0/16"], "there is no route to 10.5.0.0/16"),
         (&["list", "wets"], "did you mean \"west\"?"),
     ] {

@@ -132,7 +132,7 @@ fn a_running_router_is_asked_and_changed() {
     assert_eq!(added, Ok(Ok(())));
     let routes =
         remote.at_node(router, |router: &mut Router, _| router.routes_v4().collect::<Vec<_>>()).unwrap();
-    assert!(routes.contains(&(prefix, NextHop::Discard)), "{routes:?}");
+    assert!(routes.contains(&(prefix, NextHop::Discard.into())), "{routes:?}");
     // What is another kind of node, and what is none, is left alone.
     let other = remote.at_node(router, |_: &mut Bridge, now| now);
     assert!(matches!(other, Err(RemoteError::Refused(why)) if why.contains("Bridge")));

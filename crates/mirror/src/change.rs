@@ -1,7 +1,7 @@
 //! What a router is told, and by whom it is carried out.
 
 use longwire_router::prefix::Prefix;
-use longwire_router::{InterfaceAddress, Known, NextHop, Router};
+use longwire_router::{InterfaceAddress, Known, Router, Way};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -75,7 +75,7 @@ pub enum Change {
         /// The network.
         to: Destination,
         /// Where packets go.
-        hop: Option<NextHop>,
+        way: Option<Way>,
     },
     /// A neighbour's link address; none if it is not known any more.
     Neighbour {
@@ -94,7 +94,7 @@ impl Change {
         match self {
             Self::Up { port, up } => router.set_up(port, up),
             Self::Addresses { port, v4, v6 } => router.set_addresses(port, v4, v6).is_ok(),
-            Self::Route { to, hop } => route(router, to, hop),
+            Self::Route { to, way } => route(router, to, way),
             Self::Neighbour { port, address, mac: Some((mac, known)) } => {
                 router.note_neighbour(port, address, mac, known, now)
             }
@@ -106,12 +106,12 @@ impl Change {
     }
 }
 
-fn route(router: &mut Router, to: Destination, hop: Option<NextHop>) -> bool {
+fn route(router: &mut Router, to: Destination, way: Option<Way>) -> bool {
     match to.address {
         IpAddr::V4(address) => {
             let Ok(prefix) = Prefix::<u32>::new(address.to_bits(), to.prefix) else { return false };
-            match hop {
-                Some(hop) => router.add_route_v4(prefix, hop).is_ok(),
+            match way {
+                Some(way) => router.add_route_v4(prefix, way).is_ok(),
                 None => {
                     router.remove_route_v4(prefix);
                     true
@@ -120,8 +120,8 @@ fn route(router: &mut Router, to: Destination, hop: Option<NextHop>) -> bool {
         }
         IpAddr::V6(address) => {
             let Ok(prefix) = Prefix::<u128>::new(address.to_bits(), to.prefix) else { return false };
-            match hop {
-                Some(hop) => router.add_route_v6(prefix, hop).is_ok(),
+            match way {
+                Some(way) => router.add_route_v6(prefix, way).is_ok(),
                 None => {
                     router.remove_route_v6(prefix);
                     true
@@ -132,20 +132,20 @@ fn route(router: &mut Router, to: Destination, hop: Option<NextHop>) -> bool {
 }
 
 /// All routes of a router.
-pub fn routes_of(router: &Router) -> Vec<(Destination, NextHop)> {
+pub fn routes_of(router: &Router) -> Vec<(Destination, Way)> {
     let v4 = router
         .routes_v4()
-        .filter_map(|(to, hop)| Some((Destination::new(IpAddr::V4(to.address().into()), to.bits())?, hop)));
+        .filter_map(|(to, way)| Some((Destination::new(IpAddr::V4(to.address().into()), to.bits())?, way)));
     let v6 = router
         .routes_v6()
-        .filter_map(|(to, hop)| Some((Destination::new(IpAddr::V6(to.address().into()), to.bits())?, hop)));
+        .filter_map(|(to, way)| Some((Destination::new(IpAddr::V6(to.address().into()), to.bits())?, way)));
     v4.chain(v6).collect()
 }
 
 /// Who tells the router, between two batches of packets.
 pub trait Target: Send {
     /// The routes that the router has; none if it has ended.
-    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>>;
+    fn routes(&mut self) -> Option<Vec<(Destination, Way)>>;
 
     /// Carries changes out in order, and answers which were; none if the router has ended.
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>>;

@@ -19,17 +19,26 @@ pub struct PortSpec {
 pub struct RouteSpec {
     /// Where to.
     pub to: Cidr,
+    /// Where packets go, each flow by one of these; if there are none, they are dropped.
+    pub hops: Vec<HopSpec>,
+}
+
+/// Where packets of a route go.
+#[derive(Debug, Clone)]
+pub struct HopSpec {
     /// The neighbour that knows the way.
     pub via: Option<IpAddr>,
-    /// The name of the interface; none if packets are dropped.
-    pub port: Option<String>,
+    /// The name of the interface.
+    pub port: String,
+    /// Its share of the flows: 1 to 256; more is taken for that.
+    pub weight: u16,
 }
 
 /// The metric that IPv6 routes have if nothing is said; zero would mean that, too.
 const METRIC: u32 = 1024;
 
 /// The gateway is on the link, whatever the addresses say (linux/rtnetlink.h, RTNH_F_ONLINK).
-const ONLINK: u32 = 4;
+const ONLINK: u8 = 4;
 
 /// Sets up what there is in the calling thread's namespace, and answers the interfaces' indices in order.
 ///
@@ -49,8 +58,8 @@ pub fn configure(ports: &[PortSpec], routes: &[RouteSpec]) -> io::Result<Vec<u32
     }
     let mut requests = Vec::with_capacity(routes.len());
     for one in routes {
-        let index = one.port.as_ref().map(|name| interface_index(name)).transpose()?;
-        requests.push(route(one, index));
+        let hops = one.hops.iter().map(|hop| Ok((hop, interface_index(&hop.port)?)));
+        requests.push(route(one.to, &hops.collect::<io::Result<Vec<_>>>()?));
     }
     let refused = socket.requests(requests)?.into_iter().zip(routes).find_map(|(end, one)| Some((end?, one)));
     match refused {
@@ -83,29 +92,58 @@ fn address(index: u32, own: Cidr) -> Message {
     m
 }
 
-fn route(route: &RouteSpec, index: Option<u32>) -> Message {
-    let to = route.to.network();
-    let scope = match (route.via, to.address()) {
-        (None, IpAddr::V4(_)) if index.is_some() => libc::RT_SCOPE_LINK,
-        _ => libc::RT_SCOPE_UNIVERSE,
+fn route(to: Cidr, hops: &[(&HopSpec, u32)]) -> Message {
+    let to = to.network();
+    let on_link = hops.iter().all(|(hop, _)| hop.via.is_none());
+    let (scope, kind) = match (hops.is_empty(), to.address()) {
+        (true, _) => (libc::RT_SCOPE_UNIVERSE, libc::RTN_BLACKHOLE),
+        (false, IpAddr::V4(_)) if on_link => (libc::RT_SCOPE_LINK, libc::RTN_UNICAST),
+        (false, _) => (libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST),
     };
-    let kind = if index.is_some() { libc::RTN_UNICAST } else { libc::RTN_BLACKHOLE };
-    let flags: u32 = if route.via.is_some() { ONLINK } else { 0 };
+    let flags = match hops {
+        [(HopSpec { via: Some(_), .. }, _)] => ONLINK,
+        _ => 0,
+    };
     let mut m = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     m.bytes(&[family(to.address()), to.prefix(), 0, 0]);
     m.bytes(&[libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, kind]);
-    m.bytes(&flags.to_ne_bytes());
+    m.bytes(&u32::from(flags).to_ne_bytes());
     ip(&mut m, libc::RTA_DST, to.address());
-    if let Some(via) = route.via {
-        ip(&mut m, libc::RTA_GATEWAY, via);
-    }
-    if let Some(index) = index {
-        m.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+    match hops {
+        [] => {}
+        [(hop, index)] => {
+            if let Some(via) = hop.via {
+                ip(&mut m, libc::RTA_GATEWAY, via);
+            }
+            m.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        }
+        several => m.attribute(libc::RTA_MULTIPATH, &several.iter().flat_map(next_hop).collect::<Vec<_>>()),
     }
     if to.address().is_ipv6() {
         m.attribute(libc::RTA_PRIORITY, &METRIC.to_ne_bytes());
     }
     m
+}
+
+/// One of several (linux/rtnetlink.h, `struct rtnexthop`): length, flags, weight less one, interface, gateway.
+fn next_hop((hop, index): &(&HopSpec, u32)) -> Vec<u8> {
+    const HEADER: u16 = 8;
+    const ATTRIBUTE: u16 = 4;
+    let gateway = hop.via.map(|via| match via {
+        IpAddr::V4(via) => via.octets().to_vec(),
+        IpAddr::V6(via) => via.octets().to_vec(),
+    });
+    let attribute = gateway.as_ref().map_or(0, |gateway| ATTRIBUTE + gateway.len() as u16);
+    let flags = if gateway.is_some() { ONLINK } else { 0 };
+    let weight = (hop.weight.max(1) - 1).min(u8::MAX.into()) as u8;
+    let mut bytes =
+        [&(HEADER + attribute).to_ne_bytes()[..], &[flags, weight], &index.to_ne_bytes()].concat();
+    if let Some(gateway) = gateway {
+        bytes.extend(
+            attribute.to_ne_bytes().into_iter().chain(libc::RTA_GATEWAY.to_ne_bytes()).chain(gateway),
+        );
+    }
+    bytes
 }
 
 fn ip(m: &mut Message, kind: u16, address: IpAddr) {

@@ -6,7 +6,7 @@ use crate::stats::{Counters, MirrorStats, count};
 use crate::view::View;
 use longwire_lab::netlink::{LONGEST, Message, Socket, split_reply};
 use longwire_lab::{LabError, Namespace};
-use longwire_router::NextHop;
+use longwire_router::Way;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ struct Follower {
     asked: Socket,
     view: View,
     /// Routes that the router has.
-    told: BTreeMap<Destination, NextHop>,
+    told: BTreeMap<Destination, Way>,
     /// Whether the view is of everything: the last dump has come to its end.
     sound: bool,
     target: Box<dyn Target>,
@@ -238,7 +238,7 @@ impl Follower {
     fn tell(&mut self) -> Option<()> {
         let mut changes = self.view.take_changes();
         changes.retain(|change| match change {
-            Change::Route { to, hop } => self.told.get(to).copied() != *hop,
+            Change::Route { to, way } => self.told.get(to) != way.as_ref(),
             _ => true,
         });
         for chunk in changes.chunks(TOGETHER) {
@@ -248,9 +248,9 @@ impl Follower {
             let done = self.target.apply(chunk.to_vec())?;
             for (change, done) in chunk.iter().zip(done) {
                 count(if done { &self.counters.changes } else { &self.counters.refused });
-                if let (Change::Route { to, hop }, true) = (change, done) {
-                    match hop {
-                        Some(hop) => self.told.insert(*to, *hop),
+                if let (Change::Route { to, way }, true) = (change, done) {
+                    match way {
+                        Some(way) => self.told.insert(*to, way.clone()),
                         None => self.told.remove(to),
                     };
                 }

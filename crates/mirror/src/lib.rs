@@ -18,8 +18,8 @@ mod view;
 
 pub use carrier::Carriers;
 pub use change::{Change, Destination, Target, routes_of};
-pub use configure::{PortSpec, RouteSpec, configure};
+pub use configure::{HopSpec, PortSpec, RouteSpec, configure};
 pub use follow::{Mirror, Pair};
-pub use message::{KernelHop, Malformed, Route, Told, read};
+pub use message::{KernelHop, KernelMember, Malformed, Route, Told, read};
 pub use stats::MirrorStats;
 pub use view::View;

@@ -61,7 +61,7 @@ pub enum Told {
 }
 
 /// A route of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Where to.
     pub to: Destination,
@@ -74,7 +74,7 @@ pub struct Route {
 }
 
 /// Where a route of the kernel leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelHop {
     /// To the machine itself.
     Local,
@@ -82,13 +82,19 @@ pub enum KernelHop {
     Broadcast,
     /// Nowhere: blackholes, and what is unreachable or prohibited.
     Discard,
-    /// Out of an interface.
-    Via {
-        /// The interface's index.
-        index: u32,
-        /// The neighbour that knows the way; none if the destination is one itself.
-        gateway: Option<IpAddr>,
-    },
+    /// Out of an interface, or of several: one for each flow.
+    Via(Vec<KernelMember>),
+}
+
+/// One of the next hops of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelMember {
+    /// The interface's index.
+    pub index: u32,
+    /// The neighbour that knows the way; none if the destination is one itself.
+    pub gateway: Option<IpAddr>,
+    /// Its share of the flows, 1 to 256.
+    pub weight: u16,
 }
 
 /// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its routes along without a word about each.
@@ -169,7 +175,7 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
     }
     let zero =
         if width == 32 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    let (mut to, mut metric, mut index, mut gateway, mut first) = (zero, 0, None, None, None);
+    let (mut to, mut metric, mut index, mut gateway, mut several) = (zero, 0, None, None, Vec::new());
     for (attribute, value) in attributes(&body[ROUTE_LEN..]) {
         match attribute {
             libc::RTA_DST => to = ip(family, value)?,
@@ -177,7 +183,7 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
             libc::RTA_OIF => index = Some(number(value)?),
             libc::RTA_GATEWAY => gateway = Some(ip(family, value)?),
             libc::RTA_TABLE => table = number(value)?,
-            libc::RTA_MULTIPATH => first = next_hops(family, value)?,
+            libc::RTA_MULTIPATH => several = next_hops(family, value)?,
             RTA_VIA => gateway = Some(via(value)?),
             _ => {}
         }
@@ -193,10 +199,10 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
         libc::RTN_BROADCAST => KernelHop::Broadcast,
         libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT if metric == NO_ROUTE => return Ok(None),
         libc::RTN_BLACKHOLE | libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT => KernelHop::Discard,
-        libc::RTN_UNICAST => match (first, index) {
-            (Some((index, gateway)), _) => KernelHop::Via { index, gateway },
-            (None, Some(index)) => KernelHop::Via { index, gateway },
-            (None, None) => return Ok(None),
+        libc::RTN_UNICAST => match (several.is_empty(), index) {
+            (false, _) => KernelHop::Via(several),
+            (true, Some(index)) => KernelHop::Via(vec![KernelMember { index, gateway, weight: 1 }]),
+            (true, None) => return Ok(None),
         },
         _ => return Ok(None),
     };
@@ -214,9 +220,9 @@ fn is_within_link(to: &Destination) -> bool {
     }
 }
 
-/// Of several next hops the first that is not dead.
-fn next_hops(family: u8, mut list: &[u8]) -> Result<Option<(u32, Option<IpAddr>)>, Malformed> {
-    let mut first = None;
+/// Of several next hops those that are not dead.
+fn next_hops(family: u8, mut list: &[u8]) -> Result<Vec<KernelMember>, Malformed> {
+    let mut live = Vec::new();
     while !list.is_empty() {
         let length = usize::from(u16_at(list, 0).ok_or(Malformed)?);
         let one = list.get(..length).filter(|_| length >= NEXTHOP_LEN).ok_or(Malformed)?;
@@ -230,11 +236,12 @@ fn next_hops(family: u8, mut list: &[u8]) -> Result<Option<(u32, Option<IpAddr>)
             }
         }
         if one[2] & RTNH_F_DEAD == 0 {
-            first = first.or(Some((index, gateway)));
+            // One less than it is.
+            live.push(KernelMember { index, gateway, weight: u16::from(one[3]) + 1 });
         }
         list = list.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Ok(first)
+    Ok(live)
 }
 
 /// A gateway of the other family (RFC 8950).

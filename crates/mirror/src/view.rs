@@ -1,8 +1,8 @@
 //! What the kernel has said that still holds, and what of it a router is to know.
 
 use crate::change::{Change, Destination};
-use crate::message::{KernelHop, Route, Told};
-use longwire_router::{InterfaceAddress, Known, NextHop};
+use crate::message::{KernelHop, KernelMember, Route, Told};
+use longwire_router::{InterfaceAddress, Known, MOST_MEMBERS, Member, NextHop, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -86,27 +86,27 @@ impl View {
     }
 
     fn note_route(&mut self, route: Route, there: bool, replaces: bool) -> bool {
-        let list = self.routes.entry(route.to).or_default();
-        let alike =
-            |other: &Route| (other.is_local_table, other.metric) == (route.is_local_table, route.metric);
-        self.touched.routes.insert(route.to);
-        if there {
-            if replaces {
-                list.retain(|other| !alike(other));
-            }
-            if !list.contains(&route) {
-                list.push(route);
-            }
-            return true;
+        let to = route.to;
+        let list = self.routes.entry(to).or_default();
+        self.touched.routes.insert(to);
+        if replaces {
+            list.retain(|other| !is_alike(other, &route));
         }
-        let at = list.iter().position(|other| *other == route);
-        let known = at.map(|at| list.remove(at)).is_some();
-        // One that is not known by its next hop but may be by its metric: somebody has changed it in the meantime.
-        let doubtful = !known && list.iter().any(alike);
+        let mut sound = true;
+        for route in parts(route) {
+            let at = list.iter().position(|other| is_same(other, &route));
+            match (at, there) {
+                (Some(at), true) => list[at] = route,
+                (None, true) => list.push(route),
+                (Some(at), false) => drop(list.remove(at)),
+                // One that is not known by its next hop but may be by its metric: somebody has changed it in the meantime.
+                (None, false) => sound &= !list.iter().any(|other| is_alike(other, &route)),
+            }
+        }
         if list.is_empty() {
-            self.routes.remove(&route.to);
+            self.routes.remove(&to);
         }
-        !doubtful
+        sound
     }
 
     fn note_neighbour(&mut self, key: (u32, IpAddr), mac: Option<([u8; 6], Known)>, failed: bool) {
@@ -129,19 +129,31 @@ impl View {
     }
 
     /// Where packets to a network go.
-    pub fn hop(&self, to: &Destination) -> Option<NextHop> {
-        let best = self.routes.get(to)?.iter().min_by_key(|route| (!route.is_local_table, route.metric))?;
-        Some(match best.hop {
-            KernelHop::Local => NextHop::Local,
-            KernelHop::Broadcast => NextHop::Broadcast,
-            KernelHop::Discard => NextHop::Discard,
-            KernelHop::Via { index, gateway } => match (self.ports.get(&index), gateway) {
-                (Some(&port), Some(gateway)) => NextHop::via(port, gateway),
-                (Some(&port), None) => NextHop::Direct { port },
-                // Behind an interface that is none of the router's ports there is nothing that it could reach.
-                (None, _) => NextHop::Discard,
-            },
-        })
+    pub fn way(&self, to: &Destination) -> Option<Way> {
+        let list = self.routes.get(to)?;
+        let best = list.iter().min_by_key(|route| (!route.is_local_table, route.metric))?;
+        let members = match &best.hop {
+            KernelHop::Local => return Some(NextHop::Local.into()),
+            KernelHop::Broadcast => return Some(NextHop::Broadcast.into()),
+            KernelHop::Discard => return Some(NextHop::Discard.into()),
+            KernelHop::Via(members) => members.iter(),
+        };
+        // Of IPv6 each next hop is a route; those of one metric with gateways go together. Of IPv4 the first route counts, with all its next hops.
+        let others = list.iter().filter(|other| is_sibling(best, other)).flat_map(|other| match &other.hop {
+            KernelHop::Via(members) => members.iter(),
+            _ => [].iter(),
+        });
+        let reached = members.chain(others).filter_map(|member| self.reached(member)).take(MOST_MEMBERS);
+        // Behind interfaces that are none of the router's ports there is nothing that it could reach.
+        Some(Way::among(reached).unwrap_or(NextHop::Discard.into()))
+    }
+
+    /// A next hop that is behind a port of the router.
+    fn reached(&self, member: &KernelMember) -> Option<Member> {
+        let &KernelMember { index, gateway, weight } = member;
+        let &port = self.ports.get(&index)?;
+        let hop = gateway.map_or(NextHop::Direct { port }, |gateway| NextHop::via(port, gateway));
+        Some(Member { hop, weight })
     }
 
     /// How many neighbours are known.
@@ -160,7 +172,7 @@ impl View {
             let (v4, v6) = self.addresses_of(*index);
             Some(Change::Addresses { port: place(index)?, v4, v6 })
         });
-        let routes = touched.routes.iter().map(|to| Change::Route { to: *to, hop: self.hop(to) });
+        let routes = touched.routes.iter().map(|to| Change::Route { to: *to, way: self.way(to) });
         let neighbours = touched.neighbours.iter().filter_map(|key| {
             let mac = self.neighbours.get(key).copied();
             Some(Change::Neighbour { port: place(&key.0)?, address: key.1, mac })
@@ -190,4 +202,37 @@ impl View {
         v6.sort_by_key(|own| Ipv6Addr::from_bits(own.address).is_unicast_link_local());
         (v4, v6)
     }
+}
+
+/// What is told of a route as the view keeps it: of IPv6 each next hop is a route, which is told apart, and comes and goes alone.
+fn parts(route: Route) -> Vec<Route> {
+    match &route.hop {
+        KernelHop::Via(members) if route.to.address().is_ipv6() && members.len() > 1 => {
+            let part = |member: &KernelMember| Route { hop: KernelHop::Via(vec![*member]), ..route.clone() };
+            members.iter().map(part).collect()
+        }
+        _ => vec![route],
+    }
+}
+
+/// Whether two routes to one network have one metric.
+fn is_alike(one: &Route, other: &Route) -> bool {
+    (one.is_local_table, one.metric) == (other.is_local_table, other.metric)
+}
+
+/// Whether they are one route: weights are not told of a next hop that goes alone.
+fn is_same(one: &Route, other: &Route) -> bool {
+    let hops = |route: &Route| match &route.hop {
+        KernelHop::Via(members) => members.iter().map(|member| (member.index, member.gateway)).collect(),
+        _ => Vec::new(),
+    };
+    let same = std::mem::discriminant(&one.hop) == std::mem::discriminant(&other.hop);
+    is_alike(one, other) && same && hops(one) == hops(other)
+}
+
+/// Whether another route of IPv6 shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
+fn is_sibling(best: &Route, other: &Route) -> bool {
+    let has_gateway = |route: &Route| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
+    let both = has_gateway(best) && has_gateway(other);
+    best.to.address().is_ipv6() && both && is_alike(best, other) && !is_same(best, other)
 }

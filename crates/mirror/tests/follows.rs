@@ -2,8 +2,10 @@
 
 use longwire_lab::netlink::{Message, Socket};
 use longwire_lab::{Namespace, abilities, interface_index};
-use longwire_mirror::{Change, Destination, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of};
-use longwire_router::{NextHop, Router, RouterConfig, RouterPort};
+use longwire_mirror::{
+    Change, Destination, HopSpec, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
+};
+use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, Way};
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::process::Command;
@@ -39,7 +41,7 @@ enum Event {
 }
 
 impl Target for Direct {
-    fn routes(&mut self) -> Option<Vec<(Destination, NextHop)>> {
+    fn routes(&mut self) -> Option<Vec<(Destination, Way)>> {
         Some(routes_of(&self.router.lock().unwrap()))
     }
 
@@ -75,15 +77,20 @@ impl World {
             "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer name far",
         );
         let port = PortSpec { name: "p0".into(), addresses: vec!["10.0.0.1/24".parse().unwrap()] };
-        let route = |to: &str, via: Option<&str>, port: Option<&str>| RouteSpec {
-            to: to.parse().unwrap(),
-            via: via.map(|via| via.parse().unwrap()),
-            port: port.map(str::to_owned),
+        let route = |to: &str, hops: &[(Option<&str>, u16)]| {
+            let hop = |&(via, weight): &(Option<&str>, u16)| HopSpec {
+                via: via.map(|via| via.parse().unwrap()),
+                port: "p0".into(),
+                weight,
+            };
+            RouteSpec { to: to.parse().unwrap(), hops: hops.iter().map(hop).collect() }
         };
         let routes = [
-            route("10.1.0.0/16", Some("10.0.0.2"), Some("p0")),
-            route("10.2.0.0/16", None, None),
-            route("fd02::/16", None, Some("p0")),
+            route("10.1.0.0/16", &[(Some("10.0.0.2"), 1)]),
+            route("10.2.0.0/16", &[]),
+            route("10.3.0.0/16", &[(Some("10.0.0.2"), 3), (Some("10.0.0.3"), 1)]),
+            route("fd03::/16", &[(Some("fe80::2"), 1), (Some("fe80::3"), 256)]),
+            route("fd02::/16", &[(None, 1)]),
         ];
         let index = namespace.run(|| configure(&[port], &routes)).unwrap().unwrap()[0];
         let config = RouterConfig {
@@ -115,9 +122,17 @@ impl World {
         sh(&self.namespace, script);
     }
 
-    fn hop(&self, to: &str) -> Option<NextHop> {
+    fn way(&self, to: &str) -> Option<Way> {
         let routes = routes_of(&self.router.lock().unwrap());
-        routes.into_iter().find(|(known, _)| known.to_string() == to).map(|(_, hop)| hop)
+        routes.into_iter().find(|(known, _)| known.to_string() == to).map(|(_, way)| way)
+    }
+
+    /// Where a route leads that leads to one next hop.
+    fn hop(&self, to: &str) -> Option<NextHop> {
+        match self.way(to) {
+            Some(Way::One(hop)) => Some(hop),
+            _ => None,
+        }
     }
 
     fn routes(&self) -> usize {
@@ -184,6 +199,44 @@ fn what_is_there_then_what_changes() {
     world.until("a port that is down", |w| w.hop("10.1.0.0/16").is_none() && w.hop("10.0.0.0/24").is_none());
     world.sh("ip link set p0 up; ip route add 10.1.0.0/16 via 10.0.0.5");
     world.until("up again", |w| w.hop("10.1.0.0/16") == via(5));
+    let stats = world.mirror.stats();
+    assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
+}
+
+fn ways(members: &[(&str, u16)]) -> Option<Way> {
+    let member =
+        |&(via, weight): &(&str, u16)| Member { hop: NextHop::via(PLACE, via.parse().unwrap()), weight };
+    Way::among(members.iter().map(member)).ok()
+}
+
+#[test]
+fn routes_to_several_next_hops() {
+    let Some(world) = World::new("several") else { return };
+    let (a, b, c) = ("10.0.0.2", "10.0.0.3", "10.0.0.4");
+    world.until("the first dump", |w| {
+        w.way("10.3.0.0/16") == ways(&[(a, 3), (b, 1)])
+            && w.way("fd03::/16") == ways(&[("fe80::2", 1), ("fe80::3", 256)])
+    });
+    world.sh("ip route replace 10.3.0.0/16 nexthop via 10.0.0.3 weight 2 nexthop via 10.0.0.4 weight 5");
+    world.until("others", |w| w.way("10.3.0.0/16") == ways(&[(b, 2), (c, 5)]));
+    world.sh("ip route replace 10.3.0.0/16 via 10.0.0.4");
+    world.until("one", |w| w.way("10.3.0.0/16") == ways(&[(c, 1)]));
+    // Of IPv6 next hops come and go alone.
+    world.sh("ip -6 addr add fd00::1/64 dev p0 nodad; ip -6 route add fd07::/16 via fd00::2 metric 7");
+    world.until("one of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1)]));
+    world.sh("ip -6 route append fd07::/16 via fd00::3 metric 7; ip -6 route append fd07::/16 via fd00::4 metric 7");
+    let all = ways(&[("fd00::2", 1), ("fd00::3", 1), ("fd00::4", 1)]);
+    world.until("three of IPv6", |w| w.way("fd07::/16") == all);
+    world.sh("ip -6 route del fd07::/16 via fd00::3 metric 7");
+    world.until("two of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1), ("fd00::4", 1)]));
+    // Next hops that are objects of their own.
+    world.sh("ip nexthop add id 2 via 10.0.0.2 dev p0; ip nexthop add id 3 via 10.0.0.3 dev p0; ip nexthop add id 9 group 2,4/3");
+    world.sh("ip route add 10.9.0.0/16 nhid 9");
+    world.until("a group", |w| w.way("10.9.0.0/16") == ways(&[(a, 4), (b, 1)]));
+    world.sh("ip nexthop replace id 9 group 2/3,7");
+    world.until("other weights", |w| w.way("10.9.0.0/16") == ways(&[(a, 1), (b, 7)]));
+    world.sh("ip nexthop del id 9");
+    world.until("no group", |w| w.way("10.9.0.0/16").is_none());
     let stats = world.mirror.stats();
     assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
 }

@@ -1,7 +1,7 @@
 //! Messages of the kernel, by hand, cut short and made of anything.
 
-use longwire_mirror::{Change, KernelHop, Malformed, Told, View, read};
-use longwire_router::{Known, NextHop};
+use longwire_mirror::{Change, KernelHop, KernelMember, Malformed, Told, View, read};
+use longwire_router::{Known, Member, NextHop, Way};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -16,7 +16,12 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// `struct rtmsg` of an IPv4 route, and attributes.
 fn route_v4(prefix: u8, table: u8, kind: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
-    let mut bytes = vec![libc::AF_INET as u8, prefix, 0, 0, table, 0, 0, kind, 0, 0, 0, 0];
+    route(libc::AF_INET, prefix, table, kind, attributes)
+}
+
+/// The same of either family.
+fn route(family: libc::c_int, prefix: u8, table: u8, kind: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![family as u8, prefix, 0, 0, table, 0, 0, kind, 0, 0, 0, 0];
     attributes.iter().for_each(|(kind, value)| bytes.extend(attribute(*kind, value)));
     bytes
 }
@@ -31,6 +36,18 @@ fn told(body: &[u8]) -> Option<Told> {
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
+}
+
+fn ip_bytes(text: &str) -> Vec<u8> {
+    match ip(text) {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+/// A single next hop.
+fn out_of(index: u32, gateway: Option<&str>) -> KernelHop {
+    KernelHop::Via(vec![KernelMember { index, gateway: gateway.map(ip), weight: 1 }])
 }
 
 /// A view of a router whose ports at the places 10 and 20 have the interfaces 3 and 4.
@@ -52,9 +69,9 @@ fn via(last: u8, metric: u32) -> Vec<u8> {
 }
 
 /// Where the view sends packets to 10.1.0.0/16, if it says anything of it.
-fn changes(view: &mut View) -> Vec<Option<NextHop>> {
+fn changes(view: &mut View) -> Vec<Option<Way>> {
     let hop = |change| match change {
-        Change::Route { to, hop } if to.to_string() == "10.1.0.0/16" => Some(hop),
+        Change::Route { to, way } if to.to_string() == "10.1.0.0/16" => Some(way),
         _ => None,
     };
     view.take_changes().into_iter().filter_map(hop).collect()
@@ -63,12 +80,8 @@ fn changes(view: &mut View) -> Vec<Option<NextHop>> {
 #[test]
 fn routes_are_read() {
     let table: [(&str, Vec<u8>, Option<KernelHop>); 9] = [
-        ("10.1.0.0/16", via(2, 0), Some(KernelHop::Via { index: 3, gateway: Some(ip("10.0.0.2")) })),
-        (
-            "0.0.0.0/0",
-            route_v4(0, MAIN, UNICAST, &[(libc::RTA_OIF, &THIRD)]),
-            Some(KernelHop::Via { index: 3, gateway: None }),
-        ),
+        ("10.1.0.0/16", via(2, 0), Some(out_of(3, Some("10.0.0.2")))),
+        ("0.0.0.0/0", route_v4(0, MAIN, UNICAST, &[(libc::RTA_OIF, &THIRD)]), Some(out_of(3, None))),
         (
             "10.0.0.1/32",
             route_v4(32, libc::RT_TABLE_LOCAL, libc::RTN_LOCAL, &[(libc::RTA_DST, &[10, 0, 0, 1])]),
@@ -113,23 +126,101 @@ fn routes_are_read() {
     }
 }
 
+/// `struct rtnexthop`: length, flags, weight less one, interface, and its gateway.
+fn next_hop(flags: u8, weight: u8, index: u32, gateway: &str) -> Vec<u8> {
+    let gateway = attribute(libc::RTA_GATEWAY, &ip_bytes(gateway));
+    let length = 8 + gateway.len() as u16;
+    [&length.to_ne_bytes()[..], &[flags, weight], &index.to_ne_bytes(), &gateway].concat()
+}
+
 #[test]
-fn of_several_next_hops_the_first_counts_that_is_not_dead() {
-    // `struct rtnexthop`: length, flags, weight, interface, and its gateway.
-    let next_hop = |flags: u8, index: u32, last: u8| {
-        let gateway = attribute(libc::RTA_GATEWAY, &[10, 0, 0, last]);
-        [&16u16.to_ne_bytes()[..], &[flags, 0], &index.to_ne_bytes(), &gateway].concat()
-    };
-    let list = [next_hop(1, 3, 2), next_hop(0, 4, 6), next_hop(0, 3, 7)].concat();
+fn of_several_next_hops_all_count_that_are_not_dead() {
+    let list =
+        [next_hop(1, 0, 3, "10.0.0.2"), next_hop(0, 0, 9, "10.0.0.6"), next_hop(0, 255, 3, "10.0.0.7")]
+            .concat();
     let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
     let Some(Told::Route { route, .. }) = told(&body) else { panic!("no route") };
-    assert_eq!(route.hop, KernelHop::Via { index: 4, gateway: Some(ip("10.0.0.6")) });
+    let member = |index, last: u8, weight| KernelMember {
+        index,
+        gateway: Some(IpAddr::from([10, 0, 0, last])),
+        weight,
+    };
+    assert_eq!(route.hop, KernelHop::Via(vec![member(9, 6, 1), member(3, 7, 256)]));
+    // An interface that is none of the ports leads nowhere: the other is left.
+    let mut view = view();
+    assert!(view.note(told(&body).unwrap()));
+    assert_eq!(changes(&mut view), [Some(NextHop::via(10, ip("10.0.0.7")).into())]);
+    let list = [next_hop(0, 1, 3, "10.0.0.6"), next_hop(0, 0, 3, "10.0.0.7")].concat();
+    let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
+    assert!(view.note(read(libc::RTM_NEWROUTE, libc::NLM_F_REPLACE as u16, &body).unwrap().unwrap()));
+    let several = |members: &[(&str, u16)]| {
+        Way::among(
+            members.iter().map(|&(gateway, weight)| Member { hop: NextHop::via(10, ip(gateway)), weight }),
+        )
+        .unwrap()
+    };
+    assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
+    // Of IPv4 another route of the same metric, which was appended, does not count.
+    assert!(view.note(told(&via(9, 0)).unwrap()));
+    assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
     for length in [0u16, 7, 17, 200] {
         let mut broken = list.clone();
         broken[16..18].copy_from_slice(&length.to_ne_bytes());
         let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_MULTIPATH, &broken)]);
         assert_eq!(read(libc::RTM_NEWROUTE, 0, &body), Err(Malformed), "{length}");
     }
+}
+
+#[test]
+fn ipv6_next_hops_come_and_go_alone_and_share_flows() {
+    let to = (libc::RTA_DST, ip_bytes("2001:db8::"));
+    let body = |parts: &[(u16, Vec<u8>)]| {
+        let parts: Vec<(u16, &[u8])> = parts.iter().map(|(kind, value)| (*kind, &value[..])).collect();
+        route(libc::AF_INET6, 32, MAIN, UNICAST, &parts)
+    };
+    let alone = |last: &str, metric: u32| {
+        let (gateway, port) = ((libc::RTA_GATEWAY, ip_bytes(last)), (libc::RTA_OIF, THIRD.to_vec()));
+        body(&[to.clone(), port, gateway, (libc::RTA_PRIORITY, metric.to_ne_bytes().to_vec())])
+    };
+    let together = |list: &[Vec<u8>], metric: u32| {
+        let list = (libc::RTA_MULTIPATH, list.concat());
+        body(&[to.clone(), list, (libc::RTA_PRIORITY, metric.to_ne_bytes().to_vec())])
+    };
+    let (a, b, c) = ("fe80::a", "fe80::b", "fe80::c");
+    let way = |members: &[(&str, u16)]| {
+        Way::among(
+            members.iter().map(|&(gateway, weight)| Member { hop: NextHop::via(10, ip(gateway)), weight }),
+        )
+        .ok()
+    };
+    let mut view = view();
+    let mut note = |kind: u16, flags: i32, body: &[u8]| {
+        let sound = view.note(read(kind, flags as u16, body).unwrap().unwrap());
+        let mut ways = view.take_changes().into_iter().map(|change| match change {
+            Change::Route { way, .. } => way,
+            other => panic!("{other:?}"),
+        });
+        (sound, ways.next().unwrap())
+    };
+    let (new, gone) = (libc::RTM_NEWROUTE, libc::RTM_DELROUTE);
+    let both = together(&[next_hop(0, 2, 3, a), next_hop(0, 0, 3, b)], 1024);
+    assert_eq!(note(new, 0, &both), (true, way(&[(a, 3), (b, 1)])));
+    // One is appended: the kernel tells of all.
+    let all = together(&[next_hop(0, 2, 3, a), next_hop(0, 0, 3, b), next_hop(0, 0, 3, c)], 1024);
+    assert_eq!(note(new, libc::NLM_F_APPEND, &all), (true, way(&[(a, 3), (b, 1), (c, 1)])));
+    // Another metric is another route.
+    assert_eq!(note(new, 0, &alone("fe80::d", 2048)), (true, way(&[(a, 3), (b, 1), (c, 1)])));
+    assert_eq!(note(gone, 0, &alone(a, 1024)), (true, way(&[(b, 1), (c, 1)])));
+    assert_eq!(note(gone, 0, &alone(a, 1024)), (false, way(&[(b, 1), (c, 1)])), "it is not known");
+    assert_eq!(note(new, libc::NLM_F_REPLACE, &alone(a, 1024)), (true, way(&[(a, 1)])));
+    assert_eq!(
+        note(new, libc::NLM_F_APPEND, &together(&[next_hop(0, 0, 3, a), next_hop(0, 0, 3, b)], 1024)),
+        (true, way(&[(a, 1), (b, 1)]))
+    );
+    assert_eq!(
+        note(gone, 0, &together(&[next_hop(0, 0, 3, a), next_hop(0, 0, 3, b)], 1024)),
+        (true, way(&[("fe80::d", 1)]))
+    );
 }
 
 #[test]
@@ -158,7 +249,7 @@ fn what_can_not_be_is_malformed() {
 #[test]
 fn of_routes_to_one_network_the_lowest_metric_counts() {
     let mut view = view();
-    let hop = |last: u8| Some(NextHop::via(10, IpAddr::from([10, 0, 0, last])));
+    let hop = |last: u8| Some(Way::One(NextHop::via(10, IpAddr::from([10, 0, 0, last]))));
     let mut note = |kind: u16, flags: i32, body: &[u8]| {
         let sound = read(kind, flags as u16, body).unwrap().is_none_or(|told| view.note(told));
         (sound, changes(&mut view))
@@ -179,7 +270,7 @@ fn an_interface_that_is_none_of_the_ports_leads_nowhere() {
     let body =
         route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_OIF, &9u32.to_ne_bytes())]);
     assert!(view.note(told(&body).unwrap()));
-    assert_eq!(changes(&mut view), [Some(NextHop::Discard)]);
+    assert_eq!(changes(&mut view), [Some(NextHop::Discard.into())]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next hops.
 
 use crate::cache::Cache;
+use crate::group::Way;
 use crate::hops::{NextHop, NextHops};
 use crate::own::{OwnSources, folded};
 use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
@@ -37,6 +38,9 @@ pub enum RouteError {
         /// The port's place in the plan.
         port: u16,
     },
+    /// A group's number, which is not told from outside.
+    #[error("a group's number is its router's: name the group's next hops")]
+    ForeignGroup,
 }
 
 /// Hits and misses of the route caches.
@@ -74,17 +78,17 @@ impl Fib {
         }
     }
 
-    pub fn insert_v4(&mut self, prefix: Prefix<u32>, hop: NextHop) -> Result<(), RouteError> {
-        let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
+    pub fn insert_v4(&mut self, prefix: Prefix<u32>, way: &Way) -> Result<(), RouteError> {
+        let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v4.insert(prefix, id);
-        self.note_own(address_v4(prefix), &before, Some(hop));
+        self.note_own(address_v4(prefix), &before, Some(self.hops.at(id)));
         self.settle(before, id)
     }
 
-    pub fn insert_v6(&mut self, prefix: Prefix<u128>, hop: NextHop) -> Result<(), RouteError> {
-        let id = self.hops.take(hop).ok_or(RouteError::TooManyHops)?;
+    pub fn insert_v6(&mut self, prefix: Prefix<u128>, way: &Way) -> Result<(), RouteError> {
+        let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v6.insert(prefix, id);
-        self.note_own(address_v6(prefix), &before, Some(hop));
+        self.note_own(address_v6(prefix), &before, Some(self.hops.at(id)));
         self.settle(before, id)
     }
 
@@ -162,6 +166,11 @@ impl Fib {
         self.hops.at(id)
     }
 
+    /// Where a flow with this hash goes, of several next hops.
+    pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
+        self.hops.member(hop, hash)
+    }
+
     /// A number for a next hop that no route leads to: what labels stand for.
     pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.hops.take(hop).ok_or(RouteError::TooManyHops)
@@ -193,12 +202,12 @@ impl Fib {
         CacheStats { v4_hits, v4_misses, v6_hits, v6_misses }
     }
 
-    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, NextHop)> {
-        self.v4.iter().map(|(prefix, id)| (prefix, self.hops.at(id)))
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, Way)> {
+        self.v4.iter().map(|(prefix, id)| (prefix, self.hops.way(self.hops.at(id))))
     }
 
-    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, NextHop)> {
-        self.v6.iter().map(|(prefix, id)| (prefix, self.hops.at(id)))
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, Way)> {
+        self.v6.iter().map(|(prefix, id)| (prefix, self.hops.way(self.hops.at(id))))
     }
 
     /// Bytes of both tries.
@@ -272,11 +281,11 @@ mod tests {
             }
         };
         find(&mut fib);
-        fib.insert_v4("0.0.0.0/0".parse().unwrap(), DIRECT).unwrap();
+        fib.insert_v4("0.0.0.0/0".parse().unwrap(), &DIRECT.into()).unwrap();
         find(&mut fib);
-        fib.insert_v4("10.0.0.0/8".parse().unwrap(), NextHop::Local).unwrap();
+        fib.insert_v4("10.0.0.0/8".parse().unwrap(), &NextHop::Local.into()).unwrap();
         find(&mut fib);
-        fib.insert_v4("10.0.0.0/8".parse().unwrap(), NextHop::Discard).unwrap();
+        fib.insert_v4("10.0.0.0/8".parse().unwrap(), &NextHop::Discard.into()).unwrap();
         find(&mut fib);
         assert!(fib.remove_v4("10.0.0.0/8".parse().unwrap()));
         assert!(!fib.remove_v4("10.0.0.0/8".parse().unwrap()));
@@ -291,8 +300,8 @@ mod tests {
     #[test]
     fn ipv6_likewise() {
         let mut fib = Fib::new(FibLimits { prefixes: 1, cached: 8 });
-        fib.insert_v6("fd00::/8".parse().unwrap(), DIRECT).unwrap();
-        let full = fib.insert_v6("fe00::/8".parse().unwrap(), NextHop::Local);
+        fib.insert_v6("fd00::/8".parse().unwrap(), &DIRECT.into()).unwrap();
+        let full = fib.insert_v6("fe00::/8".parse().unwrap(), &NextHop::Local.into());
         assert_eq!(full, Err(TableFull { limit: 1 }.into()));
         assert_eq!(fib.find_v6(0xfd << 120 | 5).map(|id| fib.hop(id)), Some(DIRECT));
         assert!(fib.find_v6(0xfd << 120 | 5).is_some() && fib.find_v6(5).is_none());

@@ -66,14 +66,14 @@ impl Core {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v4(destination));
             return if own { self.local_v4(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
-        let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v4(destination)) {
+        let (place, neighbour, is_gateway) = match self.one_way(pool, handle, self.fib.way_v4(destination)) {
             None => {
                 self.error_v4(pool, handle, (icmp_kind::UNREACHABLE, unreachable::NETWORK, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);
             }
             Some(NextHop::Local) => return self.local_v4(pool, handle, out),
             Some(NextHop::Broadcast) => return Fate::Dropped(DropReason::Group),
-            Some(NextHop::Discard) => return Fate::Dropped(DropReason::Discard),
+            Some(NextHop::Discard | NextHop::Group(_)) => return Fate::Dropped(DropReason::Discard),
             Some(NextHop::Gateway { port, gateway }) => (port, gateway, true),
             Some(NextHop::Direct { port }) => (port, v4_key(destination), false),
         };
@@ -89,6 +89,11 @@ impl Core {
         }
         lower_ttl(pool.data_mut(handle));
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
+    }
+
+    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, of several by that of its flow.
+    fn one_way(&self, pool: &Pool, handle: Handle, routed: Option<NextHop>) -> Option<NextHop> {
+        self.bound_way(routed).map(|hop| self.chosen(hop, pool.data(handle)))
     }
 
     /// What all stations of a link are sent: only what is for all hosts of a network there is anybody's (RFC 1122, 3.3.6).
@@ -165,14 +170,14 @@ impl Core {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v6(destination));
             return if own { self.local_v6(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
-        let (place, neighbour, is_gateway) = match self.bound_way(self.fib.way_v6(destination)) {
+        let (place, neighbour, is_gateway) = match self.one_way(pool, handle, self.fib.way_v6(destination)) {
             None => {
                 self.error_v6(pool, handle, (icmpv6_kind::UNREACHABLE, unreachable_v6::NO_ROUTE, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);
             }
             Some(NextHop::Local) => return self.local_v6(pool, handle, out),
             Some(NextHop::Broadcast) => return Fate::Dropped(DropReason::Group),
-            Some(NextHop::Discard) => return Fate::Dropped(DropReason::Discard),
+            Some(NextHop::Discard | NextHop::Group(_)) => return Fate::Dropped(DropReason::Discard),
             Some(NextHop::Gateway { port, gateway }) => (port, gateway, true),
             Some(NextHop::Direct { port }) => (port, destination, false),
         };

@@ -1,5 +1,6 @@
 //! Next hops: what routes lead to, each written down once.
 
+use crate::group::{Group, Shares, Way};
 use crate::prefix::HopId;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,12 +26,26 @@ pub enum NextHop {
     Broadcast,
     /// Nowhere, and nobody is told.
     Discard,
+    /// To one of several: what a router makes of a route to a [`Group`].
+    Group(GroupId),
 }
+
+/// The number of several next hops, which only their router gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId(u16);
 
 impl NextHop {
     /// The neighbour `gateway` behind `port`.
     pub fn via(port: u16, gateway: IpAddr) -> Self {
         Self::Gateway { port, gateway: neighbour_key(gateway) }
+    }
+
+    /// The port that the neighbour is behind, if it is one.
+    pub const fn port(self) -> Option<u16> {
+        match self {
+            Self::Gateway { port, .. } | Self::Direct { port } => Some(port),
+            Self::Local | Self::Broadcast | Self::Discard | Self::Group(_) => None,
+        }
     }
 }
 
@@ -61,12 +76,55 @@ pub(crate) struct NextHops {
     users: Vec<u32>,
     numbers: BTreeMap<NextHop, HopId>,
     free: Vec<HopId>,
+    groups: Groups,
+}
+
+/// Groups of next hops by number, each once.
+#[derive(Debug, Default)]
+struct Groups {
+    list: Vec<(Option<Group>, Shares)>,
+    numbers: BTreeMap<Group, GroupId>,
+    free: Vec<GroupId>,
 }
 
 impl NextHops {
     pub fn new() -> Self {
         // Number 0 is nobody's.
-        Self { hops: vec![NextHop::Discard], users: vec![0], numbers: BTreeMap::new(), free: vec![] }
+        let groups = Groups::default();
+        Self { hops: vec![NextHop::Discard], users: vec![0], numbers: BTreeMap::new(), free: vec![], groups }
+    }
+
+    /// The number of what one more route leads to; none if there are 65535 others.
+    pub fn take_way(&mut self, way: &Way) -> Option<HopId> {
+        match way {
+            Way::One(hop) => self.take(*hop),
+            Way::Several(group) => {
+                let id = self.groups.take(group)?;
+                let taken = self.take(NextHop::Group(id));
+                // Its number was new, or its next hop's would have been known.
+                if taken.is_none() {
+                    self.groups.give_back(id);
+                }
+                taken
+            }
+        }
+    }
+
+    /// The route that was taken for a next hop.
+    pub fn way(&self, hop: NextHop) -> Way {
+        let several = match hop {
+            NextHop::Group(id) => self.groups.list[usize::from(id.0)].0.clone(),
+            _ => None,
+        };
+        several.map_or(Way::One(hop), Way::Several)
+    }
+
+    /// Where a flow with this hash goes, of several next hops.
+    pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
+        match hop {
+            NextHop::Group(id) => self.groups.list[usize::from(id.0)].1.of(hash),
+            hop => hop,
+        }
     }
 
     /// The number of a next hop for one more route; none if there are 65535 others.
@@ -94,8 +152,12 @@ impl NextHops {
         let users = &mut self.users[id.index()];
         *users -= 1;
         if *users == 0 {
-            self.numbers.remove(&self.hops[id.index()]);
+            let hop = self.hops[id.index()];
+            self.numbers.remove(&hop);
             self.free.push(id);
+            if let NextHop::Group(group) = hop {
+                self.groups.give_back(group);
+            }
         }
     }
 
@@ -106,9 +168,63 @@ impl NextHops {
     }
 }
 
+impl Groups {
+    /// The number of a group; it is given back when nothing has its number any more.
+    fn take(&mut self, group: &Group) -> Option<GroupId> {
+        if let Some(&id) = self.numbers.get(group) {
+            return Some(id);
+        }
+        let ready = (Some(group.clone()), Shares::new(group));
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.list[usize::from(id.0)] = ready;
+                id
+            }
+            None => {
+                let id = GroupId(u16::try_from(self.list.len()).ok()?);
+                self.list.push(ready);
+                id
+            }
+        };
+        self.numbers.insert(group.clone(), id);
+        Some(id)
+    }
+
+    fn give_back(&mut self, id: GroupId) {
+        let slot = &mut self.list[usize::from(id.0)];
+        if let Some(group) = slot.0.take() {
+            self.numbers.remove(&group);
+        }
+        slot.1 = Shares::default();
+        self.free.push(id);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Member;
+
+    #[test]
+    fn groups_are_shared_and_numbers_used_again() {
+        let group = |ports: std::ops::Range<u16>| {
+            Way::among(ports.map(|port| Member { hop: NextHop::Direct { port }, weight: 1 })).unwrap()
+        };
+        let mut hops = NextHops::new();
+        let (one, other) = (group(1..3), group(2..5));
+        let first = hops.take_way(&one).unwrap();
+        let hop = hops.at(first);
+        assert_eq!((hops.take_way(&one), hops.way(hop)), (Some(first), one.clone()));
+        assert_eq!(hops.member(hop, 0), NextHop::Direct { port: 1 });
+        assert_ne!(hops.take_way(&other), Some(first));
+        hops.give_back(first);
+        assert_eq!(hops.member(hop, u32::MAX), NextHop::Direct { port: 2 }, "a route is left");
+        hops.give_back(first);
+        let again = hops.take_way(&group(7..9)).unwrap();
+        assert_eq!((again, hops.at(again)), (first, hop), "both numbers were free");
+        assert_eq!(hops.member(hop, 0), NextHop::Direct { port: 7 });
+        assert_eq!(hops.way(NextHop::Local), Way::One(NextHop::Local));
+    }
 
     #[test]
     fn next_hops_are_shared_and_numbers_used_again() {

@@ -133,12 +133,13 @@ impl Core {
     /// Whether an address is a host's that may be told something: not a group's, not the router's own.
     fn is_elsewhere_v4(&self, address: u32) -> bool {
         let way = self.fib.way_v4(address);
-        is_link_local_v4(address) || matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
+        is_link_local_v4(address)
+            || matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. } | NextHop::Group(_)))
     }
 
     fn is_elsewhere_v6(&self, address: u128) -> bool {
         let way = self.fib.way_v6(address);
-        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. }))
+        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. } | NextHop::Group(_)))
     }
 
     /// Writes headers before what is echoed or quoted, and sends it.
@@ -197,7 +198,7 @@ impl Core {
         destination: u128,
         out: &mut Outbox,
     ) {
-        let hop = match way {
+        let hop = match way.map(|hop| self.chosen(hop, pool.data(handle))) {
             Some(NextHop::Gateway { port, gateway }) => Some((port, gateway, true)),
             Some(NextHop::Direct { port }) => Some((port, destination, false)),
             _ => None,

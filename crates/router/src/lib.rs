@@ -11,6 +11,7 @@ mod fib;
 mod forwarder;
 mod fragment;
 mod full;
+mod group;
 mod hops;
 mod icmp;
 mod minimal;
@@ -34,7 +35,8 @@ pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
     KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
 };
-pub use hops::{NextHop, neighbour_key};
+pub use group::{Group, MOST_MEMBERS, MOST_WEIGHT, Member, Way, WayError};
+pub use hops::{GroupId, NextHop, neighbour_key};
 pub use longwire_program::Budget;
 pub use neighbour::NeighbourLimits;
 pub use police::{Limit, Limits, Work};

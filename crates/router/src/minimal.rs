@@ -194,6 +194,10 @@ impl Core {
         let (place, neighbour) = match hop {
             NextHop::Gateway { port, gateway } => (port, gateway),
             NextHop::Direct { port } => (port, destination),
+            NextHop::Group(_) => match self.chosen(hop, pool.data(handle)) {
+                NextHop::Gateway { port, gateway } => (port, gateway),
+                hop => (hop.port().unwrap_or(u16::MAX), destination),
+            },
             NextHop::Local => return self.exceptional(pool, handle, Why::Local, out),
             NextHop::Broadcast => return self.exceptional(pool, handle, Why::Group, out),
             NextHop::Discard => return Fate::Dropped(DropReason::Discard),

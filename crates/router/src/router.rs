@@ -5,6 +5,7 @@ use crate::classify::{Classify, IpClassifier, Why};
 use crate::control::{Control, ControlPort, PUNTED};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
+use crate::group::Way;
 use crate::hops::{NextHop, neighbour_key};
 use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::police::{Limits, Police, Work};
@@ -164,6 +165,7 @@ impl<C: Classify> Router<C> {
             control: (!config.control.is_empty()).then(|| Box::new(Control::new(config.control))),
             bound: None,
             id: 0,
+            seed: config.seed,
         };
         for port in core.ports.list().to_vec() {
             core.add_own_routes(&port)?;
@@ -176,22 +178,24 @@ impl<C: Classify> Router<C> {
         Ok(Self { classifier, core, programs: Programs::new(none), above: None, sharing })
     }
 
-    /// Adds an IPv4 route, or changes where it leads.
+    /// Adds an IPv4 route, or changes where it leads: to a next hop, or to several ([`Way::among`]).
     ///
     /// # Errors
-    /// The port is not the router's, or a table is full.
-    pub fn add_route_v4(&mut self, prefix: Prefix<u32>, hop: NextHop) -> Result<(), RouteError> {
-        self.check(hop)?;
-        self.core.fib.insert_v4(prefix, hop)
+    /// A port is not the router's, or a table is full.
+    pub fn add_route_v4(&mut self, prefix: Prefix<u32>, way: impl Into<Way>) -> Result<(), RouteError> {
+        let way = way.into();
+        way.hops().try_for_each(|hop| self.check(hop))?;
+        self.core.fib.insert_v4(prefix, &way)
     }
 
     /// Adds an IPv6 route, or changes where it leads.
     ///
     /// # Errors
     /// As [`Router::add_route_v4`].
-    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, hop: NextHop) -> Result<(), RouteError> {
-        self.check(hop)?;
-        self.core.fib.insert_v6(prefix, hop)
+    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, way: impl Into<Way>) -> Result<(), RouteError> {
+        let way = way.into();
+        way.hops().try_for_each(|hop| self.check(hop))?;
+        self.core.fib.insert_v6(prefix, &way)
     }
 
     /// Takes an IPv4 route out. Whether there was one.
@@ -205,12 +209,12 @@ impl<C: Classify> Router<C> {
     }
 
     /// The IPv4 routes in order, those of own networks and addresses included.
-    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, NextHop)> {
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, Way)> {
         self.core.fib.routes_v4()
     }
 
     /// The IPv6 routes in order, those of own networks and addresses included.
-    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, NextHop)> {
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, Way)> {
         self.core.fib.routes_v6()
     }
 
@@ -382,6 +386,7 @@ impl<C: Classify> Router<C> {
             NextHop::Gateway { port, .. } | NextHop::Direct { port } if !self.core.ports.is_port(port) => {
                 Err(RouteError::ForeignPort { port })
             }
+            NextHop::Group(_) => Err(RouteError::ForeignGroup),
             _ => Ok(()),
         }
     }
@@ -401,29 +406,30 @@ impl Core {
     /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC 1812, 5.3.5) or any router (RFC
     /// 4291, 2.6.1) of a network.
     fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
-        let direct = NextHop::Direct { port: port.place };
+        let (direct, local, broadcast) =
+            (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());
         for own in &port.v4 {
             let network = Prefix::new(own.address, own.len)?;
             if own.len < 32 {
-                self.fib.insert_v4(network, direct)?;
+                self.fib.insert_v4(network, &direct)?;
             }
             if own.len < 31 {
                 let last = network.address() | (u32::MAX >> own.len);
-                self.fib.insert_v4(Prefix::host(last), NextHop::Broadcast)?;
-                self.fib.insert_v4(Prefix::host(network.address()), NextHop::Broadcast)?;
+                self.fib.insert_v4(Prefix::host(last), &broadcast)?;
+                self.fib.insert_v4(Prefix::host(network.address()), &broadcast)?;
             }
-            self.fib.insert_v4(Prefix::host(own.address), NextHop::Local)?;
+            self.fib.insert_v4(Prefix::host(own.address), &local)?;
         }
         let global = |address| !crate::classify::is_link_local(address);
         for own in port.v6.iter().filter(|own| global(own.address)) {
             let network = Prefix::new(own.address, own.len)?;
             if own.len < 127 {
-                self.fib.insert_v6(Prefix::host(network.address()), NextHop::Local)?;
+                self.fib.insert_v6(Prefix::host(network.address()), &local)?;
             }
             if own.len < 128 {
-                self.fib.insert_v6(network, direct)?;
+                self.fib.insert_v6(network, &direct)?;
             }
-            self.fib.insert_v6(Prefix::host(own.address), NextHop::Local)?;
+            self.fib.insert_v6(Prefix::host(own.address), &local)?;
         }
         Ok(())
     }

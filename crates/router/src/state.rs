@@ -79,6 +79,8 @@ pub(crate) struct Core {
     pub bound: Option<NextHop>,
     /// The identification of the next IPv4 packet that is made.
     pub id: u16,
+    /// Makes flows choose among next hops in another way than at other routers.
+    pub seed: u64,
 }
 
 impl Core {

@@ -102,7 +102,7 @@ pub(crate) struct RouterPort {
     pub(crate) bridge: Option<Written<Name>>,
 }
 
-/// A route of a router: via a gateway, to a port, or nowhere.
+/// A route of a router: via a gateway, to a port, by one of several ways, or nowhere.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterRoute {
@@ -112,8 +112,23 @@ pub(crate) struct RouterRoute {
     pub(crate) via: Option<Written<IpAddr>>,
     /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
     pub(crate) port: Option<Written<Name>>,
+    /// Several of these, each with via or port or both: each flow takes one.
+    #[serde(default)]
+    pub(crate) next_hops: Vec<RouterHop>,
     /// Whether packets are dropped, and nobody is told.
     pub(crate) discard: Option<bool>,
+}
+
+/// One of the next hops of a route.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RouterHop {
+    /// The neighbour that knows the way.
+    pub(crate) via: Option<Written<IpAddr>>,
+    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
+    pub(crate) port: Option<Written<Name>>,
+    /// Its share of the flows, 1 to 256. Default 1.
+    pub(crate) weight: Option<Written<Whole>>,
 }
 
 /// A neighbour that a router knows.

@@ -277,6 +277,7 @@ impl WrittenForwarder {
         };
         let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port })) };
         let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is no address")))?;
+        router.check_neighbour(via).map_err(|why| fault("via", why))?;
         let port = port.or_else(|| router.port_towards(via).map(|port| port.place));
         match port {
             Some(port) => Ok(Some(NextHop::via(port, via))),
@@ -477,6 +478,14 @@ mod tests {
                 "links: no link \"wire\" that programs may name begins at a port of \"r\": there are none",
             ),
             (WrittenForwarder { via: text("10.9.0.1"), ..monitor() }, "via: 10.9.0.1 is in none of"),
+            (
+                WrittenForwarder { via: text("10.0.1.1"), ..monitor() },
+                "via: 10.0.1.1 is the router's own address at",
+            ),
+            (
+                WrittenForwarder { via: text("10.0.1.1"), port: text("west"), ..monitor() },
+                "via: 10.0.1.1 is the router's own address at",
+            ),
             (WrittenForwarder { queue: text("255"), ..monitor() }, "queue: it is a number"),
             (
                 WrittenForwarder { mark: text("5"), ..monitor() },

@@ -56,7 +56,8 @@ pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
 pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};
 pub use resolve::medium_edit;
 pub use router_plan::{
-    RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute,
+    RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenHop, WrittenRoute,
+    gateway_of,
 };
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits};

@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
-use longwire_router::{Admission, Limits, LinkChoice, NextHop, SharingConfig};
+use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, Way};
 use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;
@@ -56,12 +56,12 @@ pub struct RouterPort {
 }
 
 /// A route of a router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterRoute {
     /// Where to; its bits behind the prefix are zero.
     pub to: Network,
     /// Where packets go.
-    pub hop: NextHop,
+    pub way: Way,
 }
 
 /// A change of a router's routes at an exact time.
@@ -92,7 +92,7 @@ impl RouterEvent {
 }
 
 /// A change of a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteChange {
     /// There is this one from then on, in place of what led to the same network.
     Add(RouterRoute),
@@ -111,18 +111,32 @@ pub struct RouterNeighbour {
     pub mac: Mac,
 }
 
-/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`, `blackhole 10.3.0.0/16`.
-/// What `ip route` prints besides (protocol, scope, source, metric) is read over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`, `blackhole 10.3.0.0/16`, or to several
+/// next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2 nexthop via 10.0.1.2`; `nexthop` may be left out before a gateway. What `ip route` prints
+/// besides (protocol, scope, source, metric) is read over.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRoute<'t> {
     /// Where to.
     pub to: Network,
+    /// Where packets go: each flow by one of these.
+    pub hops: Vec<WrittenHop<'t>>,
+    /// Whether packets are dropped, and nobody is told.
+    pub discard: bool,
+}
+
+/// Where packets of a written route go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenHop<'t> {
     /// The gateway.
     pub via: Option<IpAddr>,
     /// The name of the port.
     pub port: Option<&'t str>,
-    /// Whether packets are dropped, and nobody is told.
-    pub discard: bool,
+    /// Its share of the flows.
+    pub weight: u16,
+}
+
+impl WrittenHop<'_> {
+    const NONE: Self = Self { via: None, port: None, weight: 1 };
 }
 
 /// Words of `ip route` that a value follows, and those without.
@@ -142,31 +156,46 @@ impl<'t> WrittenRoute<'t> {
             first = words.next();
         }
         let prefix = first.ok_or("a route begins with a prefix, as in \"10.1.0.0/16 via 10.0.0.2\"")?;
-        let (mut via, mut port) = (None, None);
+        let mut hops: Vec<WrittenHop<'t>> = Vec::new();
         while let Some(word) = words.next() {
+            if word == "nexthop" {
+                hops.push(WrittenHop::NONE);
+                continue;
+            }
             let value = words.next().ok_or_else(|| format!("nothing follows \"{word}\""))?;
             match word {
                 "via" if value == "inet6" || value == "inet" => {
                     return Err("a gateway of the other family is not supported; name one of the same".into());
                 }
                 "via" => {
-                    via = Some(value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?);
+                    let via = value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?;
+                    match hops.last_mut().filter(|last| last.via.is_none()) {
+                        Some(last) => last.via = Some(via),
+                        None => hops.push(WrittenHop { via: Some(via), ..WrittenHop::NONE }),
+                    }
                 }
-                "dev" => port = Some(value),
+                "dev" => last_of(&mut hops).port = Some(value),
+                "weight" => {
+                    let wrong = || format!("weight {value}: it must be 1 to {MOST_WEIGHT}");
+                    last_of(&mut hops).weight = value.parse().map_err(|_| wrong())?;
+                }
                 _ if WITH_VALUE.contains(&word) => {}
                 _ => {
-                    let known = "via ADDRESS, dev PORT";
+                    let known = "via ADDRESS, dev PORT, weight NUMBER, nexthop";
                     return Err(format!("there is no \"{word}\" in a route; there are {known}"));
                 }
             }
         }
         let to = match prefix {
-            "default" if via.is_some_and(|via| via.is_ipv6()) => whole(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+            "default" if hops.iter().any(|hop| hop.via.is_some_and(|via| via.is_ipv6())) => {
+                whole(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+            }
             "default" => whole(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             prefix => prefix.parse()?,
         };
-        let route = Self { to, via, port, discard };
-        route.check().map(|()| route)
+        let route = Self { to, hops, discard };
+        route.check()?;
+        Ok(route)
     }
 
     /// What is wrong with the parts together.
@@ -174,26 +203,43 @@ impl<'t> WrittenRoute<'t> {
     /// # Errors
     /// That, and the mend.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { to, via, port, discard } = *self;
+        let to = self.to;
         let network = to.masked();
         if network != to {
             return Err(format!("{to} has bits set behind its prefix: write {network}"));
         }
-        match (via, port, discard) {
-            (None, None, true) => Ok(()),
-            (_, _, true) => Err("what is discarded goes to no gateway and no port: leave them out".into()),
-            (None, None, false) => {
-                Err("it is not said where it leads: name a gateway, a port, or discard it".into())
-            }
-            (Some(via), _, _) if via.is_ipv4() != to.address.is_ipv4() => {
+        match (&self.hops[..], self.discard) {
+            ([], true) => Ok(()),
+            (_, true) => Err("what is discarded goes to no gateway and no port: leave them out".into()),
+            ([], false) => Err("it is not said where it leads: name a gateway, a port, or discard it".into()),
+            (hops, false) => hops.iter().try_for_each(|hop| hop.check(to)),
+        }
+    }
+}
+
+impl WrittenHop<'_> {
+    /// What is wrong with it as one of the next hops to `to`.
+    fn check(&self, to: Network) -> Result<(), String> {
+        match (self.via, self.port) {
+            (None, None) => Err("a next hop is a gateway or a port: name one".into()),
+            (Some(via), _) if via.is_ipv4() != to.address.is_ipv4() => {
                 Err(format!("{to} and {via} are of different families: name a gateway of the same"))
             }
-            (Some(via), ..) if via.is_unspecified() || via.is_multicast() => {
+            (Some(via), _) if via.is_unspecified() || via.is_multicast() => {
                 Err(format!("{via} is no neighbour's address: name the gateway's own"))
             }
             _ => Ok(()),
         }
     }
+}
+
+/// The next hop that is being read.
+fn last_of<'h, 't>(hops: &'h mut Vec<WrittenHop<'t>>) -> &'h mut WrittenHop<'t> {
+    if hops.is_empty() {
+        hops.push(WrittenHop::NONE);
+    }
+    let last = hops.len() - 1;
+    &mut hops[last]
 }
 
 /// All addresses of a family.
@@ -223,28 +269,45 @@ impl Router {
     /// What is wrong with it, and the mend: a port that is not the router's, a gateway that is in none of its networks or is the router
     /// itself, or a destination that is.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
-        let WrittenRoute { to, via, port, discard } = *written;
+        let to = written.to;
         self.check_changeable(to)?;
-        if discard {
-            return Ok(RouterRoute { to, hop: NextHop::Discard });
+        if written.discard {
+            return Ok(RouterRoute { to, way: NextHop::Discard.into() });
         }
+        let member = |hop: &WrittenHop<'_>| Ok(Member { hop: self.next_hop(hop)?, weight: hop.weight });
+        let members = written.hops.iter().map(member).collect::<Result<Vec<_>, String>>()?;
+        let way = Way::among(members).map_err(|error| error.to_string())?;
+        Ok(RouterRoute { to, way })
+    }
+
+    /// The next hop that is meant by what is written.
+    fn next_hop(&self, written: &WrittenHop<'_>) -> Result<NextHop, String> {
+        let WrittenHop { via, port, .. } = *written;
         let named = match port {
             Some(name) => Some(self.port(name).ok_or_else(|| self.no_port(name))?),
             None => None,
         };
         let Some(via) = via else {
             let place = named.map_or(0, |port| port.place);
-            return Ok(RouterRoute { to, hop: NextHop::Direct { port: place } });
+            return Ok(NextHop::Direct { port: place });
         };
-        if let Some(own) = self.ports.iter().find(|port| port.addresses.iter().any(|net| net.address == via))
-        {
-            return Err(format!("{via} is the router's own address at \"{}\": name a neighbour", own.name));
-        }
+        self.check_neighbour(via)?;
         let port = match named {
             Some(port) => port,
             None => self.port_towards(via).ok_or_else(|| self.no_network(via))?,
         };
-        Ok(RouterRoute { to, hop: NextHop::via(port.place, via) })
+        Ok(NextHop::via(port.place, via))
+    }
+
+    /// Whether an address may be a neighbour's.
+    ///
+    /// # Errors
+    /// If it is the router's own: packets sent there would come back, or go nowhere.
+    pub(crate) fn check_neighbour(&self, address: IpAddr) -> Result<(), String> {
+        let has = |port: &&RouterPort| port.addresses.iter().any(|net| net.address == address);
+        self.ports.iter().find(has).map_or(Ok(()), |own| {
+            Err(format!("{address} is the router's own address at \"{}\": name a neighbour", own.name))
+        })
     }
 
     /// Whether the route to a network may be another one, or none.
@@ -291,18 +354,28 @@ impl Router {
 
     /// A route as people write it.
     pub fn written(&self, route: &RouterRoute) -> String {
-        let name =
-            |place: u16| self.ports.iter().find(|port| port.place == place).map_or("?", |port| &port.name);
-        match route.hop {
-            NextHop::Gateway { port, gateway } => {
-                let gateway = Ipv6Addr::from(gateway);
-                let gateway = gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4);
-                format!("{} via {gateway} dev {}", route.to, name(port))
+        let to = route.to;
+        match &route.way {
+            Way::One(NextHop::Local) => format!("local {to}"),
+            Way::One(NextHop::Broadcast) => format!("broadcast {to}"),
+            Way::One(NextHop::Discard) => format!("blackhole {to}"),
+            Way::One(hop) => format!("{to}{}", self.written_hop(*hop)),
+            Way::Several(group) => {
+                let each = group.members().iter();
+                let each =
+                    each.map(|one| format!(" nexthop{} weight {}", self.written_hop(one.hop), one.weight));
+                format!("{to}{}", each.collect::<String>())
             }
-            NextHop::Direct { port } => format!("{} dev {}", route.to, name(port)),
-            NextHop::Local => format!("local {}", route.to),
-            NextHop::Broadcast => format!("broadcast {}", route.to),
-            NextHop::Discard => format!("blackhole {}", route.to),
+        }
+    }
+
+    /// A neighbour as people write it, behind a space.
+    fn written_hop(&self, hop: NextHop) -> String {
+        let place = hop.port();
+        let port = self.ports.iter().find(|port| Some(port.place) == place).map_or("?", |port| &port.name);
+        match gateway_of(hop) {
+            Some(gateway) => format!(" via {gateway} dev {port}"),
+            None => format!(" dev {port}"),
         }
     }
 }
@@ -313,14 +386,29 @@ impl fmt::Display for WrittenRoute<'_> {
             f.write_str("blackhole ")?;
         }
         write!(f, "{}", self.to)?;
-        if let Some(via) = self.via {
-            write!(f, " via {via}")?;
-        }
-        if let Some(port) = self.port {
-            write!(f, " dev {port}")?;
+        for hop in &self.hops {
+            if self.hops.len() > 1 {
+                f.write_str(" nexthop")?;
+            }
+            if let Some(via) = hop.via {
+                write!(f, " via {via}")?;
+            }
+            if let Some(port) = hop.port {
+                write!(f, " dev {port}")?;
+            }
+            if self.hops.len() > 1 {
+                write!(f, " weight {}", hop.weight)?;
+            }
         }
         Ok(())
     }
+}
+
+/// The address of a next hop that is a gateway.
+pub fn gateway_of(hop: NextHop) -> Option<IpAddr> {
+    let NextHop::Gateway { gateway, .. } = hop else { return None };
+    let gateway = Ipv6Addr::from(gateway);
+    Some(gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4))
 }
 
 #[cfg(test)]
@@ -356,6 +444,19 @@ mod tests {
             ("10.2.0.0/24 dev east proto kernel scope link src 10.2.0.1", "10.2.0.0/24 dev east"),
             ("10.9.9.9 dev west onlink", "10.9.9.9/32 dev west"),
             ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
+            (
+                "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev west weight 1",
+                "10.4.0.0/16 nexthop via 10.0.0.2 dev west weight 1 nexthop via 10.0.1.2 dev east weight 2",
+            ),
+            (
+                "10.4.0.0/16 via 10.0.0.2 via 10.0.1.2 weight 3",
+                "10.4.0.0/16 nexthop via 10.0.0.2 dev west weight 1 nexthop via 10.0.1.2 dev east weight 3",
+            ),
+            (
+                "default nexthop dev west nexthop via 10.0.1.2",
+                "0.0.0.0/0 nexthop via 10.0.1.2 dev east weight 1 nexthop dev west weight 1",
+            ),
+            ("10.4.0.0/16 via 10.0.0.2 via 10.0.0.2", "10.4.0.0/16 via 10.0.0.2 dev west"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(route), "{text}");
         }
@@ -388,7 +489,15 @@ mod tests {
             ("10.1.0.0/16 via 10.0.2.2", "in none of the router's networks (10.0.0.1/24, "),
             ("10.1.0.0/16 via 10.0.1.1", "the router's own address at \"east\""),
             ("10.1.0.0/16 dev north", "there are west, east"),
-            ("10.1.0.0/16 nexthop 10.0.0.2", "no \"nexthop\""),
+            ("10.1.0.0/16 nexthop 10.0.0.2", "nothing follows \"10.0.0.2\""),
+            ("10.1.0.0/16 gateway 10.0.0.2", "no \"gateway\""),
+            ("10.1.0.0/16 nexthop nexthop via 10.0.0.2", "a gateway or a port"),
+            ("10.1.0.0/16 via 10.0.0.2 via 10.0.1.1", "the router's own address at \"east\""),
+            ("10.1.0.0/16 via 10.0.0.2 via fd00::2", "different families"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 0", "1 to 256"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 257", "1 to 256"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 70000", "1 to 256"),
+            ("blackhole 10.1.0.0/16 via 10.0.0.2", "leave them out"),
             ("blackhole 10.1.0.0/16 dev east", "leave them out"),
             ("10.1.0.0/33 dev east", "prefix length"),
             ("10.1.0.0/16 via 0.0.0.0 dev east", "no neighbour's address"),

@@ -206,6 +206,28 @@ fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_mend() {
             "10:13: at \"1 s\", add-route: ",
             "in none of the router's networks",
         ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"10.4.0.0/16 via 10.0.2.1\"\n"),
+            "10:13: at \"1 s\", add-route: ",
+            "10.0.2.1 is the router's own address at \"b\"",
+        ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = \"10.0.2.1/32\"\n"),
+            "10:16: at \"1 s\", remove-route: ",
+            "10.0.2.1/32 is the router's own at \"b\"",
+        ),
+        (
+            between(
+                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = [\"10.7.0.0/16\", \"10.0.1.255/32\"]\n",
+            ),
+            "10:32: at \"1 s\", remove-route: ",
+            "10.0.1.255/32 is the router's own at \"a\"",
+        ),
+        (
+            between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"fd01::1/128 dev b\"\n"),
+            "10:13: at \"1 s\", add-route: ",
+            "fd01::1/128 is the router's own at \"a\"",
+        ),
     ];
     for (text, place, wanted) in table {
         check(&text, place, wanted);

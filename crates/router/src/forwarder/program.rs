@@ -164,7 +164,9 @@ impl Forwarder {
         if let Key::Flow(key) = &installation.key {
             key.check()?;
         }
-        if let Some(way @ (NextHop::Local | NextHop::Broadcast | NextHop::Discard)) = installation.way {
+        if let Some(way @ (NextHop::Local | NextHop::Broadcast | NextHop::Discard | NextHop::Group(_))) =
+            installation.way
+        {
             return Err(PrepareError::Way(way));
         }
         let verified = verify(program)?;

@@ -367,7 +367,7 @@ impl Sharing {
     /// Whose packet it is, if it is anybody's.
     fn comer<C: Classify>(&self, host: &Host<'_, C>, handle: Handle) -> Option<Comer> {
         let words = flow(host.pool.data(handle))?;
-        let port = host.port_towards(&words, host.pool.meta(handle).in_port);
+        let port = host.port_towards(&words, handle);
         Some(Comer { handle, flow: self.identity.of(&words, port), port, words })
     }
 
@@ -411,17 +411,15 @@ fn give_weights(
 
 impl<C: Classify> Host<'_, C> {
     /// The number of the port that a packet's program or route leads to; of one for the router itself, the port that it came in by.
-    fn port_towards(&self, words: &Words, in_port: u16) -> u16 {
+    fn port_towards(&self, words: &Words, handle: Handle) -> u16 {
         let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
         let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
         let way = own.or_else(|| match key_v4(destination) {
             Some(destination) => self.core.fib.way_v4(destination),
             None => self.core.fib.way_v6(destination),
         });
-        let place = match way {
-            Some(NextHop::Gateway { port, .. } | NextHop::Direct { port }) => port,
-            _ => in_port,
-        };
+        let hop = way.map(|hop| self.core.chosen(hop, self.pool.data(handle)));
+        let place = hop.and_then(NextHop::port).unwrap_or(self.pool.meta(handle).in_port);
         self.core.ports.number(place).unwrap_or(0) as u16
     }
 

@@ -9,6 +9,7 @@ mod floods;
 mod forwarding;
 mod labels;
 mod martians;
+mod multipath;
 mod programs;
 mod rig;
 mod robust;

@@ -106,8 +106,8 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
 
 fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Result<(), RouteError> {
     match prefix(route.to) {
-        Either::V4(prefix) => router.add_route_v4(prefix, route.hop),
-        Either::V6(prefix) => router.add_route_v6(prefix, route.hop),
+        Either::V4(prefix) => router.add_route_v4(prefix, route.way.clone()),
+        Either::V6(prefix) => router.add_route_v6(prefix, route.way.clone()),
     }
 }
 

@@ -22,6 +22,7 @@ mod prices;
 mod processors;
 mod router_events;
 mod routers;
+mod routes;
 mod rules;
 mod settings;
 mod source_events;

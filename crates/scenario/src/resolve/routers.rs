@@ -4,21 +4,18 @@ use super::nodes::{Inner, Nodes};
 use super::{Desk, Entry, some};
 use crate::address::{Mac, Network};
 use crate::file::File;
-use crate::file_router::{self, RouterNeighbour as WrittenNeighbour, RouterRoute as WrittenEntry};
+use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
 use crate::finding::suggestion;
 use crate::places::Places;
 use crate::plan::{Attachment, End, Port};
-use crate::router_plan::{Router, RouterNeighbour, RouterPort, RouterRoute, WrittenRoute};
+use crate::router_plan::{Router, RouterNeighbour, RouterPort};
 use crate::written::{Name, Text, Written};
 use longwire_router::{Admission, Budget, Limits};
 use longwire_units::Rate;
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
 
 /// Most routers.
 const MOST_ROUTERS: usize = 1 << 16;
-/// Longest file of routes in bytes.
-const LONGEST_ROUTES: u64 = 256 << 20;
 /// The least MTU of a port: what IPv6 asks for.
 const LEAST_MTU: u64 = longwire_router::LEAST_MTU as u64;
 
@@ -300,7 +297,7 @@ impl Desk<'_, '_> {
         Some(RouterNeighbour { port, address, mac })
     }
 
-    fn own_port<'r>(
+    pub(super) fn own_port<'r>(
         &mut self,
         entry: &Entry<'_>,
         key: &str,
@@ -319,77 +316,6 @@ impl Desk<'_, '_> {
         self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), mend);
         None
     }
-
-    fn router_route(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &WrittenEntry,
-        router: &Router,
-        known: &mut HashSet<Network>,
-    ) -> Option<RouterRoute> {
-        let to = self.term(entry, "routes.to", &written.to)?;
-        let via = match &written.via {
-            Some(via) => Some(self.term(entry, "routes.via", via)?),
-            None => None,
-        };
-        let port = match &written.port {
-            Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
-            None => None,
-        };
-        let route = WrittenRoute { to, via, port, discard: written.discard.unwrap_or(false) };
-        let read = route.check().and_then(|()| router.route(&route));
-        let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
-        match read {
-            Ok(route) => Some(route),
-            Err(what) => {
-                self.error(&written.to.span, entry, "routes", what, "");
-                None
-            }
-        }
-    }
-
-    /// The routes of a file, one a line. Lines that are empty or begin with # are read over.
-    fn routes_file(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &Written<Text>,
-        router: &Router,
-        known: &mut HashSet<Network>,
-    ) -> Option<Vec<RouterRoute>> {
-        let Text(name) = self.term(entry, "routes-file", written)?;
-        let mut text = String::new();
-        let opened = std::fs::File::open(self.folder.join(&name));
-        let read = opened.and_then(|file| file.take(LONGEST_ROUTES + 1).read_to_string(&mut text));
-        let fault = match read {
-            Ok(bytes) if bytes as u64 > LONGEST_ROUTES => {
-                Some(format!("it is longer than {LONGEST_ROUTES} bytes"))
-            }
-            Ok(_) => None,
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(fault) = fault {
-            let mend = "name a file with a route on each line, as \"ip route\" prints them";
-            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), mend);
-            return None;
-        }
-        let mut routes = Vec::new();
-        for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            let route = WrittenRoute::read(text).and_then(|route| router.route(&route));
-            match route {
-                // Of routes with several metrics the first is the best.
-                Ok(route) if known.insert(route.to) => routes.push(route),
-                Ok(_) => {}
-                Err(what) => {
-                    self.error(&written.span, entry, "routes-file", format!("{name}:{line}: {what}"), "");
-                    return None;
-                }
-            }
-        }
-        Some(routes)
-    }
 }
 
 /// The first and the last address of a network are not those of a station.
@@ -397,10 +323,6 @@ fn is_edge(net: &Network) -> bool {
     let (first, last) = net.range();
     let own = crate::address::number(net.address);
     own == first || own == last
-}
-
-fn twice(to: Network) -> String {
-    format!("there is a route to {to} already: keep one of the two")
 }
 
 impl Port {

@@ -12,6 +12,7 @@ Examples:
   longwire ctl route add r1 10.1.0.0/16 via 10.9.0.2
   longwire ctl route add r1 10.2.0.0/16 dev r1-east
   longwire ctl route add r1 blackhole 10.3.0.0/16
+  longwire ctl route add r1 10.4.0.0/16 nexthop via 10.9.0.2 nexthop via 10.9.1.2 weight 2
   longwire ctl route remove r1 10.1.0.0/16")]
 pub struct Args {
     #[command(subcommand)]
@@ -49,7 +50,8 @@ struct List {
 #[command(after_long_help = "\
 Examples:
   longwire ctl route add r1 10.1.0.0/16 via 10.9.0.2
-  longwire ctl route add r1 default via fe80::1 dev r1-east")]
+  longwire ctl route add r1 default via fe80::1 dev r1-east
+  longwire ctl route add r1 10.4.0.0/16 nexthop via 10.9.0.2 nexthop via 10.9.1.2 weight 2")]
 struct Add {
     /// The router.
     router: String,

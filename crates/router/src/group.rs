@@ -1,0 +1,336 @@
+//! Routes that lead to several next hops at once (equal-cost multipath), and which flow takes which.
+//!
+//! A flow's packets all go the same way, so that none overtakes another. Flows are shared out by *hash threshold* (RFC 2992): each next hop has
+//! a region of all hashes, as wide as its weight, and a flow goes where its hash lies. If a next hop goes, the others' regions grow, and most flows of
+//! theirs stay with them.
+
+use crate::classify::ETHERNET;
+use crate::hops::NextHop;
+use crate::state::Core;
+use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Most next hops of a route.
+pub const MOST_MEMBERS: usize = 256;
+/// The highest weight of a next hop, as in Linux (linux/rtnetlink.h: `rtnh_hops` is a byte, and one less).
+pub const MOST_WEIGHT: u16 = 256;
+
+/// Where a route leads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// To one next hop.
+    One(NextHop),
+    /// To several, of which each flow takes one.
+    Several(Group),
+}
+
+/// Next hops with weights: two at least, each once, in order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group(Arc<[Member]>);
+
+/// One of several next hops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// A neighbour: [`NextHop::Gateway`] or [`NextHop::Direct`].
+    pub hop: NextHop,
+    /// Its share of the flows, of the sum of all weights: 1 to [`MOST_WEIGHT`]; the sum of these where it was named several times.
+    pub weight: u16,
+}
+
+/// Why a route can't lead there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WayError {
+    /// Nowhere.
+    #[error("a route leads to one next hop at least: name a gateway or a port")]
+    None,
+    /// Too many.
+    #[error("a route leads to {MOST_MEMBERS} next hops at most: name fewer")]
+    TooMany,
+    /// No weight.
+    #[error("a next hop's weight is {weight}, it must be 1 to {MOST_WEIGHT}")]
+    Weight {
+        /// What was asked for.
+        weight: u16,
+    },
+    /// Something that is no neighbour.
+    #[error(
+        "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of its own"
+    )]
+    NoNeighbour,
+}
+
+impl From<NextHop> for Way {
+    fn from(hop: NextHop) -> Self {
+        Self::One(hop)
+    }
+}
+
+impl PartialEq<NextHop> for Way {
+    fn eq(&self, hop: &NextHop) -> bool {
+        *self == Self::One(*hop)
+    }
+}
+
+impl Way {
+    /// To one of these.
+    ///
+    /// # Errors
+    /// There are none or too many, a weight is out of range, or one of several is no neighbour.
+    pub fn among(members: impl IntoIterator<Item = Member>) -> Result<Self, WayError> {
+        let mut list: Vec<Member> = members.into_iter().collect();
+        if let Some(&Member { weight, .. }) = list.iter().find(|one| !(1..=MOST_WEIGHT).contains(&one.weight))
+        {
+            return Err(WayError::Weight { weight });
+        }
+        list.sort_unstable();
+        list.dedup_by(|next, first| {
+            let same = next.hop == first.hop;
+            first.weight = first.weight.saturating_add(if same { next.weight } else { 0 });
+            same
+        });
+        if list.len() > MOST_MEMBERS {
+            return Err(WayError::TooMany);
+        }
+        match &list[..] {
+            [] => Err(WayError::None),
+            [only] => Ok(Self::One(only.hop)),
+            several if several.iter().all(|member| member.hop.port().is_some()) => {
+                Ok(Self::Several(Group(list.into())))
+            }
+            _ => Err(WayError::NoNeighbour),
+        }
+    }
+
+    /// All next hops.
+    pub fn hops(&self) -> impl Iterator<Item = NextHop> {
+        let (one, several) = match self {
+            Self::One(hop) => (Some(*hop), None),
+            Self::Several(group) => (None, Some(group.members())),
+        };
+        one.into_iter().chain(several.into_iter().flatten().map(|member| member.hop))
+    }
+}
+
+impl Group {
+    /// Its next hops, in order.
+    pub fn members(&self) -> &[Member] {
+        &self.0
+    }
+}
+
+/// A next hop, and the last hash of its region.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    last: u32,
+    port: u16,
+    /// None if the destination is a neighbour itself.
+    gateway: Option<u128>,
+}
+
+/// A group that is ready for packets.
+#[derive(Debug, Default)]
+pub(crate) struct Shares(Box<[Choice]>);
+
+impl Shares {
+    pub fn new(group: &Group) -> Self {
+        let total: u64 = group.members().iter().map(|member| u64::from(member.weight)).sum();
+        let mut sum = 0;
+        let choice = |member: &Member| {
+            sum += u64::from(member.weight);
+            let last = ((sum << 32) / total - 1) as u32;
+            match member.hop {
+                NextHop::Gateway { port, gateway } => Some(Choice { last, port, gateway: Some(gateway) }),
+                NextHop::Direct { port } => Some(Choice { last, port, gateway: None }),
+                _ => None,
+            }
+        };
+        Self(group.members().iter().filter_map(choice).collect())
+    }
+
+    /// Where a flow with this hash goes.
+    pub fn of(&self, hash: u32) -> NextHop {
+        let at = self.0.partition_point(|choice| choice.last < hash);
+        match self.0.get(at) {
+            Some(&Choice { port, gateway: Some(gateway), .. }) => NextHop::Gateway { port, gateway },
+            Some(&Choice { port, gateway: None, .. }) => NextHop::Direct { port },
+            None => NextHop::Discard,
+        }
+    }
+}
+
+impl Core {
+    /// The next hop that a packet takes whose route leads to `hop`: of several the one of its flow.
+    #[inline]
+    pub fn chosen(&self, hop: NextHop, frame: &[u8]) -> NextHop {
+        if let NextHop::Group(_) = hop { self.chosen_of_several(hop, frame) } else { hop }
+    }
+
+    #[inline(never)]
+    fn chosen_of_several(&self, hop: NextHop, frame: &[u8]) -> NextHop {
+        self.fib.member(hop, flow_hash(frame, self.seed))
+    }
+}
+
+/// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
+
+/// A number for the flow of a packet: of its addresses, protocol and ports. Fragments have no ports here, so that all of a packet go the same way.
+/// IPv6 flow labels stand for protocol and ports, where there are any (RFC 6438). Routers with other seeds have others, so that one does not
+/// divide again what another has divided in the same way.
+pub(crate) fn flow_hash(frame: &[u8], seed: u64) -> u32 {
+    let packet = frame.get(ETHERNET..).unwrap_or_default();
+    let kind = Ethernet::check(frame).map_or(0, |ethernet| ethernet.ethertype());
+    let words = match kind {
+        ethertype::IPV4 => words_v4(packet),
+        ethertype::IPV6 => words_v6(packet),
+        _ => None,
+    };
+    let mixed = words.unwrap_or_default().iter().fold(seed, |hash, word| {
+        let next = (hash ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        next ^ next >> 29
+    });
+    (mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as u32
+}
+
+fn words_v4(packet: &[u8]) -> Option<[u64; 5]> {
+    let ip = Ipv4::check(packet).ok()?;
+    let transport = (!ip.is_fragment()).then(|| ip.payload());
+    let rest = u64::from(ip.protocol()) << 32 | ports(ip.protocol(), transport);
+    Some([ip.source().into(), ip.destination().into(), rest, 0, 0])
+}
+
+fn words_v6(packet: &[u8]) -> Option<[u64; 5]> {
+    const LABEL: u32 = 0xf_ffff;
+    let ip = Ipv6::check(packet).ok()?;
+    let label = packet.first_chunk().map_or(0, |first| u32::from_be_bytes(*first) & LABEL);
+    let rest = if label != 0 {
+        1 << 63 | u64::from(label)
+    } else {
+        let whole = ip.transport().filter(|transport| !transport.is_fragment);
+        whole.map_or(0, |transport| {
+            u64::from(transport.protocol) << 32 | ports(transport.protocol, packet.get(transport.offset..))
+        })
+    };
+    let (source, destination) = (ip.source(), ip.destination());
+    Some([(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, rest])
+}
+
+fn ports(number: u8, transport: Option<&[u8]>) -> u64 {
+    let first = transport.and_then(|bytes| bytes.first_chunk()).filter(|_| WITH_PORTS.contains(&number));
+    first.map_or(0, |ports| u32::from_be_bytes(*ports).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{frame_v4, frame_v6, mend};
+    use std::net::IpAddr;
+
+    fn via(last: u8, weight: u16) -> Member {
+        Member { hop: NextHop::via(1, IpAddr::from([10, 0, 0, last])), weight }
+    }
+
+    fn shares(members: &[Member]) -> Shares {
+        match Way::among(members.iter().copied()) {
+            Ok(Way::Several(group)) => Shares::new(&group),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Hashes that are spread evenly.
+    fn hashes() -> impl Iterator<Item = u32> {
+        (0..10_000_u32).map(|n| n * (u32::MAX / 10_000))
+    }
+
+    #[test]
+    fn ways_are_put_in_order() {
+        let direct = NextHop::Direct { port: 1 };
+        let one = Way::among([via(2, 3), via(2, 4)]).unwrap();
+        assert_eq!(one, Way::One(via(2, 1).hop));
+        let Ok(Way::Several(group)) = Way::among([via(3, 1), via(2, 2), via(3, 5)]) else { panic!() };
+        assert_eq!(group.members(), [via(2, 2), via(3, 6)]);
+        assert_eq!(Way::among([]), Err(WayError::None));
+        assert_eq!(Way::among([via(2, 0)]), Err(WayError::Weight { weight: 0 }));
+        assert_eq!(Way::among([via(2, 257)]), Err(WayError::Weight { weight: 257 }));
+        let local = Member { hop: NextHop::Local, weight: 1 };
+        assert_eq!(Way::among([local]), Ok(NextHop::Local.into()));
+        assert_eq!(Way::among([local, via(2, 1)]), Err(WayError::NoNeighbour));
+        let many = |most: u16| (0..most).map(|port| Member { hop: NextHop::Direct { port }, weight: 1 });
+        assert!(Way::among(many(256)).is_ok_and(|way| way.hops().count() == 256));
+        assert_eq!(Way::among(many(257)), Err(WayError::TooMany));
+        assert_eq!(Way::from(direct).hops().collect::<Vec<_>>(), [direct]);
+    }
+
+    #[test]
+    fn regions_are_as_wide_as_weights() {
+        // 1 : 2 : 5 of 2^32: up to 2^29 - 1, then to 3 * 2^29 - 1, then to the end.
+        let shares = shares(&[via(1, 1), via(2, 2), via(3, 5)]);
+        for (hash, last) in
+            [(0, 1), ((1 << 29) - 1, 1), (1 << 29, 2), ((3 << 29) - 1, 2), (3 << 29, 3), (u32::MAX, 3)]
+        {
+            assert_eq!(shares.of(hash), via(last, 1).hop, "{hash:x}");
+        }
+    }
+
+    #[test]
+    fn few_flows_move_when_a_next_hop_goes() {
+        // Quarters become thirds: what the second had has to move, 1/4, and what the fourth's region takes of the third's, 1/12. Taking a hash
+        // modulo the number of next hops would move 3/4.
+        let before = shares(&[via(1, 1), via(2, 1), via(3, 1), via(4, 1)]);
+        let after = shares(&[via(1, 1), via(3, 1), via(4, 1)]);
+        let moved = hashes().filter(|&hash| before.of(hash) != after.of(hash)).count();
+        assert!((3_330..=3_336).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn a_flow_is_told_by_what_all_its_packets_have() {
+        let v4 = |bytes: &[(usize, u8)]| {
+            let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0, 7, 0, 9, 1, 2, 3, 4]);
+            bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
+            mend(&mut frame);
+            flow_hash(&frame, 5)
+        };
+        let same = [
+            ("another TTL", v4(&[(8, 9)])),
+            ("another identification", v4(&[(5, 9)])),
+            ("another class", v4(&[(1, 9)])),
+            ("other data", v4(&[(27, 9)])),
+        ];
+        same.iter().for_each(|(what, hash)| assert_eq!(*hash, v4(&[]), "{what}"));
+        let others = [
+            ("another source", v4(&[(15, 8)])),
+            ("another destination", v4(&[(19, 8)])),
+            ("another protocol", v4(&[(9, 6)])),
+            ("without ports", v4(&[(9, 1)])),
+            ("another source port", v4(&[(21, 8)])),
+            ("another destination port", v4(&[(23, 8)])),
+        ];
+        others.iter().for_each(|(what, hash)| assert_ne!(*hash, v4(&[]), "{what}"));
+        // The first fragment has ports, the others have not: all go the same way.
+        assert_eq!(v4(&[(6, 0x20)]), v4(&[(7, 3), (20, 9)]));
+        let labelled = |label: u8, port: u8| {
+            let mut frame = frame_v6(1, 2, 17, 64, &[0, port, 0, 9, 0, 8, 0, 0]);
+            frame[17] = label;
+            flow_hash(&frame, 5)
+        };
+        assert_eq!(labelled(1, 7), labelled(1, 8));
+        assert!(labelled(1, 7) != labelled(2, 7) && labelled(0, 7) != labelled(0, 8));
+        assert_ne!(flow_hash(&frame_v6(1, 2, 17, 64, &[]), 5), flow_hash(&frame_v6(1, 2, 17, 64, &[]), 6));
+        assert_eq!(flow_hash(&[0; 5], 5), flow_hash(&[0; 60], 5), "what is no IP is one flow");
+    }
+
+    #[test]
+    fn flows_of_one_host_are_shared_out_evenly() {
+        let shares = shares(&[via(1, 1), via(2, 1), via(3, 1), via(4, 1)]);
+        let mut counts = [0_u32; 5];
+        for port in 0..4000_u16 {
+            let [high, low] = port.to_be_bytes();
+            let frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[high, low, 0, 80, 0, 8, 0, 0]);
+            let NextHop::Gateway { gateway, .. } = shares.of(flow_hash(&frame, 1)) else { panic!() };
+            counts[gateway as usize & 7] += 1;
+        }
+        // Binomial with n = 4000, p = 1/4: 1000, standard deviation 27.4; five of these.
+        assert!(counts[1..].iter().all(|count| (863..=1137).contains(count)), "{counts:?}");
+    }
+}

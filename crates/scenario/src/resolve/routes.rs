@@ -1,0 +1,130 @@
+//! Routes of `[[router]]`: those of the file, and those of a file of routes.
+
+use super::{Desk, Entry};
+use crate::address::Network;
+use crate::file_router::RouterRoute as WrittenEntry;
+use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute};
+use crate::written::{Name, Text, Whole, Written};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::Read;
+use std::net::IpAddr;
+
+/// Longest file of routes in bytes.
+const LONGEST_ROUTES: u64 = 256 << 20;
+
+impl Desk<'_, '_> {
+    /// A route of `routes`; none after an error. Networks that are `known` have one already.
+    pub(super) fn router_route(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &WrittenEntry,
+        router: &Router,
+        known: &mut HashSet<Network>,
+    ) -> Option<RouterRoute> {
+        let to = self.term(entry, "routes.to", &written.to)?;
+        let mut hops = Vec::new();
+        if written.via.is_some() || written.port.is_some() {
+            if !written.next_hops.is_empty() {
+                let what = "it has next-hops, and via or port beside them";
+                self.error(&written.to.span, entry, "routes", what, "name all next hops in next-hops");
+                return None;
+            }
+            hops.push(self.next_hop(entry, (&written.via, &written.port, &None), router)?);
+        }
+        for hop in &written.next_hops {
+            hops.push(self.next_hop(entry, (&hop.via, &hop.port, &hop.weight), router)?);
+        }
+        let route = WrittenRoute { to, hops, discard: written.discard.unwrap_or(false) };
+        let read = route.check().and_then(|()| router.route(&route));
+        let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
+        match read {
+            Ok(route) => Some(route),
+            Err(what) => {
+                self.error(&written.to.span, entry, "routes", what, "");
+                None
+            }
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "the keys of an entry")]
+    fn next_hop<'r>(
+        &mut self,
+        entry: &Entry<'_>,
+        (via, port, weight): (&Option<Written<IpAddr>>, &Option<Written<Name>>, &Option<Written<Whole>>),
+        router: &'r Router,
+    ) -> Option<WrittenHop<'r>> {
+        let via = match via {
+            Some(via) => Some(self.term(entry, "routes.via", via)?),
+            None => None,
+        };
+        let port = match port {
+            Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
+            None => None,
+        };
+        let Whole(weight) = self.term_or(entry, "routes.weight", weight.as_ref(), Whole(1))?;
+        // What is out of range is told with the route.
+        Some(WrittenHop { via, port, weight: u16::try_from(weight).unwrap_or(u16::MAX) })
+    }
+
+    /// The routes of a file, one a line. Lines that are empty or begin with # are read over.
+    pub(super) fn routes_file(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Text>,
+        router: &Router,
+        known: &mut HashSet<Network>,
+    ) -> Option<Vec<RouterRoute>> {
+        let Text(name) = self.term(entry, "routes-file", written)?;
+        let mut text = String::new();
+        let opened = std::fs::File::open(self.folder.join(&name));
+        let read = opened.and_then(|file| file.take(LONGEST_ROUTES + 1).read_to_string(&mut text));
+        let fault = match read {
+            Ok(bytes) if bytes as u64 > LONGEST_ROUTES => {
+                Some(format!("it is longer than {LONGEST_ROUTES} bytes"))
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(fault) = fault {
+            let mend = "name a file with a route on each line, as \"ip route\" prints them";
+            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), mend);
+            return None;
+        }
+        let mut routes = Vec::new();
+        for (line, text) in joined(&text) {
+            let route = WrittenRoute::read(&text).and_then(|route| router.route(&route));
+            match route {
+                // Of routes with several metrics the first is the best.
+                Ok(route) if known.insert(route.to) => routes.push(route),
+                Ok(_) => {}
+                Err(what) => {
+                    self.error(&written.span, entry, "routes-file", format!("{name}:{line}: {what}"), "");
+                    return None;
+                }
+            }
+        }
+        Some(routes)
+    }
+}
+
+/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the line before it.
+fn joined(text: &str) -> Vec<(usize, Cow<'_, str>)> {
+    let mut lines: Vec<(usize, Cow<'_, str>)> = Vec::new();
+    for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {
+        match lines.last_mut() {
+            _ if text.is_empty() || text.starts_with('#') => {}
+            Some((_, before)) if text.starts_with("nexthop ") => {
+                let before = before.to_mut();
+                before.push(' ');
+                before.push_str(text);
+            }
+            _ => lines.push((line, text.into())),
+        }
+    }
+    lines
+}
+
+fn twice(to: Network) -> String {
+    format!("there is a route to {to} already: keep one of the two")
+}
