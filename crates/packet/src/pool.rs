@@ -246,7 +246,7 @@ impl Pool {
     pub fn data(&self, handle: Handle) -> &[u8] {
         let len = self.meta(handle).len as usize;
         let first = handle.0 as usize + 1;
-        &bytemuck::cast_slice::<Line, u8>(&self.arena[first..first + len.div_ceil(LINE)])[..len]
+        &bytemuck::cast_slice::<Line, u8>(&self.arena[first..])[..len]
     }
 
     /// A packet's bytes, to change.
@@ -261,7 +261,7 @@ impl Pool {
         let (head, tail) = self.arena[handle.0 as usize..].split_at_mut(1);
         let meta: &mut Meta = bytemuck::cast_mut(&mut head[0]);
         let len = meta.len as usize;
-        (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(&mut tail[..len.div_ceil(LINE)])[..len])
+        (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(tail)[..len])
     }
 
     /// Packets held now.

@@ -178,14 +178,13 @@ impl Translator<'_, '_> {
     fn within(&mut self, access: &Access, region: Region, address: Value) -> (Value, Value) {
         let size = access.size.bytes() as u64;
         let first = match region {
-            Region::Packet => self.builder.ins().load(types::I64, self.memory.run, self.run, offset::FIELDS),
+            Region::Packet => self.window().first,
             other => self.region(other),
         };
         let at = self.builder.ins().isub(address, first);
         let within = match region {
             Region::Packet => {
-                let places = offset::PLACES + 8 * size.ilog2() as i32;
-                let places = self.builder.ins().load(types::I64, self.memory.run, self.run, places);
+                let places = self.places(size);
                 return (self.builder.ins().icmp(IntCC::UnsignedLessThan, at, places), at);
             }
             Region::State if !self.proven() => {
@@ -213,6 +212,15 @@ impl Translator<'_, '_> {
             }
         };
         (self.further(access, region, at, within), at)
+    }
+
+    /// How many places there are in the packet where so many bytes begin.
+    fn places(&mut self, bytes: u64) -> Value {
+        let length = self.window().length;
+        let Some(less @ 1..) = bytes.checked_sub(1) else { return length };
+        let less = self.constant(less);
+        let length = self.builder.ins().umax(length, less);
+        self.builder.ins().isub(length, less)
     }
 
     /// What has to hold besides, where nobody has proven it: that the access is aligned, and within one value.
@@ -248,7 +256,7 @@ impl Translator<'_, '_> {
                 let first = self.map(map).map_or(0, |map| map.values().words().as_ptr().expose_provenance());
                 (self.constant(first as u64), self.memory.words)
             }
-            Region::Packet => (self.place(offset::PACKET, 0, self.memory.packet).pointer, self.memory.packet),
+            Region::Packet => (self.window().pointer, self.memory.packet),
             Region::State => (self.place(offset::STATE, 0, self.memory.words).pointer, self.memory.words),
             Region::Stack | Region::Handle(_) => {
                 (self.place(offset::STACK, 0, self.memory.stack).pointer, self.memory.stack)

@@ -21,10 +21,7 @@ impl Translator<'_, '_> {
             Helper::Node => self.constant(0),
             Helper::Now | Helper::BootTime | Helper::CoarseTime => self.of_run(offset::NOW),
             Helper::Worker => self.of_run(offset::WORKER),
-            Helper::PacketLength if verified => {
-                let (start, end) = (self.of_run(offset::FIELDS), self.of_run(offset::FIELDS + 8));
-                self.builder.ins().isub(end, start)
-            }
+            Helper::PacketLength if verified => self.window().length,
             _ => self.call_out(helper, verified),
         };
         self.write(Register::R0, result);

@@ -148,11 +148,15 @@ impl Compiled {
         if machine.state.size() < self.state_size {
             return Err(Halted::StateSize { needed: self.state_size });
         }
-        let mut run = Run::new(machine);
-        let ended = self.loaded.enter(&mut run);
+        self.enter(&mut Run::new(machine))
+    }
+
+    #[inline]
+    fn enter(&self, run: &mut Run) -> Result<u64, Halted> {
+        let ended = self.loaded.enter(run);
         match ended.number {
             0 => Ok(ended.returned),
-            number => Err(self.halted(number as usize - 1, &run)),
+            number => Err(self.halted(number as usize - 1, run)),
         }
     }
 
@@ -212,6 +216,24 @@ pub struct Helped<'r> {
 pub struct Desk<'r> {
     run: Run,
     stack: &'r mut Stack,
+    context: Context,
+}
+
+/// What differs between the contexts of packets on a [`Desk`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Arrival {
+    /// The number of the port that it came in by.
+    pub ingress: u32,
+    /// Its time, in nanoseconds.
+    pub now: u64,
+    /// Its mark.
+    pub mark: u32,
+}
+
+/// A [`Desk`] with a program that calls nothing: what that finds there is the same for all packets.
+pub struct Bound<'d> {
+    run: &'d mut Run,
+    compiled: &'d Compiled,
 }
 
 /// A packet on a [`Desk`]: for one program after the other.
@@ -223,18 +245,39 @@ pub struct Shown<'d> {
 }
 
 impl<'r> Desk<'r> {
-    /// One with this stack, which should be [`Stack::trusting`].
-    pub fn new(stack: &'r mut Stack) -> Self {
+    /// One with this stack, which should be [`Stack::trusting`], for packets whose contexts have these values but for what arrivals say.
+    pub fn new(stack: &'r mut Stack, context: Context) -> Self {
         let mut run = Run::idle();
         run.lend_stack(stack);
-        Self { run, stack }
+        run.know(&context);
+        Self { run, stack, context }
     }
 
     /// Shows programs a packet that has no room before and behind.
     #[inline]
-    pub fn show<'d>(&'d mut self, context: Context, frame: &'d mut [u8]) -> Shown<'d> {
-        self.run.take(&context, frame);
+    pub fn show<'d>(&'d mut self, arrival: Arrival, frame: &'d mut [u8]) -> Shown<'d> {
+        let Arrival { ingress, now, mark } = arrival;
+        self.run.take((ingress, now), frame);
+        let context = Context { ingress, now, mark, ..self.context };
         Shown { run: &mut self.run, stack: self.stack, context, frame }
+    }
+
+    /// Keeps it for one program.
+    pub fn bind<'d>(&'d mut self, alone: Alone<'d>) -> Bound<'d> {
+        self.run.use_state(alone.state);
+        Bound { run: &mut self.run, compiled: alone.compiled }
+    }
+}
+
+impl Bound<'_> {
+    /// Runs the program on a packet that has no room before and behind, and gives what it returned.
+    ///
+    /// # Errors
+    /// If it was stopped; the frame and all memory are then as it left them.
+    #[inline]
+    pub fn run(&mut self, arrival: Arrival, frame: &mut [u8]) -> Result<u64, Halted> {
+        self.run.take((arrival.ingress, arrival.now), frame);
+        self.compiled.enter(self.run)
     }
 }
 
@@ -251,11 +294,7 @@ impl Shown<'_> {
     #[inline]
     pub fn run(&mut self, alone: &Alone<'_>) -> Result<u64, Halted> {
         self.run.use_state(alone.state);
-        let ended = alone.compiled.loaded.enter(self.run);
-        match ended.number {
-            0 => Ok(ended.returned),
-            number => Err(alone.compiled.halted(number as usize - 1, self.run)),
-        }
+        alone.compiled.enter(self.run)
     }
 
     /// The same of one that calls helpers, and what it has asked for.
@@ -276,11 +315,7 @@ impl Shown<'_> {
             effects: Effects::default(),
         };
         self.run.lend(&mut machine);
-        let ended = helped.compiled.loaded.enter(self.run);
-        let result = match ended.number {
-            0 => Ok(ended.returned),
-            number => Err(helped.compiled.halted(number as usize - 1, self.run)),
-        };
+        let result = helped.compiled.enter(self.run);
         self.run.forget();
         (result, machine.effects)
     }

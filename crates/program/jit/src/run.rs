@@ -13,10 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Run {
     /// The context's fields as loads give them, in order.
     fields: [u64; 6],
-    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address of the process.
+    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address of the process. There are as many
+    /// bytes as `fields[1]` is beyond it.
     packet: *mut u8,
-    /// For accesses of 1, 2, 4 and 8 bytes, how many places there are in the packet where one may begin.
-    places: [u64; 4],
     /// The stack's first byte.
     stack: *mut u8,
     /// The state's first byte.
@@ -43,7 +42,6 @@ pub mod offset {
 
     pub const FIELDS: i32 = offset_of!(Run, fields) as i32;
     pub const PACKET: i32 = offset_of!(Run, packet) as i32;
-    pub const PLACES: i32 = offset_of!(Run, places) as i32;
     pub const STACK: i32 = offset_of!(Run, stack) as i32;
     pub const STATE: i32 = offset_of!(Run, state) as i32;
     pub const STATE_SIZE: i32 = offset_of!(Run, state_size) as i32;
@@ -77,7 +75,6 @@ impl Run {
         Self {
             fields: [start, start, start, 0, 0, 0],
             packet: std::ptr::null_mut(),
-            places: [0; 4],
             stack: std::ptr::null_mut(),
             state: std::ptr::null_mut(),
             state_size: 0,
@@ -108,18 +105,18 @@ impl Run {
         self.machine = (&raw mut *machine).cast();
     }
 
-    /// Gives it a packet without room before and behind.
+    /// Gives it a packet without room before and behind, that came in by port `ingress` at `now`; the rest of the context stays what it is.
     #[inline]
-    pub fn take(&mut self, context: &Context, frame: &mut [u8]) {
+    pub fn take(&mut self, (ingress, now): (u32, u64), frame: &mut [u8]) {
         let length = frame.len().min(u32::MAX as usize);
         self.fields[1] = Region::Packet.address(length as u32);
-        self.places = places(length as u64);
         self.packet = frame.as_mut_ptr();
-        self.know(context);
+        (self.fields[3], self.now) = (ingress.into(), now);
     }
 
+    /// Gives it a context.
     #[inline]
-    fn know(&mut self, context: &Context) {
+    pub fn know(&mut self, context: &Context) {
         (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
         (self.now, self.worker) = (context.now, u64::from(context.worker));
     }
@@ -154,7 +151,6 @@ impl Run {
         self.fields[0] = start;
         self.fields[1] = Region::Packet.address(window.end as u32);
         self.fields[2] = start;
-        self.places = places(window.len() as u64);
         self.packet = machine.packet.bytes_mut().as_mut_ptr();
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
     }
@@ -190,16 +186,6 @@ impl Run {
             run.look(machine);
         }
         result
-    }
-}
-
-/// Where accesses of 1, 2, 4 and 8 bytes may begin in a packet of that length: so many places.
-#[inline]
-const fn places(length: u64) -> [u64; 4] {
-    if length >= 8 {
-        [length, length - 1, length - 3, length - 7]
-    } else {
-        [length, length.saturating_sub(1), length.saturating_sub(3), 0]
     }
 }
 
@@ -316,37 +302,5 @@ fn size_of_bytes(bytes: u64) -> Size {
         2 => Size::Half,
         4 => Size::Word,
         _ => Size::Double,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use longwire_program::{Effects, Environment, Maps, Packet};
-
-    struct Failing;
-
-    impl Environment for Failing {
-        fn random(&mut self) -> u32 {
-            panic!("no dice")
-        }
-    }
-
-    #[test]
-    fn short_packets_have_no_places_for_long_accesses() {
-        let maps = Maps::new(&[], 1, 0).unwrap();
-        for (length, wanted) in [(0, [0, 0, 0, 0]), (1, [1, 0, 0, 0]), (4, [4, 3, 1, 0]), (9, [9, 8, 6, 2])] {
-            let (mut buffer, mut stack, state) = ([0; 64], Stack::trusting(), State::new(8));
-            let mut machine = Machine {
-                context: Context::default(),
-                packet: Packet::new(&mut buffer, 16..16 + length),
-                stack: &mut stack,
-                state: &state,
-                maps: &maps,
-                environment: &mut Failing,
-                effects: Effects::default(),
-            };
-            assert_eq!(Run::new(&mut machine).places, wanted);
-        }
     }
 }

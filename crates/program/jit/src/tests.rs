@@ -1,6 +1,6 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
-use crate::{CompileError, Compiled, Desk, Halted, Known, compile, compile_unverified};
+use crate::{Arrival, CompileError, Compiled, Desk, Halted, Known, compile, compile_unverified};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
     Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
@@ -77,15 +77,41 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
     assert!(draw.alone(&state).is_none() && moving.helped(&state).is_none(), "what they need is not there");
     let (length, draw) = (length.alone(&state).unwrap(), draw.helped(&state).unwrap());
     let (mut stack, mut frame) = (Stack::trusting(), [0; 64]);
-    let mut desk = Desk::new(&mut stack);
+    let mut desk = Desk::new(&mut stack, Context::default());
     let panicked = Err(Halted::Panicked { slot: 0 });
     for (bytes, now, dice, drawn) in
         [(60, 7, Some(4), Ok(4)), (20, 8, None, panicked), (64, 9, Some(1), Ok(1))]
     {
-        let mut shown = desk.show(Context { now, ..Context::default() }, &mut frame[..bytes]);
+        let arrival = Arrival { now, ..Arrival::default() };
+        let mut shown = desk.show(arrival, &mut frame[..bytes]);
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
         assert_eq!(shown.run_helped(&draw, &mut Dice(dice)).0, drawn);
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
+        assert_eq!(desk.bind(length).run(arrival, &mut frame[..bytes]), Ok(bytes as u64 + now));
+    }
+}
+
+/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one before it.
+#[test]
+fn accesses_end_where_the_packet_does() {
+    let maps = no_maps();
+    let (mut stack, state) = (Stack::trusting(), State::new(0));
+    for size in [Size::Byte, Size::Half, Size::Word, Size::Double] {
+        for place in -1..=16 {
+            let load = Instruction::Load { size, dst: Register::R0, base: Register::R2, offset: place };
+            let start = Instruction::LoadWide { dst: Register::R2, value: Region::Packet.address(0) };
+            let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
+            let access = Some(Access { region: Some(Region::Packet), place: None });
+            let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
+            let compiled = Compiled::new(&program, Known::Facts(&facts), 0, Arc::clone(&maps)).unwrap();
+            let alone = compiled.alone(&state).unwrap();
+            for length in 0..=16 {
+                let mut desk = Desk::new(&mut stack, Context::default());
+                let got = desk.bind(alone).run(Arrival::default(), &mut [0; 16][..length]);
+                let within = place >= 0 && place as usize + size.bytes() <= length;
+                assert_eq!(got.is_ok(), within, "{size:?} at {place} of {length}: {got:?}");
+            }
+        }
     }
 }
 

@@ -42,6 +42,17 @@ pub struct Memory {
     pub words: MemFlagsData,
 }
 
+/// Where a packet is.
+#[derive(Clone, Copy)]
+pub struct Window {
+    /// The address of its first byte, as the program has it.
+    pub first: Value,
+    /// Its bytes.
+    pub length: Value,
+    /// Where it is in the process.
+    pub pointer: Value,
+}
+
 /// A function that is being translated.
 pub struct Translator<'a, 'f> {
     pub source: &'a Source<'a>,
@@ -145,6 +156,14 @@ impl Translator<'_, '_> {
             };
             self.builder.def_var(self.registers[number], value);
         }
+    }
+
+    /// Where the packet is now.
+    pub fn window(&mut self) -> Window {
+        let mut of_run = |offset| self.builder.ins().load(types::I64, self.memory.run, self.run, offset);
+        let (first, end) = (of_run(offset::FIELDS), of_run(offset::FIELDS + 8));
+        let pointer = of_run(offset::PACKET);
+        Window { first, length: self.builder.ins().isub(end, first), pointer }
     }
 
     /// A block for each instruction that something jumps to.

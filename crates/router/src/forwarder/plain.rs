@@ -2,18 +2,19 @@
 //! are made ready once for a batch, and a packet is shown to one after the other. None of them chooses links or reads marks, though they may set some.
 
 use super::key::flow;
-use super::program::Forwarder;
+use super::program::{Forwarder, Ready};
 use super::table::Forwarders;
-use super::through::{Programs, context, fate, take_queue};
+use super::through::{Programs, fate, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
-use longwire_jit::{Desk, Shown};
+use longwire_jit::{Arrival, Desk, Shown};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
-use longwire_program::Verdict;
+use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
 
-/// What the programs of a packet have said.
+/// What the programs of a packet have said, if more than that it passes as it is.
+#[derive(Clone, Copy)]
 struct Said<'t> {
     /// What the one said that did not let it pass.
     end: Option<(Verdict, &'t Forwarder)>,
@@ -24,8 +25,7 @@ struct Said<'t> {
 }
 
 impl Programs {
-    /// Runs the programs on a batch, if all are such: gives those packets that are left to be decided about, and has their classes come first. A single
-    /// program is not looked for.
+    /// Runs the programs on a batch, if all are such: gives those packets that are left to be decided about, and has their classes come first.
     #[inline(never)]
     pub fn rule_plain<'l, C: Classify>(
         &'l mut self,
@@ -36,31 +36,63 @@ impl Programs {
     ) -> &'l [Handle] {
         let (table, bench, left) = self.parts();
         let alone = bench.alone;
-        let mut desk = Desk::new(&mut bench.stack);
+        let mut desk = Desk::new(&mut bench.stack, Context::default());
         let ruled = match &*table.general {
             [only] if table.flows.is_empty() => {
                 let Some(ready) = only.ready() else { return handles };
-                let (changed, queue) = (only.writes, only.queue());
-                let mut passed = 0;
-                let ruled = rule(router, pool, (handles, classes), &mut desk, |shown| {
-                    match ready.run(shown, alone) {
-                        None => {
-                            passed += 1;
-                            Said { end: None, changed, queue, mark: None }
-                        }
-                        Some((verdict, effects)) => {
-                            let queue = effects.queue.or(queue);
-                            Said { end: end(verdict, only), changed, queue, mark: effects.mark }
-                        }
-                    }
-                });
-                ready.passed(passed, alone);
-                ruled
+                rule_by_one(router, pool, (handles, classes), &mut desk, (&ready, alone))
             }
-            _ => rule(router, pool, (handles, classes), &mut desk, |shown| meet(table, shown, alone)),
+            _ => rule(router, pool, (handles, classes), |arrival, frame| {
+                meet(table, &mut desk.show(arrival, frame), alone)
+            }),
         };
         if ruled == 0 { handles } else { closed_up(ruled, (handles, classes), left) }
     }
+}
+
+/// Runs a program on packets that is the only one there is, and need not be looked for.
+fn rule_by_one<C: Classify>(
+    router: (&mut Core, &mut C),
+    pool: &mut Pool,
+    packets: (&[Handle], &mut [Class; BATCH]),
+    desk: &mut Desk<'_>,
+    (ready, alone): (&Ready<'_>, bool),
+) -> u64 {
+    let mut passed = 0;
+    let ruled = match ready.code() {
+        Some(code) => {
+            let quiet = ready.quiet();
+            let mut bound = desk.bind(code);
+            rule(router, pool, packets, |arrival, frame| match bound.run(arrival, frame) {
+                Ok(returned) if u64::from(returned as u32) == quiet => {
+                    passed += 1;
+                    None
+                }
+                returned => said_by_one(ready, ready.heard(returned, alone), &mut passed),
+            })
+        }
+        None => rule(router, pool, packets, |arrival, frame| {
+            said_by_one(ready, ready.run(&mut desk.show(arrival, frame), alone), &mut passed)
+        }),
+    };
+    ready.passed(passed, alone);
+    ruled
+}
+
+/// What the only program has said of a packet, if more than that it passes as it is.
+#[inline(never)]
+fn said_by_one<'t>(
+    ready: &Ready<'t>,
+    said: Option<(Verdict, Effects)>,
+    passed: &mut u64,
+) -> Option<Said<'t>> {
+    let only = ready.forwarder();
+    let (changed, queue) = (only.writes, only.queue());
+    let Some((verdict, effects)) = said else {
+        *passed += 1;
+        return (changed || queue.is_some()).then_some(Said { end: None, changed, queue, mark: None });
+    };
+    Some(Said { end: end(verdict, only), changed, queue: effects.queue.or(queue), mark: effects.mark })
 }
 
 /// A batch's packets have a bit each.
@@ -83,16 +115,18 @@ fn closed_up<'l>(
 }
 
 /// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are looked at again if they may have changed.
+/// `run` gives none for a packet that passes as it is.
 #[inline]
 fn rule<'t, C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes): (&[Handle], &mut [Class; BATCH]),
-    desk: &mut Desk<'_>,
-    mut run: impl FnMut(&mut Shown<'_>) -> Said<'t>,
+    mut run: impl FnMut(Arrival, &mut [u8]) -> Option<Said<'t>>,
 ) -> u64 {
     let mut ruled = 0;
-    for (at, (&handle, class)) in handles.iter().zip(classes).enumerate() {
+    let classes = &mut classes[..handles.len()];
+    for at in 0..handles.len() {
+        let (class, handle) = (&mut classes[at], handles[at]);
         if matches!(class, Class::Dropped(_)) {
             continue;
         }
@@ -101,26 +135,40 @@ fn rule<'t, C: Classify>(
         if meta.is_train() || finish_checksum(meta, frame).is_err() {
             core.book(meta, Fate::Dropped(DropReason::BadFrame));
             ruled |= 1 << at;
-            continue;
-        }
-        let Said { end, changed, queue, mark } = run(&mut desk.show(context(meta), frame));
-        if changed {
-            meta.checksum = Checksum::Unknown as u8;
-        }
-        if let Some(queue) = queue {
-            take_queue(meta, queue);
-        }
-        if let Some(mark) = mark {
-            meta.set_mark(mark);
-        }
-        if let Some(end) = end {
-            book(core, meta, end);
-            ruled |= 1 << at;
-        } else if changed {
-            look_again(core, classifier, pool, handle, class);
+        } else if let Some(said) = run(arrival(meta), frame) {
+            let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &said);
+            ruled |= u64::from(!goes_on) << at;
         }
     }
     ruled
+}
+
+/// Does with a packet what its programs have said. Whether it goes on.
+#[inline(never)]
+fn obey<C: Classify>(
+    (core, classifier): (&mut Core, &mut C),
+    pool: &mut Pool,
+    (handle, class): (Handle, &mut Class),
+    said: &Said<'_>,
+) -> bool {
+    let meta = pool.meta_mut(handle);
+    if said.changed {
+        meta.checksum = Checksum::Unknown as u8;
+    }
+    if let Some(queue) = said.queue {
+        take_queue(meta, queue);
+    }
+    if let Some(mark) = said.mark {
+        meta.set_mark(mark);
+    }
+    if let Some(end) = said.end {
+        book(core, meta, end);
+        return false;
+    }
+    if said.changed {
+        look_again(core, classifier, pool, handle, class);
+    }
+    true
 }
 
 /// Books a packet that was not let pass.
@@ -150,7 +198,7 @@ fn look_again<C: Classify>(
 }
 
 /// Shows a packet to its programs, until one does not let it pass.
-fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Said<'t> {
+fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<Said<'t>> {
     let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
     let mut said = Said { end: None, changed: false, queue: None, mark: None };
@@ -173,10 +221,16 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Said<'
             break;
         }
     }
-    said
+    let more = said.end.is_some() || said.changed || said.queue.is_some() || said.mark.is_some();
+    more.then_some(said)
 }
 
 /// What a program said, unless it let the packet pass.
 fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)> {
     (verdict != Verdict::Pass).then_some((verdict, forwarder))
+}
+
+/// What programs are told of a packet that comes to its router (see [`context`](super::through::context)).
+const fn arrival(meta: &Meta) -> Arrival {
+    Arrival { ingress: meta.in_port as u32, now: meta.arrival, mark: meta.mark() }
 }

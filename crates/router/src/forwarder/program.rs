@@ -5,7 +5,7 @@ use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use crate::hops::NextHop;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Compiled, Helped, Shown, compile};
+use longwire_jit::{Alone, Compiled, Halted, Helped, Shown, compile};
 use longwire_program::map::MapError;
 use longwire_program::{
     Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
@@ -345,20 +345,46 @@ enum How<'f> {
 }
 
 impl<'f> Ready<'f> {
+    /// Its code, if that calls nothing.
+    #[inline]
+    pub fn code(&self) -> Option<Alone<'f>> {
+        match self.how {
+            How::Alone(code) => Some(code),
+            How::Helped(_) => None,
+        }
+    }
+
+    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there are none.
+    #[inline]
+    pub fn quiet(&self) -> u64 {
+        if self.forwarder.writes || self.forwarder.queue().is_some() { u64::MAX } else { PASS.into() }
+    }
+
+    /// What it has said of a packet, if it returned this, having called nothing; or none, as [`Ready::run`].
+    #[inline]
+    pub fn heard(&self, returned: Result<u64, Halted>, alone: bool) -> Option<(Verdict, Effects)> {
+        match returned {
+            Ok(returned) if returned as u32 == PASS => None,
+            returned => {
+                let returned = returned.unwrap_or(longwire_program::ABORTED);
+                Some(self.said(returned, Effects::default(), alone))
+            }
+        }
+    }
+
     /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to be counted by [`Ready::passed`].
     #[inline]
     pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
-        let (returned, effects) = match &self.how {
-            How::Alone(code) => match shown.run(code) {
-                Ok(returned) if returned as u32 == PASS => return None,
-                returned => (returned, Effects::default()),
-            },
-            How::Helped(code) => match shown.run_helped(code, &mut Draws(&self.forwarder.random)) {
-                (Ok(returned), effects) if returned as u32 == PASS && asks_nothing(&effects) => return None,
-                other => other,
-            },
+        let code = match &self.how {
+            How::Alone(code) => return self.heard(shown.run(code), alone),
+            How::Helped(code) => code,
         };
-        Some(self.said(returned.unwrap_or(longwire_program::ABORTED), effects, alone))
+        match shown.run_helped(code, &mut Draws(&self.forwarder.random)) {
+            (Ok(returned), effects) if returned as u32 == PASS && asks_nothing(&effects) => None,
+            (returned, effects) => {
+                Some(self.said(returned.unwrap_or(longwire_program::ABORTED), effects, alone))
+            }
+        }
     }
 
     /// So many packets were let pass.
