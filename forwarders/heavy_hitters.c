@@ -14,7 +14,7 @@
 // Maps: the control half clears them at the beginning of an interval.
 //	.bss	one value: the sketch, four rows of 1024 u64 bytes
 //	top	key: 16 bytes source, 16 bytes destination (of IPv4 as ::ffff:a.b.c.d), 2 bytes source port, 2 bytes destination port, as in headers,
-//		u32 protocol; value: u64 estimated bytes
+//		u32 protocol; value: u64 estimated bytes, u64 packets since it is in the table
 //
 // Returns XDP_PASS.
 //
@@ -35,13 +35,18 @@ struct flow {
 	__u32 protocol;
 };
 
+struct sent {
+	__u64 bytes;
+	__u64 packets;
+};
+
 __u64 sketch[ROWS][COLUMNS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);
 	__type(key, struct flow);
-	__type(value, __u64);
+	__type(value, struct sent);
 } top SEC(".maps");
 
 /* Counts in every row, and gives the least of what is there then. */
@@ -64,7 +69,8 @@ int heavy_hitters(struct xdp_md *ctx)
 {
 	struct state *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
-	__u64 threshold = state->threshold, estimate, *place;
+	__u64 threshold = state->threshold, estimate;
+	struct sent *place, first = { .packets = 1 };
 	struct flow flow = {};
 	struct udp *ports;
 	__u8 protocol;
@@ -85,9 +91,13 @@ int heavy_hitters(struct xdp_md *ctx)
 	if (!threshold || estimate < threshold)
 		return XDP_PASS;
 	place = bpf_map_lookup_elem(&top, &flow);
-	if (place)
-		*place = estimate;
-	else if (bpf_map_update_elem(&top, &flow, &estimate, BPF_NOEXIST))
+	if (place) {
+		place->bytes = estimate;
+		__sync_fetch_and_add(&place->packets, 1);
+		return XDP_PASS;
+	}
+	first.bytes = estimate;
+	if (bpf_map_update_elem(&top, &flow, &first, BPF_NOEXIST))
 		__sync_fetch_and_add(&state->missed, 1);
 	return XDP_PASS;
 }

@@ -82,6 +82,11 @@ impl LiveRouters {
                     Err(error) => Err(wrong("map", error.to_string())),
                 }
             }
+            ForwarderAsk::Clear { fid, map } => {
+                let forwarder = at.forwarder(*fid)?;
+                clear(map_named(&forwarder, map)?)?;
+                Ok(json!({ "fid": fid, "map": map }))
+            }
         }
     }
 
@@ -371,6 +376,27 @@ fn map_named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetErr
         let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
         wrong("map", format!("the program has no map \"{name}\"; it has {}", known.join(", ")))
     })
+}
+
+/// Removes all entries, or makes them zero if they stay.
+fn clear(map: &Map) -> Result<(), SetError> {
+    if map.spec().read_only {
+        return Err(wrong("map", "it can't be written".into()));
+    }
+    let zeros = vec![0; map.spec().value_size as usize];
+    for (key, _) in map.dump() {
+        let done = if map.spec().kind.is_array() {
+            (0..map.copies()).try_for_each(|copy| map.set(&key, copy, &zeros, 0))
+        } else {
+            map.delete(&key)
+        };
+        match done {
+            // Who has not come for long may have made room meanwhile.
+            Ok(()) | Err(Refusal::NotFound) => {}
+            Err(error) => return Err(wrong("map", error.to_string())),
+        }
+    }
+    Ok(())
 }
 
 fn lease_of(text: &str) -> Result<Duration, SetError> {

@@ -5,12 +5,12 @@ mod support;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use support::halves::{Ends, Half, MOMENT, PATIENCE, Up};
-use support::{Folder, longwire, stderr};
+use support::{Folder, json, longwire, stderr};
 
 #[test]
 fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
@@ -202,6 +202,52 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
 }
 
 #[test]
+fn connections_whose_windows_are_scaled_differently_are_spliced() {
+    let Some(lab) = Up::new("scaled") else { return };
+    // b announces windows of 8 bytes a unit; others as much as their memory says.
+    lab.at("b", || std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 262144")).unwrap();
+    let proxied = Proxied::start(&lab);
+    let client = proxied.client("GET /b\n");
+    proxied.half.event("spliced");
+    let server = served(&proxied.servers[0], "GET /b\n");
+    proxied.half.signal("-STOP");
+    both_ways(&client, &server, 3_000_000);
+    proxied.half.signal("-CONT");
+    assert_eq!(lab.programs("tcp-splicer-scaled").len() + lab.programs("tcp-splicer").len(), 2);
+    assert!(!lab.programs("tcp-splicer-scaled").is_empty());
+    proxied.half.event("ended");
+    proxied.half.end();
+}
+
+#[test]
+fn connections_of_ipv6_are_spliced() {
+    let Some(lab) = Up::new("six") else { return };
+    let (near, server) = ("[fd00:0:0:1::1]:8080", "[fd00:0:0:2::9]:80");
+    let half = lab.half(&["splice", "r1", "--listen", near, "--backend", server, "--linger", "500 ms"]);
+    half.event("listening");
+    let listener = lab.at("b", || TcpListener::bind(server).unwrap());
+    let client = lab.at("a", || TcpStream::connect(near)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let spliced = half.event("spliced");
+    assert_eq!(spliced["server"], server, "{spliced}");
+    let (far, from) = listener.accept().unwrap();
+    far.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(from.ip().to_string(), "fd00:0:0:2::1");
+    half.signal("-STOP");
+    both_ways(&client, &far, 1_000_000);
+    half.signal("-CONT");
+    let carried = lab.programs("tcp-splicer6");
+    assert!(
+        carried.len() == 2 && carried.iter().all(|one| one["packets"].as_u64() > Some(100)),
+        "{carried:#?}"
+    );
+    let ended = half.event("ended");
+    assert_eq!(ended["why"], "finished", "{ended}");
+    assert_eq!(lab.programs("tcp-splicer6").len(), 0);
+    half.end();
+}
+
+#[test]
 fn connections_are_bounded_and_idle_ones_are_given_up() {
     let Some(lab) = Up::new("idle") else { return };
     let proxied = Proxied::with(&lab, &["--idle", "6 s", "--connections", "1"]);
@@ -371,6 +417,64 @@ fn summaries_are_sent_and_counters_added_on_demand() {
     half.end();
     let none = add("flags");
     assert!(stderr(&none).contains("no monitor is there"), "{}", stderr(&none));
+}
+
+#[test]
+fn an_echo_that_is_cut_off_has_failed() {
+    let Some(lab) = Up::new("cut") else { return };
+    let install = [
+        "--where",
+        "control",
+        "--name",
+        "echo",
+        "--packets",
+        "1000",
+        "--cycles",
+        "50000",
+        "--destination-port",
+        "9",
+        "--protocol",
+        "udp",
+        "--instance",
+        &lab.name,
+    ];
+    let installed = longwire(&[&["forwarder", "install", "r1"], &install[..]].concat());
+    assert!(installed.status.success(), "{}", stderr(&installed));
+    let seat = || {
+        let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
+        json(&levels, 0)["seats"][0].clone()
+    };
+    let echo = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let child =
+            command.args(["control", "echo", "r1", "--instance", &lab.name]).stderr(Stdio::piped()).spawn();
+        lab.until("it has not come", || seat()["there"] == true);
+        child.unwrap()
+    };
+    let signal = |child: &Child, signal: &str| {
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    };
+    let socket = lab.at("a", || UdpSocket::bind("10.0.1.9:0").unwrap());
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    // One that says nothing is cut off, hears of it when it goes on, and says that it has failed.
+    let silent = echo();
+    signal(&silent, "-STOP");
+    socket.send_to(b"hello", "10.0.2.9:9").unwrap();
+    lab.until("it is not cut off", || seat()["last_cut"] == "stalled");
+    signal(&silent, "-CONT");
+    let ended = silent.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("cut off: stalled"), "{}", stderr(&ended));
+    // One whose forwarder is removed has not.
+    let stopped = echo();
+    socket.send_to(b"again", "10.0.2.9:9").unwrap();
+    let mut bytes = [0; 9];
+    assert_eq!(socket.recv(&mut bytes).unwrap(), 5);
+    let fid = lab.programs("echo")[0]["fid"].to_string();
+    let removed = longwire(&["forwarder", "remove", "r1", &fid, "--instance", &lab.name]);
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    let ended = stopped.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
 }
 
 #[test]

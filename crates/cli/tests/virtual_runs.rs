@@ -38,6 +38,43 @@ const REAL_ONLY: [(&str, &str); 3] = [
 ];
 
 #[test]
+fn why_packets_were_refused_is_said() {
+    // Of those that share processors, by three limits; each is counted, and said if it is not 0.
+    let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
+    let folder = Folder::new("refused");
+    let line = "scheduler = \"gmr3\"";
+    let more = |key: &str| text.replace(line, &format!("{line}\n{key}"));
+    let flows = more("flow-table = 3").replace("name = \"cheap\"", "name = \"cheap{n}\"\ncount = 6");
+    let sentences = [
+        ("queue_full", "because their flow had as many waiting as it may (flow-limit)"),
+        (
+            "table_full",
+            "because the flow table was full of busy flows (flow-table); they are no flow's above",
+        ),
+        ("no_room", "because as many packets were inside as may be (packets)"),
+    ];
+    for (scenario, limits) in [
+        (text.clone(), &["queue_full"][..]),
+        (flows, &["queue_full", "table_full"]),
+        (more("packets = 64"), &["no_room"]),
+    ] {
+        let path = folder.write("router.toml", scenario);
+        let args = ["run", &*path, "--virtual", "--for", "1s"];
+        let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
+        let told = stdout(&longwire(&args));
+        let processors = &row(&report, "router r1")["processors"];
+        for (limit, sentence) in sentences {
+            let count = processors[limit].as_u64().unwrap();
+            assert_eq!(count > 0, limits.contains(&limit), "{limit}: {count}");
+            // Thousands are set apart.
+            let told = told.lines().find_map(|line| line.strip_suffix(&format!(" refused {sentence}")));
+            let told = told.map(|count| count.replace('\u{a0}', ""));
+            assert_eq!(told, (count > 0).then(|| count.to_string()), "{limit}");
+        }
+    }
+}
+
+#[test]
 fn every_example_runs() {
     let mut refused = 0;
     for file in std::fs::read_dir(repository("scenarios")).unwrap() {

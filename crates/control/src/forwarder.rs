@@ -77,4 +77,11 @@ pub enum ForwarderAsk {
         /// The entry's key.
         key: String,
     },
+    /// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
+    Clear {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+    },
 }

@@ -63,13 +63,24 @@ pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
     Ok(Pending { unread: ask(libc::FIONREAD as _)?, unacknowledged: ask(libc::TIOCOUTQ as _)? })
 }
 
-/// Whether a connection is one that another can go on with: established, and without options that mean something in later segments
-/// (time stamps, SACK, window scaling, ECN).
+/// By how many bits a connection's windows are shifted (RFC 7323, section 2); 0 if they are not scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scales {
+    /// Those that the other end announces.
+    pub send: u8,
+    /// Those that this end announces.
+    pub receive: u8,
+}
+
+/// How a connection that another can go on with scales its windows; none if it is not such: it is not established, or has options that mean something
+/// in later segments (time stamps, SACK, ECN).
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn is_plain(socket: &TcpStream) -> io::Result<bool> {
-    // `struct tcp_info` begins with the state; the options are its sixth byte (linux/tcp.h).
+pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
+    /// The option that windows are scaled (linux/tcp.h, `TCPI_OPT_WSCALE`).
+    const SCALED: u8 = 4;
+    // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two bit fields (linux/tcp.h).
     let mut info = [0u8; 8];
     let mut size = info.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes to a buffer of that size.
@@ -82,7 +93,9 @@ pub fn is_plain(socket: &TcpStream) -> io::Result<bool> {
             &raw mut size,
         )
     })?;
-    Ok(info[0] == ESTABLISHED && info[5] == 0)
+    let halves = [info[6] & 15, info[6] >> 4];
+    let [send, receive] = if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] };
+    Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(Scales { send, receive }))
 }
 
 /// Puts a connection in repair, and tells its numbers. From now on it sends no data, and ends silently when it is dropped. Needs the right to
@@ -115,13 +128,13 @@ pub struct PlainTcp<'n> {
 }
 
 impl<'n> PlainTcp<'n> {
-    /// Lets connections that begin in this namespace from now on have no time stamps, SACK, window scaling or ECN.
+    /// Lets connections that begin in this namespace from now on have no time stamps, SACK or ECN.
     ///
     /// # Errors
     /// When the settings can't be read or written.
     pub fn begin(namespace: &'n Namespace) -> Result<Self, LabError> {
         let before = namespace.run(|| {
-            let settings = ["tcp_timestamps", "tcp_sack", "tcp_window_scaling", "tcp_ecn"];
+            let settings = ["tcp_timestamps", "tcp_sack", "tcp_ecn"];
             settings
                 .into_iter()
                 .map(|setting| Ok((setting, change(setting, "0")?)))
@@ -201,7 +214,7 @@ mod tests {
         far.read_exact(&mut [0; 7]).unwrap();
         assert_eq!(pending(&far).unwrap(), Pending::NONE);
         // Of this machine's own, which nobody has changed, they have at least SACK.
-        assert!(!is_plain(&far).unwrap());
+        assert_eq!(plain(&far).unwrap(), None);
     }
 
     #[test]

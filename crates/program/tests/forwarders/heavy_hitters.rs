@@ -40,11 +40,14 @@ fn flows_are_told_apart() {
             assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent));
         }
     }
-    assert_eq!(counter.entry("top", &from(1)), [600]);
-    assert_eq!(counter.entry("top", &from(2)), [500]);
+    assert_eq!(counter.entry("top", &from(1)), [600, 1]);
+    assert_eq!(counter.entry("top", &from(2)), [500, 1]);
     assert_eq!(counter.entry("top", &from(3)), []);
-    assert_eq!(counter.entry("top", &flow(&CLIENT6, &SERVER6, [1024, 80], 6)), [7 * 78]);
-    assert_eq!(counter.entry("top", &flow(&mapped(CLIENT), &mapped(SERVER), [0, 0], 1)), [13 * 46]);
+    assert_eq!(counter.entry("top", &flow(&CLIENT6, &SERVER6, [1024, 80], 6)), [7 * 78, 1]);
+    assert_eq!(counter.entry("top", &flow(&mapped(CLIENT), &mapped(SERVER), [0, 0], 1)), [13 * 46, 3]);
+    // Packets are counted from then on.
+    counter.send(&frame(2, 100));
+    assert_eq!(counter.entry("top", &from(2)), [600, 2]);
     assert_eq!(counter.bench.maps.named("top").unwrap().len(), 4);
 }
 

@@ -1,6 +1,7 @@
 //! `longwire control`
 
 mod echo;
+mod heavy_hitters;
 mod intrusion;
 mod monitor;
 mod nat44;
@@ -28,7 +29,8 @@ Examples:
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
   longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
   longwire control monitor r1 --by protocol,flags
-  longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1")]
+  longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1
+  longwire control heavy-hitters r1 --top 5")]
 pub struct Args {
     #[command(subcommand)]
     half: Half,
@@ -43,6 +45,7 @@ enum Half {
     Wavelet(Box<wavelet::Args>),
     Monitor(Box<monitor::Args>),
     Nat44(Box<nat44::Args>),
+    HeavyHitters(Box<heavy_hitters::Args>),
 }
 
 impl Args {
@@ -59,6 +62,7 @@ impl Args {
             Half::Wavelet(args) => args.run(),
             Half::Monitor(args) => args.run(),
             Half::Nat44(args) => args.run(),
+            Half::HeavyHitters(args) => args.run(),
         }
     }
 }

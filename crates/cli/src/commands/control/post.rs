@@ -146,6 +146,11 @@ impl Post {
         self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)
     }
 
+    /// Removes all entries of a program's map, or makes them zero if they stay.
+    pub(super) fn clear(&self, fid: u32, map: &str) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Clear { fid, map: map.into() }).map(drop)
+    }
+
     /// Says what happened: the object with --json, else the text.
     pub(super) fn tell(&self, event: &Value, text: &str) -> anyhow::Result<()> {
         if self.json { outcome::print(&event.to_string()) } else { outcome::print(text) }

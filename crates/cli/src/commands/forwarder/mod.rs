@@ -240,7 +240,7 @@ struct Remove {
 
 /// List a program's maps, print or write their entries
 ///
-/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it.
+/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it; with --clear, all.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -248,7 +248,8 @@ Examples:
   longwire forwarder map r1 1 top
   longwire forwarder map r1 1 protocols 06000000
   longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000
-  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 --delete")]
+  longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 --delete
+  longwire forwarder map r1 1 filters --clear")]
 struct Map {
     /// The router.
     router: String,
@@ -268,6 +269,10 @@ struct Map {
     /// Remove the entry with this key.
     #[arg(long, requires = "key", conflicts_with = "value")]
     delete: bool,
+
+    /// Remove all entries of the map; of an array, make them zero.
+    #[arg(long, requires = "map", conflicts_with = "key")]
+    clear: bool,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -404,6 +409,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
+        (Some(map), None, _) if args.clear => ForwarderAsk::Clear { fid, map },
         (Some(map), Some(key), _) if args.delete => ForwarderAsk::Delete { fid, map, key },
         (Some(map), Some(key), Some(value)) => ForwarderAsk::Update { fid, map, key, value },
         (map, key, _) => ForwarderAsk::Map { fid, map, key },

@@ -12,7 +12,7 @@ use longwire_units::Nanos;
 use pair::Pair;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,6 +34,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[command(after_long_help = "\
 Examples:
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
+  longwire control splice r1 --listen '[fd00:0:0:1::1]:8080' --backend '[fd00:0:0:2::9]:80'
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET =10.0.2.9:80' --json")]
 pub struct Args {
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub struct Args {
 
     /// The router's address, and the port, where clients come.
     #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: SocketAddrV4,
+    listen: SocketAddr,
 
     /// A server, and what the first line of its clients begins with; the first that fits is taken. Without a beginning it is for all, and nothing is
     /// read before it is connected to.
@@ -73,7 +74,7 @@ pub struct Args {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Backend {
     beginning: String,
-    server: SocketAddrV4,
+    server: SocketAddr,
 }
 
 impl Backend {
@@ -131,8 +132,8 @@ struct Proxy {
 /// A connection that the data path carries.
 struct Spliced {
     fids: [u32; 2],
-    client: SocketAddrV4,
-    server: SocketAddrV4,
+    client: SocketAddr,
+    server: SocketAddr,
     packets: u64,
     idle: Duration,
     /// Since when both directions have ended.
@@ -176,7 +177,7 @@ impl Proxy {
     /// Serves a client to the end, or until the data path does; says whether that is so.
     fn serve(&self, client: TcpStream) -> anyhow::Result<bool> {
         let (server, read) = self.choose(&client)?;
-        let connect = || TcpStream::connect_timeout(&server.into(), CONNECT);
+        let connect = || TcpStream::connect_timeout(&server, CONNECT);
         let connected = self.host()?.run(connect)?.with_context(|| format!("connecting to {server}"))?;
         let pair = Pair::new(client, connected, read)?;
         let [client, near, far, server] = pair.addresses();
@@ -207,7 +208,7 @@ impl Proxy {
     }
 
     /// The server for a client, and what was read from it to know that.
-    fn choose(&self, client: &TcpStream) -> anyhow::Result<(SocketAddrV4, Vec<u8>)> {
+    fn choose(&self, client: &TcpStream) -> anyhow::Result<(SocketAddr, Vec<u8>)> {
         let backends = &self.args.backend;
         if let Some(first) = backends.first().filter(|backend| backend.beginning.is_empty()) {
             return Ok((first.server, Vec::new()));
@@ -285,7 +286,8 @@ impl Proxy {
         if one.idle >= Duration::from_nanos(self.args.idle.0) {
             return Ok(Some("idle"));
         }
-        let ends = [self.flags(one.fids[0])?, self.flags(one.fids[1])?];
+        let is_four = one.client.is_ipv4();
+        let ends = [self.flags(one.fids[0], is_four)?, self.flags(one.fids[1], is_four)?];
         let reset = ends.iter().any(|flags| flags & RST != 0);
         if one.ended.is_none() && (reset || ends.iter().all(|flags| flags & FIN != 0)) {
             one.ended = Some(Instant::now());
@@ -295,8 +297,13 @@ impl Proxy {
     }
 
     /// The flags with which a direction has ended.
-    fn flags(&self, fid: u32) -> anyhow::Result<u32> {
-        Ok(word_at(&self.post.data::<24>(fid)?, 20).unwrap_or_default())
+    fn flags(&self, fid: u32, is_four: bool) -> anyhow::Result<u32> {
+        let word = if is_four {
+            word_at(&self.post.data::<24>(fid)?, 20)
+        } else {
+            word_at(&self.post.data::<48>(fid)?, 44)
+        };
+        Ok(word.unwrap_or_default())
     }
 
     fn end(&self, one: &Spliced, why: &str, packets: [u64; 2]) -> anyhow::Result<()> {

@@ -3,10 +3,10 @@
 use crate::commands::control::post::Post;
 use crate::live_forwarders::digits;
 use anyhow::{Context, bail, ensure};
-use longwire_lab::splicing::{Numbers, Pending, freeze, is_plain, pending, thaw};
+use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long it is hoped for a moment in which nothing is on its way, before segments with data are held back.
@@ -24,7 +24,7 @@ pub(super) struct Pair {
     near: Side,
     far: Side,
     /// Their addresses: of the client, of the proxy towards it, of the proxy towards the server, of the server.
-    addresses: [SocketAddrV4; 4],
+    addresses: [SocketAddr; 4],
 }
 
 /// A connection, and what was read from it and is to be written to the other.
@@ -48,15 +48,14 @@ impl Pair {
     /// Of these two, with what was read from the client already.
     ///
     /// # Errors
-    /// If they are not of IPv4, or closed.
+    /// If they are closed.
     pub(super) fn new(client: TcpStream, server: TcpStream, read: Vec<u8>) -> anyhow::Result<Self> {
         let addresses = [client.peer_addr(), client.local_addr(), server.local_addr(), server.peer_addr()];
-        let mut four = [SocketAddrV4::new([0, 0, 0, 0].into(), 0); 4];
+        let mut four = [SocketAddr::from(([0, 0, 0, 0], 0)); 4];
         for (four, address) in four.iter_mut().zip(addresses) {
-            match address? {
-                SocketAddr::V4(address) => *four = address,
-                SocketAddr::V6(address) => bail!("{address} is not of IPv4"),
-            }
+            let address = address?;
+            // A client of IPv4 that came to a socket of both.
+            *four = SocketAddr::new(address.ip().to_canonical(), address.port());
         }
         for socket in [&client, &server] {
             socket.set_nodelay(true)?;
@@ -67,7 +66,7 @@ impl Pair {
     }
 
     /// Its addresses: of the client, of the proxy towards it, of the proxy towards the server, of the server.
-    pub(super) fn addresses(&self) -> [SocketAddrV4; 4] {
+    pub(super) fn addresses(&self) -> [SocketAddr; 4] {
         self.addresses
     }
 
@@ -76,7 +75,7 @@ impl Pair {
     ///
     /// # Errors
     /// Gives the pair back, which is to be relayed further, and says why.
-    pub(super) fn splice(mut self, post: &Post) -> Result<[u32; 2], (Self, anyhow::Error)> {
+    pub(super) fn splice(mut self, post: &Post) -> Result<[u32; 2], (Box<Self>, anyhow::Error)> {
         let mut fids = Vec::new();
         match self.hand_over(post, &mut fids) {
             Ok(()) => Ok([fids[0], fids[1]]),
@@ -85,29 +84,32 @@ impl Pair {
                     // Without its programs a pair is relayed as before; where they can't be removed, there is no instance.
                     let _ = post.remove(fid);
                 }
-                Err((self, error))
+                Err((Box::new(self), error))
             }
         }
     }
 
     fn hand_over(&mut self, post: &Post, fids: &mut Vec<u32>) -> anyhow::Result<()> {
-        let plain = is_plain(&self.near.socket)? && is_plain(&self.far.socket)?;
-        ensure!(plain, "a connection has options that can't be spliced, or ends");
+        let (Some(near_scales), Some(far_scales)) = (plain(&self.near.socket)?, plain(&self.far.socket)?) else {
+            bail!("a connection has options that can't be spliced, or ends");
+        };
         let [client, near, far, server] = self.addresses;
-        for [source, destination] in [[client, near], [server, far]] {
-            fids.push(post.install(&splicer(source, destination))?);
+        ensure!(client.is_ipv4() == server.is_ipv4(), "one connection is of IPv4, the other of IPv6");
+        let scalings = scalings(near_scales, far_scales);
+        for (ends, scaling) in [[client, near], [server, far]].into_iter().zip(scalings) {
+            fids.push(post.install(&splicer(ends, scaling))?);
         }
         // If there is no such moment, one is made.
         self.relay_until_quiet(HOPE, Duration::ZERO)?;
         for &fid in &*fids {
-            post.set(fid, &HELD)?;
+            post.set(fid, &held(client))?;
         }
         let quiet = self.relay_until_quiet(PATIENCE, SILENCE)?;
         ensure!(quiet, "not all is acknowledged after {} s", PATIENCE.as_secs());
-        let states = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?);
+        let states = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
         let handed = states.iter().zip(&*fids).try_for_each(|(state, &fid)| post.set(fid, state));
         // What came in between was acknowledged and is lost; it can't be, because it was held back.
-        let after = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?);
+        let after = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
         if handed.is_err() || after != states {
             for socket in [&self.near.socket, &self.far.socket] {
                 thaw(socket).context("taking up a connection again")?;
@@ -119,11 +121,11 @@ impl Pair {
     }
 
     /// What programs do to segments there and back.
-    fn shifts(&self, near: Numbers, far: Numbers) -> [[u8; 24]; 2] {
+    fn shifts(&self, near: Numbers, far: Numbers, scalings: [Scaling; 2]) -> [Vec<u8>; 2] {
         let [client, own_near, own_far, server] = self.addresses;
         let there = (far.send.wrapping_sub(near.receive), far.receive.wrapping_sub(near.send));
         let back = (near.send.wrapping_sub(far.receive), near.receive.wrapping_sub(far.send));
-        [state(own_far, server, there), state(own_near, client, back)]
+        [state([own_far, server], there, scalings[0]), state([own_near, client], back, scalings[1])]
     }
 
     /// Relays until nothing is on its way, and nothing has come for a while; says whether it came to that.
@@ -235,15 +237,35 @@ fn copy_or_break(from: &Side, to: &Side) -> io::Result<()> {
     copied
 }
 
-/// The state of a program whose connection is about to be spliced.
-const HELD: [u8; 24] = {
-    let mut held = [0; 24];
-    held[3] = 1;
+/// What is done to a window: shifted to the left, then to the right; one of them is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scaling {
+    left: u8,
+    right: u8,
+}
+
+/// What is done to windows there and back: each is scaled as its sender has told the proxy, and understood as the proxy has told the receiver.
+fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
+    [(near.send, far.receive), (far.send, near.receive)].map(|(said, understood)| Scaling {
+        left: said.saturating_sub(understood),
+        right: understood.saturating_sub(said),
+    })
+}
+
+/// Bytes of the state of a splicer for IPv4, and for IPv6.
+const STATES: [usize; 2] = [24, 48];
+
+/// The state of a program whose connection, that of this client, is about to be spliced.
+fn held(client: SocketAddr) -> Vec<u8> {
+    // A source address, or a source port, without a destination.
+    let (size, place) = if client.is_ipv4() { (STATES[0], 3) } else { (STATES[1], 33) };
+    let mut held = vec![0; size];
+    held[place] = 1;
     held
-};
+}
 
 /// A program for the segments from one address to another, which does nothing yet.
-fn splicer(source: SocketAddrV4, destination: SocketAddrV4) -> WrittenForwarder {
+fn splicer([source, destination]: [SocketAddr; 2], scaling: Scaling) -> WrittenForwarder {
     let key = WrittenKey {
         source: Some(source.ip().to_string()),
         source_port: Some(source.port().to_string()),
@@ -251,36 +273,62 @@ fn splicer(source: SocketAddrV4, destination: SocketAddrV4) -> WrittenForwarder 
         destination_port: Some(destination.port().to_string()),
         protocol: Some("tcp".into()),
     };
+    let (program, size) = match (source, scaling) {
+        (SocketAddr::V6(_), _) => ("tcp-splicer6", STATES[1]),
+        (_, Scaling { left: 0, right: 0 }) => ("tcp-splicer", STATES[0]),
+        _ => ("tcp-splicer-scaled", STATES[0]),
+    };
     WrittenForwarder {
-        program: "tcp-splicer".into(),
+        program: program.into(),
         key: Some(key),
-        data: Some(digits(&[0; 24])),
+        data: Some(digits(&vec![0; size])),
         ..WrittenForwarder::default()
     }
 }
 
-/// The state of a program that makes segments those from `source` to `destination`, with what is added to their numbers: sequence, acknowledgement.
-fn state(source: SocketAddrV4, destination: SocketAddrV4, added: (u32, u32)) -> [u8; 24] {
-    let mut state = [0; 24];
-    let parts: [&[u8]; 6] = [
-        &source.ip().octets(),
-        &destination.ip().octets(),
+/// The state of a program that makes segments those between these two, with what is added to their numbers: sequence, acknowledgement.
+fn state([source, destination]: [SocketAddr; 2], added: (u32, u32), scaling: Scaling) -> Vec<u8> {
+    let octets = |end: SocketAddr| match end.ip() {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    [
+        &octets(source)[..],
+        &octets(destination),
         &source.port().to_be_bytes(),
         &destination.port().to_be_bytes(),
         &added.0.to_le_bytes(),
         &added.1.to_le_bytes(),
-    ];
-    let mut places = state.iter_mut();
-    for byte in parts.into_iter().flatten() {
-        places.next().into_iter().for_each(|place| *place = *byte);
-    }
-    state
+        &[0, 0, scaling.left, scaling.right],
+    ]
+    .concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
+
+    #[test]
+    fn programs_are_those_of_the_addresses_and_scales() {
+        let ends = |text: [&str; 2]| text.map(|end| end.parse::<SocketAddr>().unwrap());
+        let (four, six) = (ends(["10.0.0.1:1", "10.0.0.2:2"]), ends(["[fd00::1]:1", "[fd00::2]:2"]));
+        for (ends, left, right, program, size) in [
+            (four, 0, 0, "tcp-splicer", 24),
+            (four, 0, 1, "tcp-splicer-scaled", 24),
+            (four, 1, 0, "tcp-splicer-scaled", 24),
+            (six, 0, 0, "tcp-splicer6", 48),
+            (six, 1, 0, "tcp-splicer6", 48),
+        ] {
+            let scaling = Scaling { left, right };
+            let written = splicer(ends, scaling);
+            let sizes =
+                (written.data.unwrap().len() / 2, held(ends[0]).len(), state(ends, (0, 0), scaling).len());
+            assert_eq!((written.program.as_str(), sizes), (program, (size, size, size)));
+        }
+        // Held back: a source port, no destination port; with IPv4, a source address.
+        assert_eq!((&held(six[0])[32..36], held(four[0])[3]), (&[0, 1, 0, 0][..], 1));
+    }
 
     fn connected() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -295,15 +343,18 @@ mod tests {
         // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero towards the server.
         let (near, far) =
             (Numbers { send: 9, receive: 1000 }, Numbers { send: 2u32.wrapping_neg(), receive: 50 });
-        let [there, back] = pair.shifts(near, far);
-        let numbers = |state: [u8; 24]| {
+        let scalings = scalings(Scales { send: 7, receive: 7 }, Scales { send: 3, receive: 9 });
+        let [there, back] = pair.shifts(near, far, scalings);
+        let numbers = |state: &[u8]| {
             [12, 16].map(|place| u32::from_le_bytes(state[place..place + 4].try_into().unwrap()))
         };
         // 1000 becomes −2, 9 becomes 50; back the other way.
-        assert_eq!(numbers(there), [1002u32.wrapping_neg(), 41]);
-        assert_eq!(numbers(back), [41u32.wrapping_neg(), 1002]);
+        assert_eq!(numbers(&there), [1002u32.wrapping_neg(), 41]);
+        assert_eq!(numbers(&back), [41u32.wrapping_neg(), 1002]);
+        // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1 << 7.
+        assert_eq!((&there[20..], &back[20..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
         let [client, own_near, own_far, server] = pair.addresses();
-        assert_eq!(there[..8], [own_far.ip().octets(), server.ip().octets()].concat());
+        assert_eq!(there[..8], [127, 0, 0, 1, 127, 0, 0, 1]);
         assert_eq!(there[8..12], [own_far.port().to_be_bytes(), server.port().to_be_bytes()].concat());
         assert_eq!(back[8..12], [own_near.port().to_be_bytes(), client.port().to_be_bytes()].concat());
     }
