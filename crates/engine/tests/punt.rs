@@ -124,7 +124,7 @@ fn in_virtual_time_a_service_takes_its_declared_time() {
             service: Box::new(ByByte),
             time: Nanos::from_millis(3),
             weight: 1,
-            packets: 3,
+            limits: Limits { packets: 3, answer_within: Nanos::from_millis(100), ..Limits::default() },
         };
         let turns = Turns::new("sfq").unwrap();
         let punt = Punt::simulated(vec![0, 1], Inline::new(vec![service], turns));

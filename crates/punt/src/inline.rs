@@ -1,10 +1,13 @@
 //! Services in virtual time: run in line, by one server, for a declared time a packet.
 
+use crate::bucket::Bucket;
 use crate::layout::{Class, Facts};
+use crate::limits::Limits;
 use crate::punt::{SeatId, Seated};
-use crate::seat::{Counts, Refused, Way};
+use crate::seat::{Counts, Cut, Refused, Way};
 use crate::service::{Made, Punted, Service};
 use crate::turns::Turns;
+use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -19,8 +22,9 @@ pub struct InlineService {
     pub time: Nanos,
     /// Its share of the server, beside others'.
     pub weight: u64,
-    /// Most packets that wait for it.
-    pub packets: usize,
+    /// How many packets may wait for it, how long, what becomes of them then, and how often that may happen. It is cut off for good where a service
+    /// with a thread is.
+    pub limits: Limits,
 }
 
 /// One server for all services of a node. What it does depends on nothing but packets and their times.
@@ -37,29 +41,44 @@ struct Desk {
     name: Box<str>,
     service: Box<dyn Service>,
     time: Nanos,
-    packets: usize,
+    limits: Limits,
+    faults: Bucket,
+    is_cut: bool,
     waiting: VecDeque<(Handle, Facts)>,
     counts: Counts,
 }
 
 struct Serving {
     which: usize,
-    handle: Handle,
-    facts: Facts,
+    /// None if it has been taken back.
+    packet: Option<(Handle, Facts)>,
     done: Nanos,
+}
+
+/// What comes next.
+enum Event {
+    /// The verdict about the packet that is being served.
+    Done,
+    /// A packet of this service's has waited too long.
+    Late(usize),
 }
 
 impl Inline {
     /// For these services, 64 at most, in the turns that a scheduler gives them.
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
-        let seated = |InlineService { name, service, time, packets, .. }| Desk {
-            name,
-            service,
-            time,
-            packets,
-            waiting: VecDeque::with_capacity(packets),
-            counts: Counts::default(),
+        let seated = |InlineService { name, service, time, limits, .. }: InlineService| {
+            let faults = u64::from(limits.faults);
+            Desk {
+                name,
+                service,
+                time,
+                limits,
+                faults: Bucket::new(faults, 2 * faults),
+                is_cut: false,
+                waiting: VecDeque::with_capacity(limits.packets as usize),
+                counts: Counts::default(),
+            }
         };
         Self {
             services: services.into_iter().map(seated).collect(),
@@ -79,7 +98,11 @@ impl Inline {
         class: &Class,
     ) -> Result<(), Refused> {
         let Some(seated) = self.services.get_mut(which) else { return Err(Refused::Gone) };
-        if seated.waiting.len() >= seated.packets {
+        if seated.is_cut {
+            seated.counts.absent += 1;
+            return Err(if seated.limits.drops { Refused::Full } else { Refused::Gone });
+        }
+        if seated.waiting.len() >= seated.limits.packets as usize {
             seated.counts.full += 1;
             return Err(Refused::Full);
         }
@@ -87,7 +110,7 @@ impl Inline {
         let facts = Facts {
             token: self.tokens,
             time: meta.arrival,
-            expires: u64::MAX,
+            expires: (Nanos(meta.arrival) + seated.limits.answer_within).0,
             in_port: meta.in_port,
             len: meta.len,
             segments: meta.segments,
@@ -105,23 +128,28 @@ impl Inline {
         Ok(())
     }
 
-    /// Gives out what is done by `way.now`, each at its time.
+    /// Gives out what is done by `way.now`, and takes back what has waited too long by then, each at its time.
     pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
         let now = way.now;
         while way.has_room()
-            && let Some(serving) = self.serving.take_if(|serving| serving.done <= now)
+            && let Some((time, event)) = self.next().filter(|(time, _)| *time <= now)
         {
-            way.now = serving.done;
-            way.out.at(serving.done);
-            self.finish(way, serving);
-            self.begin(way.now);
+            way.now = time;
+            way.out.at(time);
+            match event {
+                Event::Done => {
+                    self.finish(way);
+                    self.begin(time);
+                }
+                Event::Late(which) => self.take_back(way, which),
+            }
         }
         way.now = now;
     }
 
-    /// When something is done next.
+    /// When something is done next, or has waited too long.
     pub(crate) fn deadline(&self) -> Nanos {
-        self.serving.as_ref().map_or(Nanos::NEVER, |serving| serving.done)
+        self.next().map_or(Nanos::NEVER, |(time, _)| time)
     }
 
     pub(crate) const fn kept(&self) -> u64 {
@@ -133,14 +161,35 @@ impl Inline {
             seat: SeatId::slow(number),
             level: "slow-path",
             name: &desk.name,
-            is_taken: true,
-            kept: desk.counts.up - desk.counts.verdicts,
+            is_taken: !desk.is_cut,
+            kept: desk.counts.up - desk.counts.verdicts - desk.counts.late - desk.counts.returned,
             counts: desk.counts,
         })
     }
 
     pub(crate) fn counts(&self, which: usize) -> Option<&Counts> {
         self.services.get(which).map(|seated| &seated.counts)
+    }
+
+    /// What comes next, and when. At one time a verdict is heard before packets are taken back.
+    fn next(&self) -> Option<(Nanos, Event)> {
+        let late = (0..self.services.len()).filter_map(|which| Some((self.oldest(which)?, which))).min();
+        match (&self.serving, late) {
+            (Some(serving), Some((expires, _))) if serving.done <= expires => {
+                Some((serving.done, Event::Done))
+            }
+            (_, Some((expires, which))) => Some((expires, Event::Late(which))),
+            (Some(serving), None) => Some((serving.done, Event::Done)),
+            (None, None) => None,
+        }
+    }
+
+    /// When the oldest packet of a service has waited too long.
+    fn oldest(&self, which: usize) -> Option<Nanos> {
+        let served = self.serving.as_ref().filter(|serving| serving.which == which);
+        let served = served.and_then(|serving| serving.packet.as_ref());
+        let (_, facts) = served.or_else(|| self.services[which].waiting.front())?;
+        Some(Nanos(facts.expires))
     }
 
     fn begin(&mut self, at: Nanos) {
@@ -150,16 +199,18 @@ impl Inline {
         let Self { services, turns, .. } = self;
         turns.enter(ready, at, |which| Some(services[which].time.0));
         if let Some(which) = turns.pick(ready)
-            && let Some((handle, facts)) = self.services[which].waiting.pop_front()
+            && let Some(packet) = self.services[which].waiting.pop_front()
         {
             let time = self.services[which].time;
-            self.serving = Some(Serving { which, handle, facts, done: at + time });
+            self.serving = Some(Serving { which, packet: Some(packet), done: at + time });
         }
     }
 
-    fn finish(&mut self, way: &mut Way<'_>, serving: Serving) {
-        let Serving { which, handle, facts, .. } = serving;
+    /// The server is done with a packet: what is said about it is obeyed, unless it was taken back.
+    fn finish(&mut self, way: &mut Way<'_>) {
+        let Some(Serving { which, packet, .. }) = self.serving.take() else { return };
         self.turns.charge(self.services[which].time.0);
+        let Some((handle, facts)) = packet else { return };
         let seated = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));
@@ -171,6 +222,32 @@ impl Inline {
                 && way.may_make(port, frame.len())
                 && way.make(port, None, frame.len(), |bytes| bytes.copy_from_slice(&frame));
             *if is_made { &mut seated.counts.made } else { &mut seated.counts.unmade } += 1;
+        }
+    }
+
+    /// Takes back a service's oldest packet. Who is late too often is cut off, and the others are taken back, too.
+    fn take_back(&mut self, way: &mut Way<'_>, which: usize) {
+        let served = self.serving.as_mut().filter(|serving| serving.which == which);
+        let served = served.and_then(|serving| serving.packet.take());
+        let desk = &mut self.services[which];
+        let Some((handle, facts)) = served.or_else(|| desk.waiting.pop_front()) else { return };
+        self.kept -= u64::from(facts.segments);
+        if desk.limits.drops {
+            way.out.refuse(way.pool, handle, DropReason::LevelFull);
+        } else {
+            way.pass(handle);
+        }
+        if desk.is_cut {
+            desk.counts.returned += 1;
+            return;
+        }
+        desk.counts.late += 1;
+        desk.counts.faults += 1;
+        if !desk.faults.take(way.now) {
+            desk.is_cut = true;
+            desk.counts.cut += 1;
+            desk.counts.last_cut = Some(Cut::Stalled);
+            desk.waiting.iter_mut().for_each(|(_, facts)| facts.expires = way.now.0);
         }
     }
 }

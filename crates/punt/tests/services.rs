@@ -155,7 +155,7 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
         service: Box::new(Obedient),
         time: Nanos::from_micros(us),
         weight,
-        packets: 4,
+        limits: Limits { packets: 4, ..Limits::default() },
     };
     let inline = Inline::new(vec![service(10, 1), service(20, 1)], turns());
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
@@ -187,6 +187,47 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     assert_eq!(below.punt.kept(), 5);
     below.turn_at(at(1000));
     assert_eq!((below.punt.kept(), below.punt.counts(first).full), (0, 1));
+}
+
+#[test]
+fn in_line_packets_that_wait_too_long_are_taken_back() {
+    let at = Nanos::from_millis;
+    // (answers within, drops, faults a second, (ms, verdicts, late, returned) for five packets at 0 of 10 ms each, kept after that, cut)
+    type Steps = &'static [[u64; 4]];
+    let table: [(u64, bool, u32, Steps, u64); 5] = [
+        (60, false, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [30, 3, 0, 0], [40, 4, 0, 0], [50, 5, 0, 0]], 0),
+        // The third is being served when it is late: the server goes on with it for nothing.
+        (25, false, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [25, 2, 3, 0], [30, 2, 3, 0]], 0),
+        (25, true, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [25, 2, 3, 0], [30, 2, 3, 0]], 0),
+        // What is said in time is heard.
+        (20, false, 100, &[[10, 1, 0, 0], [20, 2, 3, 0], [30, 2, 3, 0]], 0),
+        // Two faults at once, and not a third.
+        (5, false, 1, &[[5, 0, 3, 2], [10, 0, 3, 2]], 1),
+    ];
+    for (within, drops, faults, steps, cut) in table {
+        let limits = Limits { answer_within: at(within), drops, faults, ..Limits::default() };
+        let (name, service, time) = ("slow".into(), Box::new(Obedient), at(10));
+        let inline = Inline::new(vec![InlineService { name, service, time, weight: 1, limits }], turns());
+        let (seat, mut below) = (SeatId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
+        (0..5).for_each(|_| below.offer_at(at(0), seat, &frame(2, 60)).unwrap());
+        for &[ms, verdicts, late, returned] in steps {
+            assert_eq!(below.punt.deadline(), at(ms), "{within} ms");
+            below.turn_at(at(ms));
+            let counts = below.punt.counts(seat);
+            assert_eq!(
+                (counts.verdicts, counts.late, counts.returned),
+                (verdicts, late, returned),
+                "at {ms} ms"
+            );
+            let back = late + returned;
+            let (passed, dropped) = if drops { (0, back) } else { (back, 0) };
+            assert_eq!((below.sends, below.passes, below.drops), (verdicts, passed, dropped));
+            assert_eq!(below.punt.kept(), 5 - verdicts - back);
+        }
+        assert_eq!((below.punt.deadline(), below.punt.counts(seat).cut), (Nanos::NEVER, cut));
+        assert_eq!(below.offer_at(at(100), seat, &frame(2, 60)).is_ok(), cut == 0);
+        assert_eq!((below.punt.is_taken(seat), below.punt.counts(seat).absent), (cut == 0, cut));
+    }
 }
 
 #[test]

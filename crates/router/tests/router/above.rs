@@ -66,7 +66,7 @@ fn with_service() -> (Rig, mpsc::Receiver<Facts>) {
         service: Box::new(Obedient(told)),
         time: Nanos::from_micros(1),
         weight: 1,
-        packets: 4,
+        limits: Limits { packets: 4, ..Limits::default() },
     };
     let mut rig = Rig::new();
     rig.router

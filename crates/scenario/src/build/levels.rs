@@ -7,7 +7,7 @@ use crate::words::LevelWait;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Limits, Listener, ListenerError, Punt,
+    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt,
     SeatId, Slow, Turns, Waiting,
 };
 use longwire_sched::SettingsError;
@@ -215,7 +215,7 @@ impl Built {
                 service: (native.make)(),
                 time: written.levels.time(above.request.cycles),
                 weight,
-                packets: Limits::default().packets as usize,
+                limits: above.limits(),
             });
             let inline = Inline::new(in_line.collect(), Turns::new(written.levels.scheduler)?);
             let places = written.ports.iter().map(|port| port.place).collect();
