@@ -5,12 +5,16 @@
 //! hints from transports. Addresses are numbers of 128 bits, as [`crate::neighbour_key`] writes them.
 //!
 //! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what was told without having been asked,
-//! have shares of their own and do not push out what has answered.
+//! have shares of their own and do not push out what has answered. Where all places are taken, those behind a port that has more than its share
+//! make room for those behind a port that has less: a station that answers for any number of addresses takes no other port's neighbours away.
 
 mod noted;
+mod shares;
 
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
+use shares::Shares;
+use std::ops::Range;
 
 /// Bounds and times of a router's neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,14 +165,15 @@ pub(crate) struct Neighbours {
     limits: NeighbourLimits,
     used: usize,
     unasked: usize,
+    held: Shares,
     asked: Vec<Asked>,
     due: Nanos,
     kept: u64,
 }
 
 impl Neighbours {
-    /// No neighbours. `seed` makes their places unforeseeable.
-    pub fn new(limits: NeighbourLimits, seed: u64) -> Self {
+    /// No neighbours, of a router with ports at these `places`, in order. `seed` makes their places unforeseeable.
+    pub fn new(limits: NeighbourLimits, places: &[u16], seed: u64) -> Self {
         let homes = (limits.neighbours.max(1) * 2).next_power_of_two();
         Self {
             slots: vec![FREE; homes + REACH].into(),
@@ -177,6 +182,7 @@ impl Neighbours {
             limits,
             used: 0,
             unasked: 0,
+            held: Shares::new(limits.neighbours, places),
             asked: Vec::with_capacity(limits.asked),
             due: Nanos::NEVER,
             kept: 0,
@@ -410,6 +416,7 @@ impl Neighbours {
         let free = reach.clone().find(|&at| self.slots[at].state == State::Free);
         if let Some(at) = free.filter(|_| self.used < self.limits.neighbours) {
             self.used += 1;
+            self.held.take(slot.port);
             self.slots[at] = slot;
             return Some(at);
         }
@@ -418,10 +425,37 @@ impl Neighbours {
             reach
                 .clone()
                 .find(|&at| !slot.unasked && self.slots[at].unasked && self.slots[at].state == State::Stale)
-        })?;
-        self.unasked -= usize::from(self.slots[at].unasked);
+        });
+        let victim = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach))?;
+        let at = match free {
+            // A search ends at the first free slot: nothing may be put behind it.
+            Some(free) if free < victim => {
+                self.remove(victim);
+                self.used += 1;
+                free
+            }
+            _ => {
+                self.unasked -= usize::from(self.slots[victim].unasked);
+                self.held.give_back(self.slots[victim].port);
+                victim
+            }
+        };
+        self.held.take(slot.port);
         self.slots[at] = slot;
         Some(at)
+    }
+
+    /// A neighbour that has not answered for longest, behind a port that has more than its share, if this port has less.
+    fn of_a_port_that_has_much(&self, port: u16, reach: Range<usize>) -> Option<usize> {
+        if self.held.is_full(port) {
+            return None;
+        }
+        let may_go = |&at: &usize| {
+            let slot = &self.slots[at];
+            let idle = matches!(slot.state, State::Stale | State::Reachable) && slot.waiting == 0;
+            idle && self.held.is_over(slot.port)
+        };
+        reach.filter(may_go).min_by_key(|&at| self.slots[at].confirmed)
     }
 
     fn is_old(&self, at: usize, now: Nanos) -> bool {
@@ -433,6 +467,7 @@ impl Neighbours {
     /// Frees a slot and moves those behind it up.
     fn remove(&mut self, at: usize) {
         self.unasked -= usize::from(self.slots[at].unasked);
+        self.held.give_back(self.slots[at].port);
         let mut hole = at;
         for next in at + 1..self.slots.len() {
             let slot = self.slots[next];
@@ -462,6 +497,7 @@ mod tests {
     use super::*;
 
     const A: u128 = 0xffff << 32 | 0x0a00_0001;
+    const PORTS: [u16; 4] = [2, 3, 4, 5];
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
     const ANSWER: Told = Told { solicited: true, overrides: true, creates: false };
@@ -479,7 +515,8 @@ mod tests {
     #[test]
     fn packets_wait_for_the_answer_in_order() {
         let mut pool = Pool::new(1 << 20).unwrap();
-        let mut table = Neighbours::new(NeighbourLimits { queue: 2, ..NeighbourLimits::default() }, 1);
+        let mut table =
+            Neighbours::new(NeighbourLimits { queue: 2, ..NeighbourLimits::default() }, &PORTS, 1);
         let packets: Vec<_> = (0..3).map(|_| pool.alloc(60).unwrap()).collect();
         let mut keep = |packet: usize| table.keep(&mut pool, (3, A, false), packets[packet], at(1));
         assert_eq!((keep(0), keep(1), keep(2)), (Some(true), Some(false), None));
@@ -495,7 +532,7 @@ mod tests {
     #[test]
     fn who_does_not_answer_three_times_is_given_up() {
         let mut pool = Pool::new(1 << 20).unwrap();
-        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         let packet = pool.alloc(60).unwrap();
         table.keep(&mut pool, (3, A, false), packet, at(1));
         let ask = Some(Due::Ask { port: 3, address: A, mac: None, is_gateway: false });
@@ -508,7 +545,7 @@ mod tests {
 
     #[test]
     fn a_stale_neighbour_is_used_and_asked() {
-        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         table.learn(3, A, MAC, QUESTION, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
         assert!(table.probe(3, A, at(0)));
@@ -530,7 +567,7 @@ mod tests {
 
     #[test]
     fn another_link_address_counts_if_it_overrides() {
-        let mut table = Neighbours::new(NeighbourLimits::default(), 1);
+        let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         table.learn(3, A, MAC, QUESTION, at(0));
         table.learn(3, A, MAC, ANSWER, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Known(MAC));
@@ -547,7 +584,7 @@ mod tests {
     fn floods_leave_those_alone_that_have_answered() {
         let mut pool = Pool::new(4 << 20).unwrap();
         let limits = NeighbourLimits { neighbours: 64, asked: 16, ..NeighbourLimits::default() };
-        let mut table = Neighbours::new(limits, 7);
+        let mut table = Neighbours::new(limits, &PORTS, 7);
         for address in 0..32 {
             table.learn(3, A + address, MAC, QUESTION, at(0));
             table.learn(3, A + address, MAC, ANSWER, at(0));
@@ -565,5 +602,30 @@ mod tests {
         });
         assert_eq!(kept.count(), 16);
         assert!((0..32).all(|address| table.find(3, A + address, at(2)) == Found::Known(MAC)));
+    }
+
+    #[test]
+    fn one_port_can_not_take_all_places() {
+        let limits = NeighbourLimits { neighbours: 64, ..NeighbourLimits::default() };
+        let mut table = Neighbours::new(limits, &PORTS, 7);
+        let learn = |table: &mut Neighbours, port, n, now| {
+            table.learn(port, A + n, MAC, QUESTION, now);
+            table.learn(port, A + n, MAC, ANSWER, now);
+            table.find(port, A + n, now) == Found::Known(MAC)
+        };
+        // Ten behind another port, then somebody who answers for any address.
+        assert!((0..10).all(|n| learn(&mut table, 4, n, at(0))));
+        let taken = (0..5000).filter(|&n| learn(&mut table, 3, 1000 + n, at(1))).count();
+        assert_eq!((taken, table.counts(), table.unasked), (54, (64, 0), 0));
+        // Sixteen are a port's share: it has them, at the other's cost, and no more.
+        assert!((10..16).all(|n| learn(&mut table, 4, n, at(2))));
+        assert!((16..50).all(|n| !learn(&mut table, 4, n, at(2))));
+        assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
+        let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
+        assert_eq!((left, table.counts()), (48, (64, 0)));
+        // Who is forgotten makes room.
+        (0..16).for_each(|n| assert!(table.forget(4, A + n)));
+        assert_eq!(table.counts(), (48, 0));
+        assert!((0..16).all(|n| learn(&mut table, 5, n, at(3))));
     }
 }

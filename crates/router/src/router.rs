@@ -155,7 +155,7 @@ impl<C: Classify> Router<C> {
     pub fn with_classifier(config: RouterConfig, classifier: C) -> Result<Self, RouterError> {
         let ports = Ports::new(config.ports)?;
         let police = Police::new(&config.police, ports.list().len());
-        let neighbours = Neighbours::new(config.neighbours, config.seed);
+        let neighbours = Neighbours::new(config.neighbours, ports.places(), config.seed);
         let mut core = Core {
             fib: Fib::new(config.fib),
             ports,

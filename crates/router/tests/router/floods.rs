@@ -2,9 +2,9 @@
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
-use longwire_router::{Limit, NextHop, Work};
-use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
-use std::net::IpAddr;
+use longwire_router::{InterfaceAddress, Limit, NeighbourLimits, NextHop, Work};
+use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 fn packet(destination: [u8; 4], ttl: u8) -> Vec<u8> {
     let header = Ipv4Header {
@@ -98,6 +98,160 @@ fn known_neighbours_and_gateways_survive_floods_of_unknown_ones() {
     assert_eq!((&seen[0], asks(&seen, gateway)), (&Seen::Kept, Some([0xff; 6])));
     rig.wait(100 * SECOND);
     assert_eq!(rig.router.kept(), 0);
+}
+
+/// From the host behind port 1 to any address.
+fn packet_to(destination: IpAddr) -> Vec<u8> {
+    let IpAddr::V6(destination) = destination else {
+        let IpAddr::V4(destination) = destination else { unreachable!() };
+        return packet(destination.octets(), 64);
+    };
+    let source = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 9).into();
+    packet_v6((source, destination.into()), (router_mac(1), host_mac(1)), (17, 64), &[0; 26])
+}
+
+fn packet_v6(
+    (source, destination): (u128, u128),
+    (to, from): ([u8; 6], [u8; 6]),
+    (next_header, hop_limit): (u8, u8),
+    payload: &[u8],
+) -> Vec<u8> {
+    let payload_len = payload.len() as u16;
+    let header = Ipv6Header { source, destination, next_header, hop_limit, payload_len };
+    [&ethernet_header(to, from, 0x86dd)[..], &header.bytes(), payload].concat()
+}
+
+/// A station behind a port of the router.
+#[derive(Clone, Copy)]
+struct Station {
+    port: u16,
+    mac: [u8; 6],
+    address: IpAddr,
+}
+
+impl Station {
+    /// Asks for the router's address `own`, and so says who it is.
+    fn question(&self, own: IpAddr) -> Vec<u8> {
+        match (self.address, own) {
+            (IpAddr::V4(address), IpAddr::V4(own)) => {
+                arp(self.port, 1, (self.mac, address.octets()), own.octets())
+            }
+            (IpAddr::V6(address), IpAddr::V6(own)) => {
+                let (source, target) = (address.into(), own.into());
+                let message = Discovery::solicit(source, target, target, self.mac);
+                packet_v6((source, target), (router_mac(self.port), self.mac), (58, 255), &message)
+            }
+            _ => unreachable!(),
+        }
+    }
+
+    /// Answers, whether it was asked or not.
+    fn answer(&self, own: IpAddr) -> Vec<u8> {
+        match (self.address, own) {
+            (IpAddr::V4(address), IpAddr::V4(own)) => {
+                arp(self.port, 2, (self.mac, address.octets()), own.octets())
+            }
+            (IpAddr::V6(address), IpAddr::V6(own)) => {
+                let (target, to) = (address.into(), own.into());
+                let message = Discovery::advertise(target, to, target, self.mac, true);
+                packet_v6((target, to), (router_mac(self.port), self.mac), (58, 255), &message)
+            }
+            _ => unreachable!(),
+        }
+    }
+
+    /// Whether one of these frames asks for it.
+    fn is_asked(&self, seen: &[Seen]) -> bool {
+        seen.iter().any(|seen| match (seen, self.address) {
+            (Seen::Out(port, frame), IpAddr::V4(address)) => {
+                *port == self.port
+                    && frame[12..14] == [8, 6]
+                    && frame[21] == 1
+                    && frame[38..42] == address.octets()
+            }
+            (Seen::Out(port, frame), IpAddr::V6(address)) => {
+                *port == self.port
+                    && frame[12..14] == [0x86, 0xdd]
+                    && frame[54] == 135
+                    && frame[62..78] == address.octets()
+            }
+            _ => false,
+        })
+    }
+
+    /// Sends it a packet, and answers if it is asked. Whether that, or the one that has waited, goes to it.
+    fn is_reached(&self, rig: &mut Rig, at: u64, own: IpAddr) -> bool {
+        let mut seen = rig.send(at, 1, &packet_to(self.address));
+        if self.is_asked(&seen) {
+            seen.extend(rig.send(at, self.port, &self.answer(own)));
+        }
+        seen.iter().any(|seen| matches!(seen, Seen::Out(port, frame) if *port == self.port && frame[..6] == self.mac && frame[12..14] != [8, 6]))
+    }
+}
+
+/// Stations at port 2 claim addresses of `networks` without end, and answer for all of them; those who are known stay known, and others can be.
+fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 3], late: fn(u8) -> IpAddr) {
+    const MOST: usize = 256;
+    let mut config = config();
+    config.neighbours = NeighbourLimits { neighbours: MOST, ..NeighbourLimits::default() };
+    config.ports[1].v4.push(InterfaceAddress { address: Ipv4Addr::new(172, 16, 0, 1).into(), len: 12 });
+    let mut rig = Rig::of(config);
+    let station = |port: u16, number: u8, address| Station { port, mac: [2, 0, 0, 0, 7, number], address };
+    let [near, far, other] = [station(2, 1, live[0]), station(3, 2, live[1]), station(3, 3, live[2])];
+    for known in [near, far, other] {
+        assert!(known.is_reached(&mut rig, SECOND, own[usize::from(known.port) - 1]));
+    }
+    let (mut answered, mut most) = (0, 0);
+    // Twenty seconds, 2000 claims a second.
+    for n in 0..40_000_u32 {
+        let at = 2 * SECOND + u64::from(n) * 500_000;
+        rig.wait(at);
+        let [a, b, c, _] = n.to_le_bytes();
+        let forged = Station { port: 2, mac: [2, 9, 0, a, b, c], address: claim(n) };
+        rig.send(at, 2, &forged.question(own[0]));
+        // Answers that nobody has asked for, to other addresses; in the name of others, too.
+        rig.send(at, 2, &Station { address: claim(1_000_000 + n), ..forged }.answer(own[0]));
+        if n % 4 == 0 {
+            answered += u32::from(forged.is_reached(&mut rig, at, own[0]));
+        }
+        if n % 100 == 0 {
+            for known in [near, far, other] {
+                assert!(known.is_reached(&mut rig, at, own[usize::from(known.port) - 1]), "claim {n}");
+            }
+        }
+        most = most.max(rig.router.stats().neighbours);
+    }
+    // All places are taken, three quarters by those that have answered: what only claims to be there has one quarter.
+    assert!(answered > 150 && most == MOST, "{answered} of them were reached, {most} remembered");
+    // Behind another port there may still be as many as its share, a third; four of that are known.
+    for n in 0..80 {
+        let (late, at) = (station(3, 100 + n, late(n)), 30 * SECOND + u64::from(n) * SECOND / 10);
+        rig.wait(at);
+        assert!(late.is_reached(&mut rig, at, own[2]), "{n}: {:?}", late.address);
+    }
+    for known in [far, other] {
+        assert!(known.is_reached(&mut rig, 39 * SECOND, own[2]));
+    }
+    rig.wait(100 * SECOND);
+    assert_eq!(rig.router.kept(), 0);
+}
+
+#[test]
+fn a_port_full_of_arp_leaves_others_neighbours_alone() {
+    let v4 = |a, b, c, d| IpAddr::from([a, b, c, d]);
+    let claim = |n: u32| IpAddr::from((Ipv4Addr::new(172, 16, 1, 0).to_bits() + n % 900_000).to_be_bytes());
+    let own = [v4(172, 16, 0, 1), v4(10, 0, 2, 1), v4(10, 0, 3, 1)];
+    let live = [v4(10, 0, 2, 50), v4(10, 0, 3, 50), v4(10, 0, 3, 51)];
+    flood_of_stations(claim, own, live, |n| IpAddr::from([10, 0, 3, 100 + n]));
+}
+
+#[test]
+fn a_port_full_of_neighbour_discovery_leaves_others_neighbours_alone() {
+    let v6 = |net, host| IpAddr::V6(Ipv6Addr::new(0xfd00, net, 0, 0, 0, 0, 0, host));
+    let claim = |n: u32| IpAddr::V6(Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 1, (n >> 16) as u16, n as u16));
+    flood_of_stations(claim, [v6(2, 1), v6(2, 1), v6(3, 1)], [v6(2, 0x50), v6(3, 0x50), v6(3, 0x51)], |n| {
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 3, 0, 0, 0, 0, 1, n.into()))
+    });
 }
 
 #[test]
