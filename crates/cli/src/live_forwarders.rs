@@ -69,8 +69,8 @@ impl LiveRouters {
             }
             ForwarderAsk::Update { fid, map, key, value } => {
                 let forwarder = at.forwarder(*fid)?;
-                let (key, value) = (bytes("key", key)?, bytes("value", value)?);
-                let done = map_named(&forwarder, map)?.set(&key, 0, &value, 0);
+                let done =
+                    map_named(&forwarder, map)?.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
                 done.map_err(|error| wrong("map", error.to_string()))?;
                 Ok(json!({ "fid": fid, "map": map }))
             }
@@ -81,6 +81,15 @@ impl LiveRouters {
                     Ok(()) | Err(Refusal::NotFound) => Ok(json!({ "fid": fid, "map": map })),
                     Err(error) => Err(wrong("map", error.to_string())),
                 }
+            }
+            ForwarderAsk::Fill { fid, map, entries } => {
+                let forwarder = at.forwarder(*fid)?;
+                let filled = map_named(&forwarder, map)?;
+                for (key, value) in entries {
+                    let done = filled.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
+                    done.map_err(|error| wrong("map", error.to_string()))?;
+                }
+                Ok(json!({ "fid": fid, "map": map, "entries": entries.len() }))
             }
             ForwarderAsk::Clear { fid, map } => {
                 let forwarder = at.forwarder(*fid)?;

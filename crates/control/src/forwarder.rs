@@ -68,6 +68,16 @@ pub enum ForwarderAsk {
         /// Its value.
         value: String,
     },
+    /// Writes entries of a program's map, in this order.
+    Fill {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+        /// Keys and values.
+        #[schema(value_type = Vec<Vec<String>>)]
+        entries: Vec<(String, String)>,
+    },
     /// Removes an entry of a program's map, if it is there.
     Delete {
         /// The program's number.

@@ -141,6 +141,12 @@ impl Post {
         self.ask(&ForwarderAsk::Update { fid, map: map.into(), key, value }).map(drop)
     }
 
+    /// Writes entries of a program's map: as many as fit a request, some 600 of 32 bytes.
+    pub(super) fn fill(&self, fid: u32, map: &str, entries: &[Entry]) -> anyhow::Result<()> {
+        let entries = entries.iter().map(|(key, value)| (digits(key), digits(value))).collect();
+        self.ask(&ForwarderAsk::Fill { fid, map: map.into(), entries }).map(drop)
+    }
+
     /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
     pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
         self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)

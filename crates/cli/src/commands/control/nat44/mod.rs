@@ -4,7 +4,7 @@ mod packet;
 mod table;
 mod translator;
 
-use super::post::Post;
+use super::post::{Entry, Post};
 use super::{Interval, Stay};
 use crate::live_forwarders::digits;
 use crate::{Outcome, outcome};
@@ -98,7 +98,7 @@ const MOST_INSIDE: usize = 4;
 const MARK: u32 = 0x4e41_5434;
 /// The name by which it comes to the router.
 const NAME: &str = "nat44";
-/// Cycles for a packet: two entries are written through the API before it goes on. An assumption.
+/// Cycles for a packet: its entries are written through the API, with others', before it goes on. An assumption.
 const CYCLES: u64 = 50_000;
 /// How long a packet waits for its binding at most.
 const WITHIN: &str = "5 s";
@@ -300,36 +300,75 @@ struct Nat<'p> {
 
 /// The program's map.
 const BINDINGS: &str = "bindings";
-/// How many packets are served, and bindings looked at, before something else is done.
+/// How many packets are served in one go: their entries fit one request.
 const TOGETHER: usize = 256;
+/// How many bindings are looked at then, with four requests each, before packets are again.
+const LOOKS: usize = 16;
+
+/// What packets that came together need.
+#[derive(Default)]
+struct Work {
+    /// What is said of each, once the entries are written: the token, the verdict, and what its first bytes are then.
+    answers: Vec<(u64, Verdict, Vec<u8>)>,
+    entries: Vec<Entry>,
+    /// New bindings.
+    bound: Vec<(Endpoint, Endpoint)>,
+}
+
+impl Work {
+    /// Adds both entries of a binding.
+    fn bind(&mut self, inside: Endpoint, external: Endpoint, flags: u8, time: u64) {
+        for (side, from, to, flags, packets) in [(0, inside, external, flags, 1u64), (1, external, inside, 0, 0)] {
+            let value = [&end(to)[..], &[flags, 0], &packets.to_le_bytes(), &time.to_le_bytes()].concat();
+            self.entries.push((key(from, side), value));
+        }
+        self.bound.push((inside, external));
+    }
+}
 
 impl Nat<'_> {
     /// Serves what comes within a moment.
     fn go_on(&mut self) -> anyhow::Result<()> {
-        self.control.wait(SLEEP)?;
-        let mut frame = Vec::new();
+        let is_due = self.now().is_some_and(|now| self.translator.table.due(now).is_some());
+        self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
+        let mut work = Work::default();
         for _ in 0..TOGETHER {
-            let (token, time, length) = match self.control.next()? {
+            let (token, time, length, mut frame) = match self.control.next()? {
                 None => break,
-                Some(Event::Packet(facts, bytes)) => {
-                    frame.clear();
-                    frame.extend_from_slice(bytes);
-                    (facts.token, facts.time, facts.len as usize)
-                }
-                Some(Event::Body(token, _, bytes)) => {
-                    frame.clear();
-                    frame.extend_from_slice(bytes);
-                    match self.fetching.remove(&token) {
-                        Some((time, length)) if !frame.is_empty() => (token, time, length),
-                        // It is not up any more.
-                        _ => continue,
-                    }
-                }
+                Some(Event::Packet(facts, bytes)) => (facts.token, facts.time, facts.len as usize, bytes.to_vec()),
+                Some(Event::Body(token, _, bytes)) => match self.fetching.remove(&token) {
+                    Some((time, length)) if !bytes.is_empty() => (token, time, length, bytes.to_vec()),
+                    // It is not up any more.
+                    _ => continue,
+                },
             };
             self.clock = Some((Instant::now(), time));
-            self.serve(token, &mut frame, (time, length))?;
+            let ruling = self.translator.judge(&mut frame, time);
+            let verdict = match ruling {
+                Ruling::Needs(count) if count > frame.len() && count <= length => {
+                    self.fetching.insert(token, (time, length));
+                    while !self.control.fetch(token, 0, u32::try_from(count)?)? {
+                        self.control.flush();
+                    }
+                    continue;
+                }
+                Ruling::Needs(_) => {
+                    self.translator.counts.untranslatable += 1;
+                    Verdict::Drop
+                }
+                Ruling::Dropped => Verdict::Drop,
+                Ruling::Pass | Ruling::Rewritten => Verdict::Pass,
+                Ruling::Bound(inside, external, flags) => {
+                    work.bind(inside, external, flags, time);
+                    Verdict::Pass
+                }
+            };
+            if !matches!(ruling, Ruling::Rewritten | Ruling::Bound(..)) {
+                frame.clear();
+            }
+            work.answers.push((token, verdict, frame));
         }
-        self.control.flush();
+        self.finish(&work)?;
         self.expire()?;
         if Instant::now() >= self.next {
             self.next = Instant::now() + Duration::from_nanos(self.args.interval.nanos().0);
@@ -338,53 +377,34 @@ impl Nat<'_> {
         Ok(())
     }
 
-    fn serve(&mut self, token: u64, frame: &mut [u8], (time, length): (u64, usize)) -> anyhow::Result<()> {
-        let (verdict, head) = match self.translator.judge(frame, time) {
-            Ruling::Needs(count) if count > frame.len() && count <= length => {
-                self.fetching.insert(token, (time, length));
-                while !self.control.fetch(token, 0, u32::try_from(count)?)? {
-                    self.control.flush();
-                }
-                return Ok(());
-            }
-            Ruling::Needs(_) => {
-                self.translator.counts.untranslatable += 1;
-                (Verdict::Drop, &[][..])
-            }
-            Ruling::Dropped => (Verdict::Drop, &[][..]),
-            Ruling::Pass => (Verdict::Pass, &[][..]),
-            Ruling::Rewritten => (Verdict::Pass, &*frame),
-            Ruling::Bound(inside, external, flags) => {
-                // The answer has to find it.
-                self.write(inside, external, flags, time)?;
-                (Verdict::Pass, &*frame)
-            }
-        };
-        while !self.control.answer(token, verdict, head)? {
-            self.control.flush();
+    /// Writes new bindings, then lets their packets go on: the answers have to find them.
+    fn finish(&mut self, work: &Work) -> anyhow::Result<()> {
+        if !work.entries.is_empty() {
+            self.post.fill(self.fid, BINDINGS, &work.entries)?;
         }
-        Ok(())
-    }
-
-    /// Writes both entries of a binding.
-    fn write(&self, inside: Endpoint, external: Endpoint, flags: u8, time: u64) -> anyhow::Result<()> {
-        for (side, from, to, flags, packets) in [(0, inside, external, flags, 1u64), (1, external, inside, 0, 0)] {
-            let packets = packets.to_le_bytes();
-            let value = [&end(to)[..], &[flags, 0], &packets, &time.to_le_bytes()].concat();
-            self.post.put(self.fid, BINDINGS, &key(from, side), &value)?;
+        for (token, verdict, head) in &work.answers {
+            while !self.control.answer(*token, *verdict, head)? {
+                self.control.flush();
+            }
         }
-        if self.args.log {
+        self.control.flush();
+        for &(inside, external) in work.bound.iter().filter(|_| self.args.log) {
             let event = told("bound", inside, external);
             self.post.tell(&event, &format!("bound: {}", between(inside, external)))?;
         }
         Ok(())
     }
 
+    /// What time it is by the router's clock; none before a packet has come.
+    fn now(&self) -> Option<u64> {
+        let (at, time) = self.clock?;
+        Some(time.saturating_add(u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// Ends bindings that have not been used for long.
     fn expire(&mut self) -> anyhow::Result<()> {
-        let Some((at, time)) = self.clock else { return Ok(()) };
-        let now = time + u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX / 2);
-        for _ in 0..TOGETHER {
+        let Some(now) = self.now() else { return Ok(()) };
+        for _ in 0..LOOKS {
             let Some(inside) = self.translator.table.due(now) else { break };
             let Some(external) = self.translator.table.external(inside) else { break };
             let noted = |endpoint, side| -> anyhow::Result<Noted> {
