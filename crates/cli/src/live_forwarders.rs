@@ -76,19 +76,24 @@ impl LiveRouters {
             }
             ForwarderAsk::Delete { fid, map, key } => {
                 let forwarder = at.forwarder(*fid)?;
-                let done = map_named(&forwarder, map)?.delete(&bytes("key", key)?);
-                match done {
-                    Ok(()) | Err(Refusal::NotFound) => Ok(json!({ "fid": fid, "map": map })),
-                    Err(error) => Err(wrong("map", error.to_string())),
-                }
+                prune(map_named(&forwarder, map)?, std::slice::from_ref(key))?;
+                Ok(json!({ "fid": fid, "map": map }))
+            }
+            ForwarderAsk::Prune { fid, map, keys } => {
+                let forwarder = at.forwarder(*fid)?;
+                prune(map_named(&forwarder, map)?, keys)?;
+                Ok(json!({ "fid": fid, "map": map }))
+            }
+            ForwarderAsk::Values { fid, map, keys } => {
+                let forwarder = at.forwarder(*fid)?;
+                let read = map_named(&forwarder, map)?;
+                let value = |key: &String| Ok(read.get(&bytes("key", key)?, 0).map(|value| digits(&value)));
+                let values: Vec<Option<String>> = keys.iter().map(value).collect::<Result<_, SetError>>()?;
+                Ok(json!({ "fid": fid, "map": map, "values": values }))
             }
             ForwarderAsk::Fill { fid, map, entries } => {
                 let forwarder = at.forwarder(*fid)?;
-                let filled = map_named(&forwarder, map)?;
-                for (key, value) in entries {
-                    let done = filled.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
-                    done.map_err(|error| wrong("map", error.to_string()))?;
-                }
+                fill(map_named(&forwarder, map)?, entries)?;
                 Ok(json!({ "fid": fid, "map": map, "entries": entries.len() }))
             }
             ForwarderAsk::Clear { fid, map } => {
@@ -385,6 +390,26 @@ fn map_named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetErr
         let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
         wrong("map", format!("the program has no map \"{name}\"; it has {}", known.join(", ")))
     })
+}
+
+/// Writes entries.
+fn fill(map: &Map, entries: &[(String, String)]) -> Result<(), SetError> {
+    for (key, value) in entries {
+        let done = map.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
+        done.map_err(|error| wrong("map", error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Removes entries, as far as they are there.
+fn prune(map: &Map, keys: &[String]) -> Result<(), SetError> {
+    for key in keys {
+        match map.delete(&bytes("key", key)?) {
+            Ok(()) | Err(Refusal::NotFound) => {}
+            Err(error) => return Err(wrong("map", error.to_string())),
+        }
+    }
+    Ok(())
 }
 
 /// Removes all entries, or makes them zero if they stay.

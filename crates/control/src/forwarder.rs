@@ -78,6 +78,24 @@ pub enum ForwarderAsk {
         #[schema(value_type = Vec<Vec<String>>)]
         entries: Vec<(String, String)>,
     },
+    /// The values of keys of a program's map: null for those that are not there.
+    Values {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+        /// The keys.
+        keys: Vec<String>,
+    },
+    /// Removes entries of a program's map, as far as they are there.
+    Prune {
+        /// The program's number.
+        fid: u32,
+        /// The map.
+        map: String,
+        /// The keys.
+        keys: Vec<String>,
+    },
     /// Removes an entry of a program's map, if it is there.
     Delete {
         /// The program's number.

@@ -126,13 +126,18 @@ impl Post {
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }
 
-    /// The value of a key in a program's map, if it is there.
-    pub(super) fn value(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
-        match self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: Some(digits(key)) }) {
-            Ok(answer) => bytes(&answer["value"]).map(Some),
-            Err(error) if is_refused(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// The values of keys of a program's map, of each if it is there.
+    pub(super) fn values(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+        let keys = keys.iter().map(|key| digits(key)).collect();
+        let answer = self.ask(&ForwarderAsk::Values { fid, map: map.into(), keys })?;
+        let values = answer["values"].as_array().context("keys have values")?;
+        values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
+    }
+
+    /// Removes entries of a program's map, as far as they are there.
+    pub(super) fn prune(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<()> {
+        let keys = keys.iter().map(|key| digits(key)).collect();
+        self.ask(&ForwarderAsk::Prune { fid, map: map.into(), keys }).map(drop)
     }
 
     /// Writes an entry of a program's map.
@@ -207,11 +212,6 @@ impl Post {
     fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
         held(&self.installed)
     }
-}
-
-/// Whether the instance has answered that this can't be.
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Refused(_)))
 }
 
 /// Nothing that holds them panics.

@@ -1,5 +1,6 @@
 //! `longwire control nat44`: owns external addresses and ports, and gives them to flows from inside.
 
+mod entry;
 mod packet;
 mod table;
 mod translator;
@@ -13,12 +14,13 @@ use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{Cut, Verdict};
 use longwire_scenario::{Network, WrittenForwarder};
 use longwire_units::Nanos;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use entry::{between, entries, key, told};
 use packet::{ICMP, TCP, UDP};
 use table::{Endpoint, Limits};
 use translator::{Counts, Noted, Ruling, Times, Translator};
@@ -300,10 +302,8 @@ struct Nat<'p> {
 
 /// The program's map.
 const BINDINGS: &str = "bindings";
-/// How many packets are served in one go: their entries fit one request.
+/// How many packets are served, and bindings looked at, in one go: their entries fit one request.
 const TOGETHER: usize = 256;
-/// How many bindings are looked at then, with four requests each, before packets are again.
-const LOOKS: usize = 16;
 
 /// What packets that came together need.
 #[derive(Default)]
@@ -318,10 +318,7 @@ struct Work {
 impl Work {
     /// Adds both entries of a binding.
     fn bind(&mut self, inside: Endpoint, external: Endpoint, flags: u8, time: u64) {
-        for (side, from, to, flags, packets) in [(0, inside, external, flags, 1u64), (1, external, inside, 0, 0)] {
-            let value = [&end(to)[..], &[flags, 0], &packets.to_le_bytes(), &time.to_le_bytes()].concat();
-            self.entries.push((key(from, side), value));
-        }
+        self.entries.extend(entries((inside, external), flags, time));
         self.bound.push((inside, external));
     }
 }
@@ -329,7 +326,7 @@ impl Work {
 impl Nat<'_> {
     /// Serves what comes within a moment.
     fn go_on(&mut self) -> anyhow::Result<()> {
-        let is_due = self.now().is_some_and(|now| self.translator.table.due(now).is_some());
+        let is_due = self.now().is_some_and(|now| self.translator.table.due(now).next().is_some());
         self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
         let mut work = Work::default();
         for _ in 0..TOGETHER {
@@ -404,25 +401,32 @@ impl Nat<'_> {
     /// Ends bindings that have not been used for long.
     fn expire(&mut self) -> anyhow::Result<()> {
         let Some(now) = self.now() else { return Ok(()) };
-        for _ in 0..LOOKS {
-            let Some(inside) = self.translator.table.due(now) else { break };
-            let Some(external) = self.translator.table.external(inside) else { break };
-            let noted = |endpoint, side| -> anyhow::Result<Noted> {
-                let value = self.post.value(self.fid, BINDINGS, &key(endpoint, side))?;
-                Ok(value.and_then(|value| Noted::read(&value)).unwrap_or_default())
-            };
-            let (source, destination) = (noted(inside, 0)?, noted(external, 1)?);
-            if let Some(until) = self.translator.keep_until(inside, source, destination, now) {
-                self.translator.table.put_off(inside, until);
-                continue;
+        let due: Vec<(Endpoint, Endpoint)> = self.translator.table.due(now).take(TOGETHER).collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> = due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
+        let values = self.post.values(self.fid, BINDINGS, &keys)?;
+        let noted = values.iter().map(|value| value.as_deref().and_then(Noted::read).unwrap_or_default());
+        let noted: Vec<Noted> = noted.collect();
+        let (mut over, mut ended) = (Vec::new(), Vec::new());
+        for (&(inside, external), noted) in due.iter().zip(noted.as_chunks::<2>().0) {
+            match self.translator.keep_until(inside, noted[0], noted[1], now) {
+                Some(until) => self.translator.table.put_off(inside, until),
+                None => {
+                    over.extend([key(inside, 0), key(external, 1)]);
+                    ended.push((inside, external, [noted[0].packets, noted[1].packets]));
+                }
             }
-            self.post.delete(self.fid, BINDINGS, &key(inside, 0))?;
-            self.post.delete(self.fid, BINDINGS, &key(external, 1))?;
+        }
+        if !over.is_empty() {
+            self.post.prune(self.fid, BINDINGS, &over)?;
+        }
+        for (inside, external, packets) in ended {
             self.translator.table.release(inside);
             self.translator.counts.ended += 1;
             if self.args.log {
                 let mut event = told("ended", inside, external);
-                let packets = [source.packets, destination.packets];
                 event["packets"] = packets.as_slice().into();
                 let [out, back] = packets;
                 let text = format!("ended: {}; {out} packets out, {back} back", between(inside, external));
@@ -468,35 +472,6 @@ impl Nat<'_> {
     }
 }
 
-/// An endpoint as the program's map has it.
-fn end(endpoint: Endpoint) -> [u8; 6] {
-    let ([a, b, c, d], [high, low]) = (endpoint.address.octets(), endpoint.port.to_be_bytes());
-    [a, b, c, d, high, low]
-}
-
-/// The key of an entry: side 0 is of the source, 1 of the destination.
-fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
-    [&end(endpoint)[..], &[endpoint.protocol, side]].concat()
-}
-
-fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
-    let text = |end: Endpoint| format!("{}:{}", end.address, end.port);
-    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside), "external": text(external) })
-}
-
-fn between(inside: Endpoint, external: Endpoint) -> String {
-    let protocol = name(inside.protocol);
-    format!("{protocol} {}:{} as {}:{}", inside.address, inside.port, external.address, external.port)
-}
-
-fn name(protocol: u8) -> &'static str {
-    match protocol {
-        TCP => "tcp",
-        UDP => "udp",
-        _ => "icmp",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -517,11 +492,5 @@ mod tests {
         for wrong in ["1024", "9-8", "0-9", "1-65536"] {
             assert!(Ports::read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn entries_are_as_the_program_has_them() {
-        let endpoint = Endpoint { address: Ipv4Addr::new(10, 0, 0, 1), port: 0x1388, protocol: UDP };
-        assert_eq!(key(endpoint, 1), [10, 0, 0, 1, 0x13, 0x88, 17, 1]);
     }
 }

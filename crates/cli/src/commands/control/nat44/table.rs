@@ -122,9 +122,10 @@ impl Table {
         Ok(external)
     }
 
-    /// A binding that is to be looked at by this time, if there is one.
-    pub fn due(&self, now: u64) -> Option<Endpoint> {
-        self.due.first().filter(|(look, _)| *look <= now).map(|&(_, inside)| inside)
+    /// The bindings that are to be looked at by this time, the earliest first: inside and external.
+    pub fn due(&self, now: u64) -> impl Iterator<Item = (Endpoint, Endpoint)> {
+        let due = self.due.iter().take_while(move |(look, _)| *look <= now);
+        due.filter_map(|&(_, inside)| Some((inside, self.external(inside)?)))
     }
 
     /// Looks at a binding again at another time.
@@ -274,10 +275,11 @@ mod tests {
         for (port, look) in [(2000, 50), (2001, 30), (2002, 40)] {
             table.bind(inside(1, port), look).unwrap();
         }
-        assert_eq!((table.due(29), table.due(30)), (None, Some(inside(1, 2001))));
+        let due = |table: &Table, now| table.due(now).map(|(inside, _)| inside.port).collect::<Vec<_>>();
+        assert_eq!((due(&table, 29), due(&table, 30), due(&table, 49)), (vec![], vec![2001], vec![2001, 2002]));
         table.put_off(inside(1, 2001), 60);
-        assert_eq!(table.due(100), Some(inside(1, 2002)));
+        assert_eq!(due(&table, 100), [2002, 2000, 2001]);
         table.release(inside(1, 2002));
-        assert_eq!(table.due(100), Some(inside(1, 2000)));
+        assert_eq!(due(&table, 100), [2000, 2001]);
     }
 }
