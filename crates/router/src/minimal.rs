@@ -82,7 +82,8 @@ impl Core {
             }
             let (meta, frame) = pool.parts_mut(handle);
             let Some(port) = self.ports.at(meta.in_port) else { continue };
-            *class = self.with_source_checked(classifier.classify(port, meta, frame), port, frame);
+            *class = classifier.classify(port, meta, frame);
+            self.check_source(class, port, frame);
             self.prefetch_route(class);
         }
     }
@@ -92,7 +93,11 @@ impl Core {
     pub fn classify_one<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
         let (meta, frame) = pool.parts_mut(handle);
         match self.ports.at(meta.in_port) {
-            Some(port) => self.with_source_checked(classifier.classify(port, meta, frame), port, frame),
+            Some(port) => {
+                let mut class = classifier.classify(port, meta, frame);
+                self.check_source(&mut class, port, frame);
+                class
+            }
             None => Class::Dropped(DropReason::PortDown),
         }
     }
@@ -194,10 +199,7 @@ impl Core {
         let (place, neighbour) = match hop {
             NextHop::Gateway { port, gateway } => (port, gateway),
             NextHop::Direct { port } => (port, destination),
-            NextHop::Group(_) => match self.chosen(hop, pool.data(handle)) {
-                NextHop::Gateway { port, gateway } => (port, gateway),
-                hop => (hop.port().unwrap_or(u16::MAX), destination),
-            },
+            NextHop::Group(_) => return self.pass_on_one_of(pool, handle, (hop, destination), hops, out),
             NextHop::Local => return self.exceptional(pool, handle, Why::Local, out),
             NextHop::Broadcast => return self.exceptional(pool, handle, Why::Group, out),
             NextHop::Discard => return Fate::Dropped(DropReason::Discard),
@@ -224,6 +226,20 @@ impl Core {
             Hops::Label => {}
         }
         Fate::Out(place)
+    }
+
+    /// The same by that of several next hops that its flow takes.
+    #[inline(never)]
+    fn pass_on_one_of(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (several, destination): (NextHop, u128),
+        hops: Hops,
+        out: &mut Outbox,
+    ) -> Fate {
+        let hop = self.chosen(several, pool.data(handle));
+        self.pass_on(pool, handle, (hop, destination), hops, out)
     }
 
     /// What is switched has no header that full IP could read: it waits, or goes, as it is.

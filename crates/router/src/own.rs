@@ -85,16 +85,18 @@ const fn place(address: u64) -> usize {
 }
 
 impl Core {
-    /// What a packet is that has come in by `port`, and looks like `class`: a martian, if its source is the router's.
+    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and not what it looked like.
     #[inline]
-    pub fn with_source_checked(&self, class: Class, port: &RouterPort, frame: &[u8]) -> Class {
+    pub fn check_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) {
         let suspect = match class {
             Class::V4 { .. } => source_v4(frame).is_some_and(|source| self.fib.may_be_own_v4(source)),
             Class::V6 { .. } => source_v6(frame).is_some_and(|source| self.fib.may_be_own_v6(source)),
             Class::Exceptional(_) => true,
             Class::Switched { .. } | Class::Dropped(_) => false,
         };
-        if suspect && self.has_own_source(port, frame) { Class::Dropped(DropReason::Martian) } else { class }
+        if suspect && self.has_own_source(port, frame) {
+            *class = Class::Dropped(DropReason::Martian);
+        }
     }
 
     #[cold]
