@@ -88,18 +88,22 @@ static __always_inline void address(void *data, void *end, int side, __be32 word
 /* A multiple of 0xffff, and so nothing to a sum in one's complement; more than 63 words of 32 bits together. */
 #define NOTHING (0xffffull << 22)
 
-/* The checksum after what it covers has changed by `difference`: the sum of the new words, of 16 or 32 bits, less the sum of
- * those that they replace, at most 63 (RFC 1624, equation 3).
- */
-static __always_inline __be16 adjusted(__be16 check, __u64 difference)
+/* The checksum of what has this sum, which is positive and below 2^39. */
+static __always_inline __be16 folded(__u64 sum)
 {
-	__u64 sum = (__u16)~check + NOTHING + difference;
-
 	// Below 2^39; 2^24; 2^16 + 2^8; 2^16.
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return ~sum;
+}
+
+/* The checksum after what it covers has changed by `difference`: the sum of the new words, of 16 or 32 bits, less the sum of
+ * those that they replace, at most 63 (RFC 1624, equation 3).
+ */
+static __always_inline __be16 adjusted(__be16 check, __u64 difference)
+{
+	return folded((__u16)~check + NOTHING + difference);
 }
 
 /* A window of TCP as another scale has it: shifted to the left by so many bits as the lower half says, or to the right, by those of the

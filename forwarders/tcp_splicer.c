@@ -31,6 +31,10 @@
 // The paper (table 5): 24 bytes of state, 45 operations, 7 registers.
 #include "forwarder.h"
 
+/* Four bytes from the Ethernet header's last field on, and from the IPv4 header's fragment field on. */
+#define ETHERTYPE_ON(data) (*(__be32 *)((data) + 12))
+#define FRAGMENT_ON(data) (*(__be32 *)((data) + 20))
+
 struct state {
 	__be32 source, destination;
 	__be16 source_port, destination_port;
@@ -52,15 +56,18 @@ int tcp_splicer(struct xdp_md *ctx)
 	void *data = DATA(ctx), *end = END(ctx);
 	struct iphdr *ip = data + ETH_HLEN;
 	struct tcp *tcp = (void *)(ip + 1);
-	__be32 source, destination, ports, sequence, acknowledgement;
+	__be32 source, destination, ports, number, changed;
 	__u64 difference;
 #ifdef SCALED
 	__be16 window;
 #endif
 
-	if ((void *)(tcp + 1) > end || ETHERTYPE(data) != bpf_htons(ETH_P_IP) || *(__u8 *)ip != IPV4_PLAIN)
+	if ((void *)(tcp + 1) > end)
 		return XDP_PASS;
-	if (ip->protocol != IPPROTO_TCP || ip->frag_off & bpf_htons(IPV4_OFFSET | IPV4_MORE))
+	// Two fields in one load: type and first byte of the IPv4 header; fragment and protocol.
+	if ((ETHERTYPE_ON(data) & bpf_htonl(0xffffff00)) != bpf_htonl(ETH_P_IP << 16 | IPV4_PLAIN << 8))
+		return XDP_PASS;
+	if ((FRAGMENT_ON(data) & bpf_htonl((IPV4_OFFSET | IPV4_MORE) << 16 | 0xff)) != bpf_htonl(IPPROTO_TCP))
 		return XDP_PASS;
 	destination = state->destination;
 	if (tcp->flags & SYN)
@@ -69,26 +76,30 @@ int tcp_splicer(struct xdp_md *ctx)
 		return state->source && advances(ip, tcp) ? lw_drop(0) : XDP_PASS;
 
 	source = state->source;
-	difference = (__u64)source - ip->saddr + destination - ip->daddr;
+	difference = NOTHING + source - ip->saddr + destination - ip->daddr;
 	ip->saddr = source;
 	ip->daddr = destination;
-	ip->check = adjusted(ip->check, difference);
+	ip->check = folded(difference - ip->check);
 
+	// What follows stays behind what was before: registers are few.
+	barrier();
 	ports = *(__be32 *)&state->source_port;
-	sequence = bpf_htonl(bpf_ntohl(tcp->sequence) + state->sequence);
-	acknowledgement = bpf_htonl(bpf_ntohl(tcp->acknowledgement) + state->acknowledgement);
-	difference += (__u64)ports - *(__be32 *)&tcp->source;
-	difference += (__u64)sequence - tcp->sequence;
-	difference += (__u64)acknowledgement - tcp->acknowledgement;
+	difference = difference + ports - *(__be32 *)&tcp->source;
+	*(__be32 *)&tcp->source = ports;
+	number = tcp->sequence;
+	changed = bpf_htonl(bpf_ntohl(number) + state->sequence);
+	difference = difference + changed - number;
+	tcp->sequence = changed;
+	number = tcp->acknowledgement;
+	changed = bpf_htonl(bpf_ntohl(number) + state->acknowledgement);
+	difference = difference + changed - number;
+	tcp->acknowledgement = changed;
 #ifdef SCALED
 	window = scaled(tcp->window, state->shifts);
-	difference += (__u64)window - tcp->window;
+	difference = difference + window - tcp->window;
 	tcp->window = window;
 #endif
-	*(__be32 *)&tcp->source = ports;
-	tcp->sequence = sequence;
-	tcp->acknowledgement = acknowledgement;
-	tcp->check = adjusted(tcp->check, difference);
+	tcp->check = folded(difference - tcp->check);
 
 	if (tcp->flags & (FIN | RST))
 		state->ended = tcp->flags & (FIN | RST);

@@ -51,6 +51,12 @@ impl Leases {
         true
     }
 
+    /// How long a program's lease is, and how much of it is left. None if it has none.
+    pub fn of(&self, leased: Leased, now: Instant) -> Option<(Duration, Duration)> {
+        let Lease { length, until } = *self.held().get(&leased)?;
+        Some((length, until.saturating_duration_since(now)))
+    }
+
     /// Forgets one.
     pub fn end(&self, leased: Leased) {
         self.held().remove(&leased);
@@ -84,6 +90,8 @@ mod tests {
         }
         assert_eq!(line.try_iter().count(), 4);
         assert!(leases.renew((0, 2), at(4)) && !leases.renew((2, 1), at(4)));
+        let seconds = |length, left| Some((Duration::from_secs(length), Duration::from_secs(left)));
+        assert_eq!((leases.of((0, 2), at(5)), leases.of((2, 1), at(5))), (seconds(10, 9), None));
         leases.end((1, 2));
         assert_eq!(leases.over(at(9)), (vec![], Some(Duration::from_secs(1))));
         assert_eq!(leases.over(at(10)), (vec![(0, 1)], Some(Duration::from_secs(4))));

@@ -13,6 +13,7 @@ pub mod instance;
 pub mod leases;
 pub mod live;
 pub mod live_forwarders;
+mod live_maps;
 mod live_media;
 pub mod live_routers;
 mod live_sources;

@@ -1,15 +1,17 @@
 //! The programs of a run's routers: looked at, installed, removed and changed as people write them.
 
 use crate::leases::LENGTHS;
+use crate::live_maps;
 use crate::live_routers::{LiveRouters, gone};
 use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::{NodeRef, Remote};
-use longwire_program::map::Refusal;
-use longwire_program::{Map, Resource};
+use longwire_program::{Resource, Shipped};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
-use longwire_scenario::{AboveRequest, Levels, LevelsError, WrittenForwarder, hexadecimal};
+use longwire_scenario::{
+    AboveRequest, ForwarderFault, Levels, LevelsError, WrittenForwarder, hexadecimal, near_shipped,
+};
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,8 +21,6 @@ use std::time::{Duration, Instant};
 
 /// How often an installation begins again because the router's programs were changed meanwhile.
 const TRIES: usize = 8;
-/// Most entries of a map that are shown at once.
-const MOST_ENTRIES: usize = 10_000;
 
 impl LiveRouters {
     /// Asks about a router's programs, or changes them.
@@ -44,7 +44,7 @@ impl LiveRouters {
     ) -> Result<Value, SetError> {
         let (place, at) = (self.place(name)?, At { router });
         match ask {
-            ForwarderAsk::List {} => at.table().map(|table| listed(&table)),
+            ForwarderAsk::List {} => at.table().map(|table| self.listed(place, &table)),
             ForwarderAsk::Install { forwarder, object, lease } => {
                 let lease = lease.as_deref().map(lease_of).transpose()?;
                 let installed = self.install(&at, place, forwarder, object.as_deref())?;
@@ -64,43 +64,18 @@ impl LiveRouters {
             }
             ForwarderAsk::Set { fid, data } => at.set(*fid, data),
             ForwarderAsk::Map { fid, map, key } => {
-                let forwarder = at.forwarder(*fid)?;
-                mapped(&forwarder, map.as_deref(), key.as_deref())
+                live_maps::shown(&*at.forwarder(*fid)?, map.as_deref(), key.as_deref())
             }
             ForwarderAsk::Update { fid, map, key, value } => {
-                let forwarder = at.forwarder(*fid)?;
-                let done =
-                    map_named(&forwarder, map)?.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
-                done.map_err(|error| wrong("map", error.to_string()))?;
-                Ok(json!({ "fid": fid, "map": map }))
+                live_maps::update(&*at.forwarder(*fid)?, map, key, value)
             }
             ForwarderAsk::Delete { fid, map, key } => {
-                let forwarder = at.forwarder(*fid)?;
-                prune(map_named(&forwarder, map)?, std::slice::from_ref(key))?;
-                Ok(json!({ "fid": fid, "map": map }))
+                live_maps::prune(&*at.forwarder(*fid)?, map, std::slice::from_ref(key))
             }
-            ForwarderAsk::Prune { fid, map, keys } => {
-                let forwarder = at.forwarder(*fid)?;
-                prune(map_named(&forwarder, map)?, keys)?;
-                Ok(json!({ "fid": fid, "map": map }))
-            }
-            ForwarderAsk::Values { fid, map, keys } => {
-                let forwarder = at.forwarder(*fid)?;
-                let read = map_named(&forwarder, map)?;
-                let value = |key: &String| Ok(read.get(&bytes("key", key)?, 0).map(|value| digits(&value)));
-                let values: Vec<Option<String>> = keys.iter().map(value).collect::<Result<_, SetError>>()?;
-                Ok(json!({ "fid": fid, "map": map, "values": values }))
-            }
-            ForwarderAsk::Fill { fid, map, entries } => {
-                let forwarder = at.forwarder(*fid)?;
-                fill(map_named(&forwarder, map)?, entries)?;
-                Ok(json!({ "fid": fid, "map": map, "entries": entries.len() }))
-            }
-            ForwarderAsk::Clear { fid, map } => {
-                let forwarder = at.forwarder(*fid)?;
-                clear(map_named(&forwarder, map)?)?;
-                Ok(json!({ "fid": fid, "map": map }))
-            }
+            ForwarderAsk::Prune { fid, map, keys } => live_maps::prune(&*at.forwarder(*fid)?, map, keys),
+            ForwarderAsk::Values { fid, map, keys } => live_maps::values(&*at.forwarder(*fid)?, map, keys),
+            ForwarderAsk::Fill { fid, map, entries } => live_maps::fill(&*at.forwarder(*fid)?, map, entries),
+            ForwarderAsk::Clear { fid, map } => live_maps::clear(&*at.forwarder(*fid)?, map),
         }
     }
 
@@ -113,15 +88,17 @@ impl LiveRouters {
     ) -> Result<Value, SetError> {
         let written: WrittenForwarder =
             serde_json::from_value(written.clone()).map_err(|error| wrong("forwarder", error.to_string()))?;
-        let refused = |fault: longwire_scenario::ForwarderFault| wrong(fault.field, fault.why);
+        let refused = |fault: ForwarderFault| wrong(fault.field, fault.why);
         let object = match object {
             Some(digits) => bytes("object", digits)?.into(),
             // The instance reads no files that others name.
-            None if longwire_program::Shipped::named(&written.program).is_none()
-                && !written.lets_all_pass() =>
-            {
-                let why = format!("no program \"{}\" comes with Longwire: send its object", written.program);
-                return Err(wrong("program", why));
+            None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
+                let name = written.program.escape_debug();
+                let near = near_shipped(&written.program);
+                return Err(wrong(
+                    "program",
+                    format!("no program \"{name}\" comes with Longwire: {near}send its object"),
+                ));
             }
             None => written.object(Path::new("")).map_err(refused)?,
         };
@@ -133,14 +110,19 @@ impl LiveRouters {
         let prices = self.plan().routers[place].admission.prices.clone();
         let installed = at.change(|table| {
             let prepared = request.prepare(&prices, self.plan().seed);
-            let forwarder = prepared.map_err(|error| wrong("program", error.to_string()))?;
+            let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
             Ok((json!({ "fid": fid.0 }), more))
         });
         if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
             self.take_seat(at, place, seat)?;
         }
-        installed
+        let mut installed = installed?;
+        let odd = request.installation.queue.and_then(|_| self.plan().one_queue(place as u32));
+        if let Some(odd) = odd {
+            installed["notes"] = json!([format!("queue: {odd}")]);
+        }
+        Ok(installed)
     }
 
     /// Removes a program, and the seat that its packets went to.
@@ -209,6 +191,32 @@ impl LiveRouters {
             levels.take_back(seat);
         }
         Ok(())
+    }
+
+    /// All programs, and what a packet may need.
+    fn listed(&self, place: usize, table: &Forwarders) -> Value {
+        let router = &self.plan().routers[place];
+        let now = Instant::now();
+        let one = |forwarder: &Arc<Forwarder>| {
+            let mut listed = one(forwarder);
+            let (port, via) = forwarder.installation().way.map_or((None, None), |way| router.way_of(way));
+            listed["port"] = port.into();
+            listed["via"] = via.map(|via| via.to_string()).into();
+            if let Some((length, left)) = self.leases().of((place, forwarder.fid().0), now) {
+                listed["lease-ns"] = (length.as_nanos() as u64).into();
+                listed["lease-left-ns"] = (left.as_nanos() as u64).into();
+            }
+            listed
+        };
+        let amounts = |amount: &dyn Fn(Resource) -> Option<u64>| -> serde_json::Map<String, Value> {
+            let each = Resource::ALL.iter().filter_map(|&resource| Some((resource, amount(resource)?)));
+            each.map(|(resource, amount)| (resource.name().to_owned(), amount.into())).collect()
+        };
+        json!({
+            "forwarders": table.all().iter().map(one).collect::<Vec<_>>(),
+            "need": amounts(&|resource| Some(table.need().amount(resource))),
+            "budget": amounts(&|resource| table.admission().budget.limit(resource)),
+        })
     }
 
     /// Who is above a router.
@@ -307,130 +315,35 @@ impl<R: Reached> At<'_, R> {
     }
 }
 
-/// All programs, and what a packet may need.
-fn listed(table: &Forwarders) -> Value {
-    let one = |forwarder: &Arc<Forwarder>| {
-        let (installation, stats) = (forwarder.installation(), forwarder.stats());
-        let reasons = stats.reasons.iter().enumerate().filter(|(_, packets)| **packets > 0);
-        let reasons: serde_json::Map<_, _> =
-            reasons.map(|(reason, &packets)| (reason.to_string(), packets.into())).collect();
-        json!({
-            "fid": forwarder.fid().0,
-            "name": installation.name,
-            "key": installation.key.to_string(),
-            "state": forwarder.state().size(),
-            "compiled": forwarder.is_compiled(),
-            "packets": stats.packets,
-            "passed": stats.passed,
-            "transmitted": stats.transmitted,
-            "redirected": stats.redirected,
-            "dropped": stats.dropped,
-            "aborted": stats.aborted,
-            "marked": stats.marked,
-            "where": match installation.above {
-                None => "data-path",
-                Some(seat) if seat.is_control() => "control",
-                Some(_) => "slow-path",
-            },
-            "reasons": reasons,
-        })
-    };
-    let amounts = |amount: &dyn Fn(Resource) -> Option<u64>| -> serde_json::Map<String, Value> {
-        let each = Resource::ALL.iter().filter_map(|&resource| Some((resource, amount(resource)?)));
-        each.map(|(resource, amount)| (resource.name().to_owned(), amount.into())).collect()
-    };
+/// What a program is, and what it has done.
+fn one(forwarder: &Forwarder) -> Value {
+    let (installation, stats) = (forwarder.installation(), forwarder.stats());
+    let reasons = stats.reasons.iter().enumerate().map(|(reason, packets)| (reason.to_string(), *packets));
+    let reasons =
+        reasons.chain([("other".to_owned(), stats.other_reasons)]).filter(|(_, packets)| *packets > 0);
+    let reasons: serde_json::Map<_, _> = reasons.map(|(reason, packets)| (reason, packets.into())).collect();
     json!({
-        "forwarders": table.all().iter().map(one).collect::<Vec<_>>(),
-        "need": amounts(&|resource| Some(table.need().amount(resource))),
-        "budget": amounts(&|resource| table.admission().budget.limit(resource)),
+        "fid": forwarder.fid().0,
+        "name": installation.name,
+        "key": installation.key.to_string(),
+        "state": forwarder.state().size(),
+        "queue": installation.queue,
+        "links": installation.links.iter().map(|link| &*link.name).collect::<Vec<_>>(),
+        "compiled": forwarder.is_compiled(),
+        "packets": stats.packets,
+        "passed": stats.passed,
+        "transmitted": stats.transmitted,
+        "redirected": stats.redirected,
+        "dropped": stats.dropped,
+        "aborted": stats.aborted,
+        "marked": stats.marked,
+        "where": match installation.above {
+            None => "data-path",
+            Some(seat) if seat.is_control() => "control",
+            Some(_) => "slow-path",
+        },
+        "reasons": reasons,
     })
-}
-
-/// The maps of a program, or the entries of one, or one entry.
-fn mapped(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Result<Value, SetError> {
-    let fid = forwarder.fid().0;
-    let Some(name) = name else {
-        let one = |map: &Map| {
-            let spec = map.spec();
-            json!({
-                "name": spec.name,
-                "kind": spec.kind.name(),
-                "key": spec.key_size,
-                "value": spec.value_size,
-                "max-entries": spec.max_entries,
-                "entries": map.len(),
-            })
-        };
-        return Ok(json!({ "fid": fid, "maps": forwarder.maps().all().iter().map(one).collect::<Vec<_>>() }));
-    };
-    let map = map_named(forwarder, name)?;
-    if let Some(key) = key {
-        let found = bytes("key", key)?;
-        let values: Vec<_> = (0..map.copies()).filter_map(|copy| map.get(&found, copy)).collect();
-        if values.is_empty() {
-            return Err(wrong("key", "the map has no such key".into()));
-        }
-        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) }));
-    }
-    let entries = map.dump();
-    let shown = entries
-        .iter()
-        .take(MOST_ENTRIES)
-        .map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
-    Ok(json!({
-        "fid": fid,
-        "map": name,
-        "entries": shown.collect::<Vec<_>>(),
-        "more": entries.len() > MOST_ENTRIES,
-    }))
-}
-
-fn map_named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> {
-    forwarder.maps().named(name).ok_or_else(|| {
-        let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
-        wrong("map", format!("the program has no map \"{name}\"; it has {}", known.join(", ")))
-    })
-}
-
-/// Writes entries.
-fn fill(map: &Map, entries: &[(String, String)]) -> Result<(), SetError> {
-    for (key, value) in entries {
-        let done = map.set(&bytes("key", key)?, 0, &bytes("value", value)?, 0);
-        done.map_err(|error| wrong("map", error.to_string()))?;
-    }
-    Ok(())
-}
-
-/// Removes entries, as far as they are there.
-fn prune(map: &Map, keys: &[String]) -> Result<(), SetError> {
-    for key in keys {
-        match map.delete(&bytes("key", key)?) {
-            Ok(()) | Err(Refusal::NotFound) => {}
-            Err(error) => return Err(wrong("map", error.to_string())),
-        }
-    }
-    Ok(())
-}
-
-/// Removes all entries, or makes them zero if they stay.
-fn clear(map: &Map) -> Result<(), SetError> {
-    if map.spec().read_only {
-        return Err(wrong("map", "it can't be written".into()));
-    }
-    let zeros = vec![0; map.spec().value_size as usize];
-    for (key, _) in map.dump() {
-        let done = if map.spec().kind.is_array() {
-            (0..map.copies()).try_for_each(|copy| map.set(&key, copy, &zeros, 0))
-        } else {
-            map.delete(&key)
-        };
-        match done {
-            // Who has not come for long may have made room meanwhile.
-            Ok(()) | Err(Refusal::NotFound) => {}
-            Err(error) => return Err(wrong("map", error.to_string())),
-        }
-    }
-    Ok(())
 }
 
 fn lease_of(text: &str) -> Result<Duration, SetError> {
@@ -446,17 +359,13 @@ fn unknown(fid: u32) -> SetError {
     wrong("fid", format!("the router has no program with the number {fid}"))
 }
 
-fn wrong(key: &str, reason: String) -> SetError {
+pub(crate) fn wrong(key: &str, reason: String) -> SetError {
     SetError::Value { key: key.into(), reason }
 }
 
-fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
+/// Bytes from hexadecimal digits.
+pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
-}
-
-/// The values of one key: the worker's, then those of processors that are threads, if they have values of their own.
-fn all_digits(values: &[Vec<u8>]) -> String {
-    values.iter().map(|value| digits(value)).collect::<Vec<_>>().join(" ")
 }
 
 /// Bytes as pairs of hexadecimal digits.

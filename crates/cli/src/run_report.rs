@@ -140,7 +140,9 @@ impl Ran<'_> {
             row = row.extra(name, value.clone());
         }
         if let Some(fault) = &port.fault {
-            row = row.note(fault);
+            // The row is named after the port.
+            let name = format!("port {}: ", port.name);
+            row = row.note(fault.strip_prefix(&name).unwrap_or(fault));
         }
         let watch = self.watches.get(usize::from(port.place)).and_then(Option::as_ref);
         capture_notes(watch).into_iter().fold(row, Row::note)

@@ -34,6 +34,36 @@ fn what_a_program_costs_is_said_without_a_run() {
 }
 
 #[test]
+fn what_a_program_costs_is_there_as_json() {
+    let cost = json(&longwire(&["forwarder", "cost", "port-filter", "--path", "--json"]), 0);
+    assert_eq!((&cost["program"], &cost["state"]), (&"port_filter".into(), &20.into()), "{cost:#}");
+    let items = cost["items"].as_array().unwrap();
+    let item = |name: &str| items.iter().find(|item| item["item"] == name).unwrap();
+    let sum: u64 = items.iter().map(|item| item["all"].as_u64().unwrap()).sum();
+    assert_eq!(cost["longest-path"].as_u64(), Some(sum), "{cost:#}");
+    let path = cost["path"].as_array().unwrap().len() as u64;
+    assert_eq!(item("instruction")["times"].as_u64(), Some(path), "{cost:#}");
+    let budgets = cost["budgets"].as_array().unwrap();
+    assert_eq!(budgets[0]["name"], "vrp");
+    // Classifier 56, minimal IP 32.
+    assert_eq!(budgets[0]["need"]["cycles"].as_u64(), Some(56 + path + 32), "{cost:#}");
+    let dear = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
+    assert_eq!(dear["budgets"][0]["fits"], false);
+    assert!(dear["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{dear:#}");
+    // One that chooses links needs none for this.
+    let links = json(&longwire(&["forwarder", "cost", "balancer", "--json"]), 0);
+    assert_eq!(links["budgets"][1]["fits"], true, "{links:#}");
+    for (rate, why) in [
+        ("0", "promises nothing"),
+        ("unlimited", "promises nothing"),
+        ("fast", "does not begin with a number"),
+    ] {
+        let none = longwire(&["forwarder", "cost", "nat44", "--line-rate", rate]);
+        assert!(none.status.code() == Some(2) && stderr(&none).contains(why), "{rate}: {}", stderr(&none));
+    }
+}
+
+#[test]
 fn a_budget_that_does_not_suffice_is_a_mistake_of_the_scenario() {
     let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
     let folder = Folder::new("programs");
@@ -110,6 +140,19 @@ impl Up {
 
     fn sh(&self, host: &str, script: &str) -> Output {
         longwire(&["lab", "exec", &self.name, host, "--", "bash", "-c", script])
+    }
+
+    /// What is said about what is refused.
+    fn refused(&self, args: &[&str]) -> String {
+        let done = longwire(&[&["forwarder"], args, &["--instance", &self.name]].concat());
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", stdout(&done));
+        stderr(&done)
+    }
+
+    /// Packets that came to a link so far.
+    fn entered(&self, link: &str) -> u64 {
+        let stats = json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0);
+        row(&stats, &format!("link {link}"))["in_packets"].as_u64().unwrap()
     }
 
     fn forwarder(&self, args: &[&str]) -> String {
@@ -438,4 +481,134 @@ fn programs_act_on_real_traffic_on_processors_that_are_threads() {
         (&router["pass"], &row(&stats, "packets accounted for")["pass"]),
         (&true.into(), &true.into())
     );
+}
+
+/// A router of a worker of its own, and two links that it can send packets into.
+const CHOOSING: &str = r#"
+[engine]
+workers = 3
+
+[[host]]
+name = "a"
+address = "10.0.1.9/24"
+
+[[host]]
+name = "b"
+address = "10.0.2.9/24"
+
+[[router]]
+name = "r1"
+ports = [
+    { port = "a", addresses = "10.0.1.1/24" },
+    { port = "east", addresses = "10.0.2.1/24" },
+]
+
+[[link]]
+name = "cable"
+between = ["east", "b"]
+rate = "200 Mbit/s"
+delay = "5 ms"
+
+[[link]]
+name = "satellite"
+from = "east"
+to = "b"
+rate = "50 Mbit/s"
+delay = "40 ms"
+only = "programs"
+"#;
+
+#[test]
+fn links_are_chosen_while_real_traffic_passes() {
+    let Some(lab) = Up::of("chosen", CHOOSING) else { return };
+    let pinged = |count: &str| {
+        let ping = lab.sh("a", &format!("ping -q -c {count} -i 0.05 -W 10 10.0.2.9"));
+        assert!(ping.status.success(), "{}", stdout(&ping));
+    };
+    pinged("3");
+    assert_eq!(lab.entered("satellite"), 0);
+    // Over one link, the first that is named.
+    let over_one = "01000000 00000000 0000000000000000";
+    let install = |link: &str, data: &str| {
+        lab.forwarder(&["install", "r1", "balancer", "--link", link, "--data", data])
+    };
+    let fid = install("satellite", over_one);
+    pinged("3");
+    assert_eq!(lab.entered("satellite"), 3);
+    lab.forwarder(&["remove", "r1", &fid]);
+    pinged("3");
+    assert_eq!(lab.entered("satellite"), 3, "the usual link is taken again");
+
+    // Programs come and go while packets are on their way over both.
+    std::thread::scope(|scope| {
+        let flood = scope.spawn(|| lab.sh("a", "ping -q -s 1000 -c 200 -i 0.002 -W 20 10.0.2.9"));
+        while !flood.is_finished() {
+            let fid = install("satellite", over_one);
+            lab.forwarder(&["remove", "r1", &fid]);
+        }
+        let flooded = flood.join().unwrap();
+        assert!(stdout(&flooded).contains(" 0% packet loss"), "{}", stdout(&flooded));
+    });
+    assert!(lab.entered("satellite") > 3);
+    let stats = json(&longwire(&["ctl", "stats", &lab.name, "--json"]), 0);
+    for name in ["router r1", "packets accounted for"] {
+        assert_eq!(row(&stats, name)["pass"], true, "{stats:#}");
+    }
+
+    let none = lab.refused(&["install", "r1", "balancer", "--link", "nolink"]);
+    assert!(none.contains("there are cable.forward, satellite"), "{none}");
+    let elsewhere = lab.refused(&["install", "r1", "balancer", "--link", "cable.backward"]);
+    assert!(elsewhere.contains("no link \"cable.backward\" that programs may name begins"), "{elsewhere}");
+    what_is_installed_is_listed(&lab);
+    maps_say_what_is_wrong(&lab);
+}
+
+fn what_is_installed_is_listed(lab: &Up) {
+    let args =
+        ["install", "r1", "syn-monitor", "--port", "east", "--via", "10.0.2.9", "--queue", "0", "--lease"];
+    let done = longwire(&[&["forwarder"], &args[..], &["600 s", "--instance", &lab.name]].concat());
+    assert!(stderr(&done).contains("has more than one queue"), "{}", stderr(&done));
+    let fid: u64 = stdout(&done).trim().parse().unwrap();
+    let listed: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
+    let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == fid).unwrap();
+    assert_eq!((&one["port"], &one["via"]), (&"east".into(), &"10.0.2.9".into()), "{one:#}");
+    assert_eq!((&one["queue"], &one["lease-ns"]), (&0.into(), &600_000_000_000_u64.into()), "{one:#}");
+    assert!(one["lease-left-ns"].as_u64() <= Some(600_000_000_000), "{one:#}");
+    let text = lab.forwarder(&["list", "r1"]);
+    assert!(text.contains("out of east  via 10.0.2.9  queue 0  lease of 600 s, "), "{text}");
+    for name in ["", "a\nb", "\u{1b}[2J", &"x".repeat(65)] {
+        let refused = lab.refused(&["install", "r1", "syn-monitor", "--name", name]);
+        assert!(refused.contains("can't be a name"), "{refused}");
+    }
+    let near = lab.refused(&["install", "r1", "syn_montor"]);
+    assert!(near.contains("did you mean \"syn-monitor\"?"), "{near}");
+}
+
+fn maps_say_what_is_wrong(lab: &Up) {
+    let fid = &*lab.forwarder(&["install", "r1", "performance-monitor"]);
+    let maps: Value = serde_json::from_str(&lab.forwarder(&["map", "r1", fid, "--json"])).unwrap();
+    assert!(maps["maps"].as_array().unwrap().iter().any(|map| map["name"] == "protocols"), "{maps:#}");
+    let wrong = |args: &[&str]| lab.refused(&[&["map", "r1", fid], args].concat());
+    for (args, why) in [
+        (&["none"][..], "the program has no map \"none\"; it has "),
+        (&["protocols", "06"], "it is 1 bytes, and keys of map protocols are 4"),
+        (&["protocols", "00010000"], "it is number 256, and map protocols has 0 to 255"),
+        (&["protocols", "06000000", "00"], "it is 1 bytes, and values of map protocols are 16"),
+        (&["protocols", "06000000", "--delete"], "protocols is an array, whose entries are always there"),
+    ] {
+        let told = wrong(args);
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+    let object = repository("crates/program/tests/objects/constants.o");
+    let object = object.display().to_string();
+    let fid = &*lab.forwarder(&["install", "r1", &object, "--function", "counted"]);
+    let told = lab.refused(&["map", "r1", fid, ".rodata", "00000000", "00000000000000"]);
+    assert!(told.contains("holds constants"), "{told}");
+    let with = |constant| ["install", "r1", &object, "--function", "counted", "--constant", constant];
+    let fid = &*lab.forwarder(&with("chosen=2"));
+    assert_eq!(&lab.forwarder(&["map", "r1", fid, ".rodata", "00000000"])[..8], "02000000");
+    let told = lab.refused(&with("chosen=8"));
+    assert!(told.contains("of a value of map .bss, which has 0 to 63"), "{told}");
+    let told = lab.refused(&["install", "r1", &object, "--function", "set"]);
+    assert!(told.contains("constants.o: program set, instruction "), "{told}");
 }

@@ -157,10 +157,12 @@ impl Worker {
     fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
         self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
         let mut plain = Batch::new();
+        let mut flags = 0;
         for &handle in batch.as_slice() {
             let meta = self.pool.meta(handle);
+            flags |= meta.flags;
             if meta.out_port == FLOOD {
-                self.classify(&mut plain);
+                self.classify(&mut plain, flags);
                 self.flood(node, handle);
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
@@ -170,7 +172,7 @@ impl Worker {
                 plain.push(handle);
             }
         }
-        self.classify(&mut plain);
+        self.classify(&mut plain, flags);
         self.empty_outbox(first);
     }
 
@@ -211,9 +213,12 @@ impl Worker {
         self.pool.free(handle);
     }
 
-    fn classify(&mut self, batch: &mut Batch) {
+    /// Chooses packets' paths. Whether their node wishes some to take certain links is asked only if one has such a flag, or-ed together.
+    fn classify(&mut self, batch: &mut Batch, flags: u8) {
         self.map.classifier.classify(&mut self.pool, batch);
-        batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
+        if Meta::any_wishes(flags) {
+            batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
+        }
         self.ready.extend_from_slice(batch.as_slice());
         batch.clear();
     }

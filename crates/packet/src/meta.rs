@@ -105,6 +105,12 @@ impl Meta {
         if self.flags & Self::WISHING != 0 { Some(self.csum_start) } else { None }
     }
 
+    /// Whether one of several packets may have a wish, whose flags these are, or-ed together.
+    #[inline]
+    pub const fn any_wishes(flags: u8) -> bool {
+        flags & Self::WISHING != 0
+    }
+
     /// Says which link it is to take. Its checksum must be complete.
     pub const fn set_wish(&mut self, link: u16) {
         self.csum_start = link;

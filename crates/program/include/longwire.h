@@ -20,7 +20,8 @@ static long (*const lw_choose_queue)(__u32 queue) = (void *)0x10001;
 /* Sets the packet's mark: a number for programs behind this one, here and on other routers, and for rules of links. Returns 0. */
 static long (*const lw_mark)(__u32 mark) = (void *)0x10002;
 
-/* Notes the program's own reason, 0 to 63, under which the drop is counted. Returns XDP_DROP. */
+/* Notes the program's own reason, 0 to 63, under which the drop is counted; with a constant beyond, the program is refused, and what
+ * only a packet tells counts as "other". Returns XDP_DROP. */
 static long (*const lw_drop)(__u32 reason) = (void *)0x10003;
 
 /* A hash of `size` bytes, 1 to 512, and a seed: the same on every machine. */

@@ -106,6 +106,11 @@ impl Budget {
         budget
     }
 
+    /// The highest rate, in bits per second, that leaves so many picoseconds between two of the shortest frames: at least 1 of them.
+    pub fn rate_for(picoseconds: u64) -> u64 {
+        Self::SHORTEST * 8 * 1_000_000_000_000 / picoseconds.max(1)
+    }
+
     /// What there is of a resource; none if it is not limited.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         self.0[resource as usize]
@@ -273,6 +278,7 @@ mod tests {
         assert_eq!(budget.limit(Resource::Time), Some(672_000));
         assert_eq!(budget.limit(Resource::Cycles), None);
         assert_eq!(Budget::line_rate(0), Budget::default());
+        assert_eq!((Budget::rate_for(672_000), Budget::rate_for(125_000)), (1_000_000_000, 5_376_000_000));
         let mut classifier = Demand::default();
         classifier.with(Resource::Time, 600_000);
         let slow = |time| {

@@ -37,10 +37,15 @@ pub struct Effects {
     pub mark: Option<u32>,
     /// The link that the packet takes if it is routed, by its number among those that the installation names.
     pub link: Option<u32>,
-    /// The program's own reason for a drop, 0 to 63.
+    /// The program's own reason for a drop, 0 to 63; 64 stands for all numbers beyond.
     pub reason: Option<u8>,
     /// How often it called `trace_printk`.
     pub traces: u32,
+}
+
+impl Effects {
+    /// How many reasons for drops a program may have of its own: 0 and on.
+    pub const REASONS: u8 = 64;
 }
 
 /// A program's surroundings while it works on one packet. The interpreter reaches everything through it; compiled programs call

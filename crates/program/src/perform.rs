@@ -3,7 +3,7 @@
 use crate::Helper;
 use crate::call::MAX_SIZE;
 use crate::hash::hash;
-use crate::machine::{Machine, Redirect};
+use crate::machine::{Effects, Machine, Redirect};
 use crate::map::{Map, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
@@ -11,9 +11,6 @@ use crate::verdict::{ABORTED, DROP, REDIRECT};
 /// Errors that helpers return, as errno(3) numbers them.
 const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
-
-/// Highest number of a program's own reason for a drop.
-const MAX_REASON: u64 = 63;
 
 impl Machine<'_> {
     /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the verifier knows of them
@@ -59,7 +56,7 @@ impl Machine<'_> {
                 Ok(0)
             }
             Helper::Drop => {
-                self.effects.reason = Some(a.min(MAX_REASON) as u8);
+                self.effects.reason = Some((a as u32).min(Effects::REASONS.into()) as u8);
                 Ok(DROP)
             }
             Helper::Hash => {

@@ -316,7 +316,11 @@ fn verdicts_and_effects_are_noted() {
         ("r1 = 9\n r2 = 1\n call redirect", Verdict::Aborted(Abort::Returned)),
         ("r1 = 12\n call lw_redirect_link", Verdict::Redirect(Redirect::Link(12))),
         ("r1 = 5\n call lw_drop", Verdict::Drop(Some(5))),
-        ("r1 = 500\n call lw_drop", Verdict::Drop(Some(63))),
+        ("r1 = 63\n call lw_drop", Verdict::Drop(Some(63))),
+        // All that are beyond count as one; the lower half counts.
+        ("r1 = 64\n call lw_drop", Verdict::Drop(Some(64))),
+        ("r1 = -1\n call lw_drop", Verdict::Drop(Some(64))),
+        ("r1 = 0x700000005 ll\n call lw_drop", Verdict::Drop(Some(5))),
         ("r1 = 9\n r2 = 0\n call redirect\n r0 = 2", Verdict::Pass),
     ] {
         assert_eq!(run(&mut plain(), &format!("{text}\n exit")).unwrap().verdict, wanted, "{text}");

@@ -3,8 +3,12 @@
 mod harness;
 
 use harness::Bench;
-use longwire_program::{Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Verdict, hash};
+use longwire_program::map::Refusal;
+use longwire_program::{
+    Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Rejection, Verdict, hash, verify,
+};
 
+const CONSTANTS: &[u8] = include_bytes!("objects/constants.o");
 const COUNTER: &[u8] = include_bytes!("objects/counter.o");
 const GLOBALS: &[u8] = include_bytes!("objects/globals.o");
 const LEGACY: &[u8] = include_bytes!("objects/legacy.o");
@@ -93,6 +97,31 @@ fn variables_and_functions_are_found() {
     assert_eq!(bench.run(&third.code).unwrap().returned, 1);
     let bss = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
     assert_eq!(number(&bss, 16), 5);
+}
+
+#[test]
+fn constants_are_known_when_a_program_is_verified() {
+    let object = Object::parse(CONSTANTS).unwrap();
+    let verified = verify(object.program("counted").unwrap()).unwrap_or_else(|rejected| panic!("{rejected}"));
+    // The increment far beyond is never reached.
+    assert!(verified.facts().iter().any(|fact| !fact.reached));
+    let counted = verified.program();
+    let mut bench = bench(counted, &[0; 60]);
+    assert_eq!(bench.run(&counted.code).unwrap().verdict, Verdict::Pass);
+    let counts = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
+    let counts: Vec<_> = (0..8).map(|i| number(&counts, i * 8)).collect();
+    assert_eq!(counts, [0, 0, 0, 10, 0, 1, 0, 0]);
+
+    // So nobody changes them after that.
+    let constants = bench.maps.named(".rodata").unwrap();
+    let before = constants.get(&[0; 4], 0).unwrap();
+    assert_eq!(constants.set(&[0; 4], 0, &vec![9; before.len()], 0), Err(Refusal::Constant));
+    assert_eq!(constants.get(&[0; 4], 0).unwrap(), before);
+
+    // The control half may change what programs only read.
+    let rejected = verify(object.program("set").unwrap()).unwrap_err();
+    assert!(matches!(rejected.fault, Rejection::Bounds { .. }), "{rejected}");
+    assert!(bench.maps.named("settings").unwrap().set(&[0; 4], 0, &[7, 0, 0, 0], 0).is_ok());
 }
 
 #[test]

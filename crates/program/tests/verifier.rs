@@ -695,3 +695,54 @@ fn a_refusal_names_place_fault_and_mend() {
         ]
     );
 }
+
+#[test]
+fn constants_are_known() {
+    let initial = [5, 0, 0, 0, 0xfe, 0xff, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0x88];
+    let constants = |value_size, initial: &[u8]| MapSpec {
+        read_only: true,
+        initial: initial.into(),
+        max_entries: 1,
+        ..map(".rodata", MapKind::Array, 4, value_size)
+    };
+    let with = |spec: MapSpec, load: &str, wanted: u64| {
+        let text = format!(
+            "r1 = map[0][0]+0 ll\n {load}\n r3 = {wanted:#x} ll\n if r2 == r3 goto out\n r0 = *(u8 *)(r2 + 0)\n out: r0 = 2\n exit"
+        );
+        verify(Program::new("test", assemble(&text).unwrap(), [spec])).is_ok()
+    };
+    for (load, wanted) in [
+        ("r2 = *(u32 *)(r1 + 0)", 5),
+        ("r2 = *(u8 *)(r1 + 4)", 0xfe),
+        ("r2 = *(s16 *)(r1 + 4)", 0xffff_ffff_ffff_fffe),
+        ("r2 = *(u64 *)(r1 + 8)", 0x8807_0605_0403_0201),
+        ("r1 += 8\n r2 = *(u16 *)(r1 + 2)", 0x0403),
+        // What the section does not say is 0.
+        ("r2 = *(u64 *)(r1 + 16)", 0),
+    ] {
+        assert!(with(constants(24, &initial), load, wanted), "{load}");
+        assert!(!with(constants(24, &initial), load, wanted ^ 1), "{load}");
+        // Others are not known: variables, and what the control half writes.
+        let variables = MapSpec { read_only: false, ..constants(24, &initial) };
+        assert!(!with(variables, load, wanted), "{load}");
+        assert!(!with(constants(24, &[]), load, wanted), "{load}");
+    }
+}
+
+#[test]
+fn a_reason_that_is_none_is_refused() {
+    let range = |min, max| {
+        let (helper, number) = (Helper::Drop, 1);
+        Rejection::ArgumentRange { helper, number, low: 0, high: 63, min, max }
+    };
+    refused([
+        ("r1 = 64\n call lw_drop\n exit", 1, range(64, 64)),
+        ("r1 = *(u32 *)(r1 + 12)\n r1 |= 64\n call lw_drop\n exit", 2, range(64, 0xffff_ffff)),
+    ]);
+    let_in([
+        "r1 = 63\n call lw_drop\n exit",
+        // The lower half counts; what only a packet tells may be in the range.
+        "r1 = 0x100000007 ll\n call lw_drop\n exit",
+        "r1 = *(u32 *)(r1 + 12)\n call lw_drop\n exit",
+    ]);
+}

@@ -1,10 +1,11 @@
 //! The section `[[forwarder]]` of a scenario file as it is written.
 
 use crate::address::Network;
-use crate::written::{Name, Text, Whole, Written};
+use crate::written::{Constant, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A program on a router's path of packets.
@@ -18,6 +19,9 @@ pub(crate) struct Forwarder {
     pub(crate) program: Option<Written<Text>>,
     /// The function in the object. Default: the only program.
     pub(crate) function: Option<Written<Text>>,
+    /// Whole numbers that take the place of constants (const volatile) of its object, by name. Default: what its source says.
+    #[serde(default)]
+    pub(crate) constants: BTreeMap<String, Written<Constant>>,
     /// What it is called. Default: the program's name.
     pub(crate) name: Option<Written<Text>>,
     /// The packets that it gets. Default: all.

@@ -1,9 +1,11 @@
 //! Programs on routers in a checked plan, and as people write them.
 
 use crate::address::Network;
+use crate::finding::suggestion;
 use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
-use longwire_program::{Object, Program, Shipped};
+use crate::written::{Name, Term};
+use longwire_program::{Object, ObjectError, Program, Shipped, State};
 use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
     SharingConfig,
@@ -11,6 +13,7 @@ use longwire_router::{
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
@@ -49,6 +52,9 @@ pub struct WrittenForwarder {
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, String>,
     /// What it is called; the program's name without that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -149,13 +155,9 @@ impl WrittenForwarder {
         if let Some(shipped) = Shipped::named(&self.program) {
             return Ok(shipped.object.into());
         }
-        let known = || Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ");
         if self.program.is_empty() {
-            let why = format!(
-                "it is not said which: name an object that clang -target bpf has made, or one of {}",
-                known()
-            );
-            return Err(fault("program", why));
+            let why = "it is not said which: name an object that clang -target bpf has made, or one of ";
+            return Err(fault("program", format!("{why}{}", shipped_names())));
         }
         let path = folder.join(&self.program);
         let mut bytes = Vec::new();
@@ -168,9 +170,10 @@ impl WrittenForwarder {
             Ok(_) => Ok(bytes.into()),
             Err(error) => {
                 let why = format!(
-                    "{}: {error}; name an object that clang -target bpf has made, or one of {}",
+                    "{}: {error}; {}name an object that clang -target bpf has made, or one of {}",
                     path.display(),
-                    known()
+                    near_shipped(&self.program),
+                    shipped_names()
                 );
                 Err(fault("program", why))
             }
@@ -187,13 +190,21 @@ impl WrittenForwarder {
     /// # Errors
     /// If the object can't be read, or does not have such a program.
     pub fn program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
-        let read = Object::parse(object).map_err(|error| fault("program", error.to_string()))?;
+        let of_object = |error: ObjectError| fault("program", format!("{}: {error}", self.program));
+        let mut read = Object::parse(object).map_err(of_object)?;
+        for (name, text) in &self.constants {
+            let why =
+                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug());
+            let value = whole(text).ok_or_else(|| fault("constants", why))?;
+            read.set_constant(name, value).map_err(|error| fault("constants", error.to_string()))?;
+        }
         let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);
         let function = match (self.function.as_deref().or(shipped), programs.next(), programs.next()) {
             (Some(function), _, _) | (None, Some(function), None) => function,
             (None, None, _) => {
-                return Err(fault("program", "the object has no program: mark one with SEC(\"xdp\")"));
+                let why = format!("{}: it has no program: mark one with SEC(\"xdp\")", self.program);
+                return Err(fault("program", why));
             }
             (None, Some(_), Some(_)) => {
                 let names: Vec<&str> = read.programs().map(|(name, _)| name).collect();
@@ -201,7 +212,27 @@ impl WrittenForwarder {
                 return Err(fault("function", why));
             }
         };
-        read.program(function).map_err(|error| fault("program", error.to_string()))
+        read.program(function).map_err(of_object)
+    }
+
+    /// What is wrong if it can't be prepared: names the key that says otherwise, or the object.
+    pub fn refused(&self, error: &PrepareError) -> ForwarderFault {
+        match *error {
+            PrepareError::State { size, used } if self.state.is_none() && self.data.is_some() => {
+                let why = format!(
+                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes of \
+                     it: write all of them, {} at most",
+                    State::MAX
+                );
+                fault("data", why)
+            }
+            PrepareError::State { .. } => fault("state", error.to_string()),
+            PrepareError::Links { .. } => fault("links", error.to_string()),
+            PrepareError::Key(_) => fault("key", error.to_string()),
+            PrepareError::Way(_) => fault("port", error.to_string()),
+            _ if self.program.is_empty() => fault("program", error.to_string()),
+            _ => fault("program", format!("{}: {error}", self.program)),
+        }
     }
 
     /// What is to be installed on `router`.
@@ -228,6 +259,10 @@ impl WrittenForwarder {
             Some(above) => &above.name,
             None => self.name.as_deref().unwrap_or_else(|| stem(&self.program)),
         };
+        let Name(name) = Name::read(name).map_err(|why| match self.name {
+            Some(_) => fault("name", why),
+            None => fault("name", format!("{why}; the file's name is none: write another")),
+        })?;
         let key = match &self.key {
             Some(key) => Key::Flow(key.read()?),
             None => Key::All,
@@ -240,7 +275,7 @@ impl WrittenForwarder {
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
         let (links, mark) = (self.links(router)?, self.mark()?);
         let installation =
-            Installation { name: name.into(), key, state, way, queue, above: None, mark, links, threads };
+            Installation { name, key, state, way, queue, above: None, mark, links, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
@@ -270,7 +305,11 @@ impl WrittenForwarder {
                 Some(port) => Some(port.place),
                 None => {
                     let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-                    let why = format!("the router has no port \"{name}\": there are {}", names.join(", "));
+                    let mend = match suggestion(name, names.iter().copied()) {
+                        Some(near) => format!("did you mean \"{near}\"?"),
+                        None => format!("there are {}", names.join(", ")),
+                    };
+                    let why = format!("the router has no port \"{}\": {mend}", name.escape_debug());
                     return Err(fault("port", why));
                 }
             },
@@ -347,9 +386,31 @@ impl ForwarderRequest {
     }
 }
 
+fn shipped_names() -> String {
+    Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The program that comes with Longwire and was probably meant, as a question before a mend; nothing if none was.
+pub fn near_shipped(given: &str) -> String {
+    match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
+        Some(near) => format!("did you mean \"{near}\"? Or "),
+        None => String::new(),
+    }
+}
+
 /// A file's name without its folder and ending.
 fn stem(path: &str) -> &str {
     Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
+}
+
+/// A whole number, decimal or with 0x hexadecimal.
+fn whole(text: &str) -> Option<i128> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let number = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    number.ok().map(|number| sign * i128::from(number))
 }
 
 /// Bytes from hexadecimal digits, between which there may be blanks.
@@ -453,6 +514,88 @@ mod tests {
     }
 
     #[test]
+    fn names_are_safe_everywhere() {
+        let named = |name: &str| read(WrittenForwarder { name: Some(name.into()), ..monitor() });
+        assert_eq!(&*named("syn:80.b_c-d").unwrap().installation.name, "syn:80.b_c-d");
+        for bad in ["", "a\nb", "a\u{1b}[31mb", "a b", "-a", &"x".repeat(65)] {
+            let error = named(bad).unwrap_err();
+            assert!(error.starts_with("name: \"") && !error.contains(char::is_control), "{error:?}");
+        }
+        let up = |name: &str| {
+            let text = |text: &str| Some(text.to_owned());
+            let (level, packets, cycles) = (text("control"), text("1"), text("1"));
+            read(WrittenForwarder { name: text(name), level, packets, cycles, ..WrittenForwarder::default() })
+        };
+        assert_eq!(&*up("monitor").unwrap().installation.name, "monitor");
+        for bad in ["", "a\nb", "a\u{1b}b", &"x".repeat(33)] {
+            assert!(up(bad).unwrap_err().starts_with("name: "), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn constants_are_set_before_a_program_is_verified() {
+        let object = include_bytes!("../../program/tests/objects/constants.o");
+        let with = |name: &str, value: &str| {
+            let constants = [(name.to_owned(), value.to_owned())].into();
+            let function = Some("counted".to_owned());
+            let program = "constants.o".to_owned();
+            let written = WrittenForwarder { program, function, constants, ..WrittenForwarder::default() };
+            let request = written.read(&router(), object).map_err(|fault| fault.to_string())?;
+            let refused = |error| written.refused(&error).to_string();
+            let forwarder = request.prepare(&RouterPrices::default(), 1).map_err(refused)?;
+            Ok::<_, String>(forwarder.maps().named(".rodata").unwrap().get(&[0; 4], 0).unwrap())
+        };
+        assert_eq!(with("chosen", "7").unwrap()[..4], [7, 0, 0, 0]);
+        assert_eq!(with("chosen", "0x2").unwrap()[..4], [2, 0, 0, 0]);
+        assert_eq!(with("before", "-5").unwrap()[4..6], [0xfb, 0xff]);
+        // Beyond the array; a branch that is taken now; what can't be.
+        assert!(with("chosen", "8").unwrap_err().contains("constants.o: program counted, instruction "));
+        assert!(with("beyond", "1").unwrap_err().contains("constants.o: program counted, instruction "));
+        for (name, value, wanted) in [
+            ("chosen", "many", "constants: \"many\" is no whole number"),
+            (
+                "chosen",
+                "4294967296",
+                "constants: constant chosen is from -2147483648 to 4294967295, not 4294967296",
+            ),
+            (
+                "chosn",
+                "1",
+                "constants: there is no constant chosn that could be set (const volatile, one whole number); there are before, beyond, chosen",
+            ),
+            ("counts", "1", "constants: there is no constant counts"),
+        ] {
+            let error = with(name, value).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_can_t_be_prepared_is_named_by_its_key() {
+        let refused = |written: WrittenForwarder| {
+            let request = read(written.clone()).unwrap();
+            written.refused(&request.prepare(&RouterPrices::default(), 1).unwrap_err()).to_string()
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            refused(WrittenForwarder { data: text("ffff"), ..monitor() }),
+            "data: it is 2 bytes, which is then the size of the state; the program uses 12 bytes of it: write all of \
+             them, 4096 at most"
+        );
+        assert_eq!(
+            refused(WrittenForwarder { state: text("8 B"), ..monitor() }),
+            "state: the state is 8 bytes; the program uses 12, and 4096 are the most"
+        );
+        // A program that the verifier refuses is named by its object.
+        let mut request = read(monitor()).unwrap();
+        let code = longwire_program::assemble("r0 = *(u8 *)(r1 + 0)\nexit").unwrap();
+        request.program = Arc::new(Program::new("peek", code, []));
+        let written = WrittenForwarder { program: "build/mine.o".into(), ..WrittenForwarder::default() };
+        let told = written.refused(&request.prepare(&RouterPrices::default(), 1).unwrap_err()).to_string();
+        assert!(told.starts_with("program: build/mine.o: program peek, instruction 0"), "{told}");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let text = |text: &str| Some(text.to_owned());
         let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
@@ -461,7 +604,11 @@ mod tests {
                 WrittenForwarder { program: "none.o".into(), ..monitor() },
                 "program: /nowhere/none.o: No such file",
             ),
-            (WrittenForwarder { function: text("filter"), ..monitor() }, "program: "),
+            (
+                WrittenForwarder { program: "syn-montor".into(), ..monitor() },
+                "program: /nowhere/syn-montor: No such file or directory (os error 2); did you mean \"syn-monitor\"? Or name",
+            ),
+            (WrittenForwarder { function: text("filter"), ..monitor() }, "program: syn-monitor: "),
             (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),
             (WrittenForwarder { state: text("many"), ..monitor() }, "state: "),
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
@@ -472,6 +619,10 @@ mod tests {
             (
                 WrittenForwarder { port: text("south"), ..monitor() },
                 "port: the router has no port \"south\": there are west, east",
+            ),
+            (
+                WrittenForwarder { port: text("wset"), ..monitor() },
+                "port: the router has no port \"wset\": did you mean \"west\"?",
             ),
             (
                 WrittenForwarder { links: vec!["wire".into()], ..monitor() },

@@ -24,6 +24,7 @@ mod plan_routes;
 mod price;
 mod prices_file;
 mod processor_terms;
+mod queue_choice;
 mod read;
 mod resolve;
 mod router_plan;
@@ -44,7 +45,7 @@ pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_
 pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
-    hexadecimal,
+    hexadecimal, near_shipped,
 };
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
 pub use places::Places;

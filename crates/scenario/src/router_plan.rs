@@ -371,12 +371,19 @@ impl Router {
 
     /// A neighbour as people write it, behind a space.
     fn written_hop(&self, hop: NextHop) -> String {
-        let place = hop.port();
-        let port = self.ports.iter().find(|port| Some(port.place) == place).map_or("?", |port| &port.name);
-        match gateway_of(hop) {
+        let (port, gateway) = self.way_of(hop);
+        let port = port.unwrap_or("?");
+        match gateway {
             Some(gateway) => format!(" via {gateway} dev {port}"),
             None => format!(" dev {port}"),
         }
+    }
+
+    /// The name of the port that a next hop leads out of, and its gateway, as far as it has them.
+    pub fn way_of(&self, hop: NextHop) -> (Option<&str>, Option<IpAddr>) {
+        let place = hop.port();
+        let port = self.ports.iter().find(|port| place == Some(port.place));
+        (port.map(|port| &*port.name), gateway_of(hop))
     }
 }
 

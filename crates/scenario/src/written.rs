@@ -235,6 +235,21 @@ impl Term for Whole {
     }
 }
 
+/// A whole number that an object's constant is to have, read by who knows the object.
+pub(crate) struct Constant;
+
+impl Term for Constant {
+    const WANTED: &'static str = "a whole number";
+
+    fn read(_: &str) -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": ["integer", "string"] })
+    }
+}
+
 /// Any text: a file, an interface.
 pub(crate) struct Text(pub(crate) String);
 

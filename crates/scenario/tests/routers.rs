@@ -522,3 +522,41 @@ fn weights_that_cannot_be_are_refused() {
         assert!(error.contains(part), "{keys}: {error}");
     }
 }
+
+/// A line rate that is to be held.
+fn at_rate(rate: &str, more: &str) -> String {
+    between(&format!("line-rate = \"{rate}\"\n{more}"))
+}
+
+#[test]
+fn a_promise_that_can_t_be_held_is_none() {
+    // Classifying takes 30 ns, minimal IP 95; 84 bytes at 10 Gbit/s 67.2 ns.
+    check(
+        &at_rate("10 Gbit/s", ""),
+        "7:13: router \"r\", line-rate: ",
+        "10 Gbit/s can't be held, without any program: classifier 30000 + minimal IP 95000 = 125000 picoseconds, 67200 allowed",
+    );
+    check(&at_rate("10 Gbit/s", ""), "7:13", "write at most 5.376 Gbit/s");
+    check(&at_rate("0 Mbit/s", ""), "7:13", "nothing is promised");
+    check(&at_rate("unlimited", ""), "7:13", "leaves no time for a packet");
+    assert!(parse("s.toml", &format!("{HOSTS}{}", at_rate("5376 Mbit/s", ""))).is_ok());
+}
+
+#[test]
+fn forwarders_without_a_name_have_none_in_errors() {
+    check(&between("[[forwarder]]\nrouter = \"r\"\n"), "8:10: forwarder, program: ", "it is not said which");
+}
+
+#[test]
+fn a_queue_that_nobody_has_is_noted() {
+    let notes = |queue: &str| {
+        let forwarder = "[[forwarder]]\nrouter = \"r1\"\nprogram = \"syn-monitor\"\nqueue = 0\n";
+        let row = ROW.replacen("delay = \"30 ms\"\n", &format!("delay = \"30 ms\"\n{queue}"), 1);
+        let plan = parse("s.toml", &format!("{HOSTS}{row}{forwarder}")).unwrap();
+        plan.notes.iter().map(ToString::to_string).filter(|note| note.contains("queue: ")).collect::<Vec<_>>()
+    };
+    let one = notes("");
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(one[0].contains("no link that begins at \"r1\" has more than one queue"), "{one:?}");
+    assert_eq!(notes("queue = { kind = \"priority\", bands = 3 }\n"), [""; 0]);
+}

@@ -14,6 +14,8 @@ const DEPTH: usize = 32;
 /// Most bytes of a name, and most members that are looked at: hostile files have names without an end.
 const NAME: usize = 256;
 const MEMBERS: usize = 64;
+/// BTF_KIND_VOLATILE.
+const VOLATILE: u32 = 9;
 const MAGIC: u16 = 0xeb9f;
 /// Bytes of the header, of a type, and of a member or a variable.
 const HEADER: usize = 24;
@@ -141,6 +143,23 @@ impl<'d> Btf<'d> {
             return factor.checked_mul(size);
         }
         None
+    }
+
+    /// Whether it is a whole number that is read anew wherever it is used.
+    pub(crate) fn is_volatile_number(&self, mut id: u32) -> bool {
+        let mut volatile = false;
+        for _ in 0..DEPTH {
+            match self.kind(id) {
+                Some(Kind::Int) => return volatile,
+                Some(Kind::Alias) => {
+                    let kind = self.start(id).and_then(|at| self.kind_at(at));
+                    volatile |= matches!(kind, Some((VOLATILE, _)));
+                    id = self.word(id, 8).unwrap_or(0);
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// The name of a type, or of what it stands for.

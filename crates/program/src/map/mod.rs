@@ -38,6 +38,9 @@ const TRIES: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(i32)]
 pub enum Refusal {
+    /// Nobody may (EPERM).
+    #[error("the map holds constants, which the program was verified with; install it anew with others")]
+    Constant = 1,
     /// The key is not there (ENOENT).
     #[error("the key is not in the map")]
     NotFound = 2,
@@ -197,8 +200,11 @@ impl Map {
     /// values of a new key are zero.
     ///
     /// # Errors
-    /// `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full.
+    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full.
     pub fn set(&self, key: &[u8], worker: u32, value: &[u8], flags: u64) -> Result<(), Refusal> {
+        if self.spec.is_constant() {
+            return Err(Refusal::Constant);
+        }
         if value.len() != self.spec.value_size as usize {
             return Err(Refusal::Invalid);
         }

@@ -230,6 +230,19 @@ impl MapSpec {
         Ok(())
     }
 
+    /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is loaded, not the control half either. A
+    /// map with BPF_F_RDONLY_PROG is none: programs only read it, and the control half writes it.
+    pub fn is_constant(&self) -> bool {
+        self.read_only && self.kind == MapKind::Array && self.max_entries == 1 && !self.initial.is_empty()
+    }
+
+    /// So many bytes of its value from this one on, the first the lowest, as they are for good. None if it has no such constants.
+    pub(crate) fn constant(&self, first: usize, size: usize) -> Option<u64> {
+        let end = first.checked_add(size).filter(|&end| end <= self.value_size as usize && size <= 8)?;
+        let byte = |at: usize| u64::from(self.initial.get(at).copied().unwrap_or(0));
+        self.is_constant().then(|| (first..end).rev().fold(0, |number, at| number << 8 | byte(at)))
+    }
+
     /// Bytes from one value to the next: their size rounded up to whole words.
     pub fn stride(&self) -> usize {
         (self.value_size as usize).next_multiple_of(8)

@@ -60,6 +60,28 @@ pub enum ObjectError {
         /// The section it is in.
         section: Box<str>,
     },
+    /// There is no such constant.
+    #[error(
+        "there is no constant {name} that could be set (const volatile, one whole number); there are {known}"
+    )]
+    NoConstant {
+        /// What was given.
+        name: Box<str>,
+        /// Those there are.
+        known: String,
+    },
+    /// A constant can't have a value.
+    #[error("constant {name} is from {low} to {high}, not {value}")]
+    ConstantRange {
+        /// The constant.
+        name: Box<str>,
+        /// What was given.
+        value: i128,
+        /// The least it can be.
+        low: i128,
+        /// The most.
+        high: i128,
+    },
     /// A program can't be put together.
     #[error("program {program}, {place}: {fault}")]
     Program {

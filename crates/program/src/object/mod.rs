@@ -7,6 +7,7 @@
 //!
 //! What can't be used is refused when a program asks for it, so that an object may hold what only the kernel can load.
 
+mod constants;
 mod error;
 mod file;
 mod link;
@@ -17,6 +18,7 @@ pub use error::{LinkFault, ObjectError};
 use crate::btf::{Btf, Ext};
 use crate::map::MapError;
 use crate::{Function, Line, MapSpec, Program};
+use constants::Constant;
 use file::{File, SymbolKind};
 use link::{Body, LinkError, Linked, Linker};
 use std::collections::BTreeMap;
@@ -73,6 +75,8 @@ pub struct Object<'d> {
     file: File<'d>,
     declared: maps::Declared,
     specs: Arc<[MapSpec]>,
+    /// Those that may be set, by name.
+    constants: BTreeMap<Box<str>, Constant>,
     ext: Ext,
     /// All functions.
     bodies: Vec<Body>,
@@ -96,7 +100,8 @@ impl<'d> Object<'d> {
             _ => Ext::default(),
         };
         let mut declared = maps::declared(&file, btf.as_ref())?;
-        let specs = std::mem::take(&mut declared.specs).into();
+        let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();
+        let constants = constants::found(&file, &declared, &specs, btf.as_ref());
         let (mut bodies, mut starts, mut programs) = (Vec::new(), BTreeMap::new(), Vec::new());
         for symbol in &file.symbols {
             let Some(section) = symbol.section.filter(|&s| file.sections[s].executable) else { continue };
@@ -112,7 +117,7 @@ impl<'d> Object<'d> {
             starts.entry((section, start)).or_insert(bodies.len());
             bodies.push(Body { name: symbol.name.into(), section, start, slots });
         }
-        Ok(Self { file, declared, specs, ext, bodies, starts, programs })
+        Ok(Self { file, declared, specs, constants, ext, bodies, starts, programs })
     }
 
     /// The programs' names, and the sections that they are in.

@@ -38,6 +38,8 @@ pub struct Reached {
     pub stack: (usize, usize, usize),
     /// Whether `stack` is exactly what is touched, and not only what may be.
     pub exact: bool,
+    /// Of bytes that are constants: what they are.
+    constant: Option<u64>,
     lines: u32,
 }
 
@@ -152,7 +154,7 @@ impl Explorer<'_> {
             }
             written(state, reached.stack)?;
         }
-        Ok(Value::number(Scalar::of_size(size)))
+        Ok(reached.constant.map_or(Value::number(Scalar::of_size(size)), Value::constant))
     }
 
     /// Whether all bytes that may be touched are there and may be touched.
@@ -200,7 +202,10 @@ impl Explorer<'_> {
                 let what = format!("a value of map {}", spec.name);
                 let (first, end) = bounds(&what, wanted, at, 0, i64::from(spec.value_size))?;
                 let lines = touch(state, Object::Value(object), wanted, first, end);
-                Ok(Reached { lines, ..Reached::new(Region::Map(map)) })
+                // Both are within the value, and so not negative.
+                let exact = end - first == i64::from(size);
+                let constant = if exact { spec.constant(first as usize, size as usize) } else { None };
+                Ok(Reached { lines, constant, ..Reached::new(Region::Map(map)) })
             }
             other => Err(Rejection::not_address(register, &other)),
         }
@@ -231,7 +236,7 @@ impl Explorer<'_> {
 
 impl Reached {
     fn new(region: Region) -> Self {
-        Self { region, place: None, stack: (0, 0, 0), exact: false, lines: 0 }
+        Self { region, place: None, stack: (0, 0, 0), exact: false, constant: None, lines: 0 }
     }
 }
 

@@ -8,7 +8,7 @@ use super::scalar::Scalar;
 use super::state::State;
 use super::value::Value;
 use crate::memory::Region;
-use crate::{Argument, Helper, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
+use crate::{Argument, Effects, Helper, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
 
 /// The most that a packet can grow by, in bytes, as far as it is priced.
 const MAX_GROWTH: i64 = 65_535;
@@ -32,6 +32,9 @@ impl<'p> Explorer<'p> {
         let call = Call { helper, map };
         if matches!(helper, Helper::RedirectLink | Helper::ChooseLink) {
             self.note_link(state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY));
+        }
+        if helper == Helper::Drop {
+            reason(state)?;
         }
         let mut outputs = Vec::new();
         for (argument, &wanted) in signature.arguments.iter().enumerate() {
@@ -189,6 +192,17 @@ fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) 
     }
     let Scalar { min, max, .. } = scalar;
     Err(Rejection::ArgumentRange { helper, number, low, high, min, max })
+}
+
+/// A reason that is surely none: what only packets tell may be beyond, and counts as another. The helper looks at the lower half.
+fn reason(state: &State) -> Result<(), Rejection> {
+    let low = state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY).low_half();
+    let high = u64::from(Effects::REASONS) - 1;
+    if low.min <= high {
+        return Ok(());
+    }
+    let (helper, number, min, max) = (Helper::Drop, 1, low.min, low.max);
+    Err(Rejection::ArgumentRange { helper, number, low: 0, high, min, max })
 }
 
 /// How many bytes a helper works on at most.

@@ -1,7 +1,7 @@
 //! Every forwarder is verified, and what it costs at worst is printed beside the paper's figures.
 
 use super::bench::{OBJECTS, program};
-use longwire_program::{Counts, Item, Prices, Verified, verify};
+use longwire_program::{Budget, Counts, Demand, Installed, Item, Prices, Resource, Verified, admit, verify};
 
 /// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and written, register
 /// operations.
@@ -62,4 +62,23 @@ fn four_of_the_papers_forwarders_share_its_memory_budget() {
     assert!(most[Item::StateByte] + CLASSIFIER <= BYTES);
     assert!(most[Item::StateTransfer] + CLASSIFIER / 4 <= TRANSFERS);
     assert_eq!(most.hashes(), 0);
+}
+
+#[test]
+fn splicer_and_port_filter_fit_the_papers_router() {
+    let installed = |name: &str| {
+        let demand = Demand::of(&verified(name), &Prices::ASSUMED_PICOSECONDS);
+        Installed { name: name.into(), demand }
+    };
+    // As the paper has it (table 5), minimal IP is 32 instructions and 24 bytes, the router's own.
+    let mut minimal = Demand::default();
+    minimal
+        .with(Resource::Cycles, 32)
+        .with(Resource::Slots, 32)
+        .with(Resource::Transfers, 6)
+        .with(Resource::StateBytes, 24);
+    let general = [installed("port_filter"), Installed { name: "minimal IP".into(), demand: minimal }];
+    let need = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[installed("tcp_splicer")], &general);
+    // 56 + 90 + 60 + 32 of 240.
+    assert_eq!(need.unwrap_or_else(|overdrawn| panic!("{overdrawn}")).amount(Resource::Cycles), 238);
 }

@@ -4,7 +4,7 @@ use longwire_program::{Effects, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reasons for drops that a program may have of its own.
-pub const REASONS: usize = 64;
+pub const REASONS: usize = Effects::REASONS as usize;
 
 /// What a forwarder has done, in packets: packets = passed + transmitted + redirected + dropped + aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct ForwarderStats {
     pub marked: u64,
     /// Dropped with a reason of its own, by its number.
     pub reasons: [u64; REASONS],
+    /// Dropped with a number that is none of these.
+    pub other_reasons: u64,
 }
 
 pub(super) struct Counters {
@@ -34,7 +36,8 @@ pub(super) struct Counters {
     dropped: Counter,
     aborted: Counter,
     marked: Counter,
-    reasons: Box<[Counter; REASONS]>,
+    /// The last one is of all other numbers.
+    reasons: Box<[Counter; REASONS + 1]>,
 }
 
 #[derive(Default)]
@@ -80,8 +83,8 @@ impl Counters {
             Verdict::Transmit => &self.transmitted,
             Verdict::Redirect(_) => &self.redirected,
             Verdict::Drop(reason) => {
-                if let Some(counter) = reason.and_then(|reason| self.reasons.get(usize::from(reason))) {
-                    counter.add(1, alone);
+                if let Some(reason) = reason {
+                    self.reasons[usize::from(reason).min(REASONS)].add(1, alone);
                 }
                 &self.dropped
             }
@@ -119,6 +122,7 @@ impl Counters {
             aborted,
             marked,
             reasons: std::array::from_fn(|at| self.reasons[at].read()),
+            other_reasons: self.reasons[REASONS].read(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a router's own work costs a packet, and what there is for all of it.
 
 use super::space::Space;
-use longwire_program::{Budget, Demand, Installed, Item, Prices, Resource};
+use longwire_program::{Budget, Demand, Installed, Item, Overdrawn, Prices, Resource, admit};
 
 /// What there is for a packet, and what things cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,6 +10,17 @@ pub struct Admission {
     pub budget: Budget,
     /// What things cost on this machine.
     pub prices: RouterPrices,
+}
+
+impl Admission {
+    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is done whatever the answer.
+    ///
+    /// # Errors
+    /// Shows the arithmetic of what there is too little of.
+    pub fn check(&self) -> Result<Demand, Overdrawn> {
+        let classifier = classifier(&self.prices, &Space::default(), false);
+        admit(&self.budget, classifier, &[], &[minimal_ip(&self.prices)])
+    }
 }
 
 /// What things cost a packet on this machine, in picoseconds, everything that is not in the packet as a cache miss.
@@ -79,6 +90,19 @@ pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
 mod tests {
     use super::*;
     use crate::forwarder::FlowKey;
+
+    #[test]
+    fn a_rate_that_nothing_can_hold_is_none() {
+        // 30 + 95 ns; 84 bytes take 672 ns at 1 Gbit/s, 125.07 at 5.373 and 124.98 at 5.377.
+        let at = |rate| Admission { budget: Budget::line_rate(rate), ..Admission::default() }.check();
+        assert_eq!(at(1_000_000_000).unwrap().amount(Resource::Time), 125_000);
+        assert!(at(5_373_000_000).is_ok());
+        assert_eq!(
+            at(5_377_000_000).unwrap_err().sums[0].to_string(),
+            "classifier 30000 + minimal IP 95000 = 125000 picoseconds, 124976 allowed"
+        );
+        assert!(Admission { budget: Budget::VRP, ..Admission::default() }.check().is_ok());
+    }
 
     #[test]
     fn lookups_are_charged() {

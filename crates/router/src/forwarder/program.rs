@@ -408,9 +408,14 @@ impl<'f> Ready<'f> {
 
 const PASS: u32 = longwire_program::PASS as u32;
 
-/// Whether nothing of this has to be done or counted if the packet passes.
+/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose links are asked: what they may
+/// call says so already, and need not be looked at for each packet.
+#[inline]
 fn asks_nothing(effects: &Effects) -> bool {
-    effects.queue.is_none() && effects.mark.is_none()
+    // A redirection, and a reason, mean something only with another return code.
+    let Effects { redirect: _, queue, mark, link, reason: _, traces: _ } = effects;
+    debug_assert!(link.is_none(), "a program that chooses links is not plain");
+    queue.is_none() && mark.is_none()
 }
 
 impl std::fmt::Debug for Forwarder {
@@ -446,4 +451,44 @@ const fn chooses_or_reads(helper: Helper) -> bool {
 /// Whether a helper may change a packet: bytes may be loaded into it, too.
 const fn may_write(helper: Helper) -> bool {
     matches!(helper, Helper::StoreBytes | Helper::LoadBytes | Helper::AdjustHead | Helper::AdjustTail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_program::assemble;
+
+    fn plain(code: &str) -> bool {
+        let program = Program::new("p", assemble(code).unwrap(), []);
+        let link = LinkChoice { name: "l".into(), number: 0, port: 0, from: None };
+        let installation = Installation { links: [link].into(), ..Installation::default() };
+        Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap().plain
+    }
+
+    #[test]
+    fn programs_with_links_are_not_plain() {
+        let calling = |helper: Helper| plain(&format!("r1 = 0\n call {}\n r0 = 2\n exit", helper.number()));
+        for helper in [Helper::ChooseLink, Helper::RedirectLink, Helper::ReadMark] {
+            assert!(!calling(helper), "{}", helper.name());
+        }
+        for helper in [Helper::ChooseQueue, Helper::Mark, Helper::Drop, Helper::BootTime] {
+            assert!(calling(helper), "{}", helper.name());
+        }
+        assert!(plain("r0 = 2\n exit"));
+    }
+
+    #[test]
+    fn what_passes_may_ask_for_a_queue_or_a_mark() {
+        let none = Effects::default();
+        assert!(asks_nothing(&Effects { reason: Some(3), traces: 1, ..none }));
+        assert!(!asks_nothing(&Effects { queue: Some(0), ..none }));
+        assert!(!asks_nothing(&Effects { mark: Some(0), ..none }));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "is not plain")]
+    fn no_plain_program_asks_for_a_link() {
+        asks_nothing(&Effects { link: Some(0), ..Effects::default() });
+    }
 }

@@ -71,12 +71,17 @@ fn codes_say_what_becomes_of_a_packet() {
     let as_it_is = |port| move |seen: &Seen| *seen == Seen::Out(port, udp(53));
     let dropped = |reason| move |seen: &Seen| *seen == Seen::Dropped(reason);
     type Expected<'a> = &'a dyn Fn(&Seen) -> bool;
-    let table: [(&str, &str, Expected<'_>); 9] = [
+    let table: [(&str, &str, Expected<'_>); 10] = [
         ("pass", "r0 = 2\n exit", &forwarded),
         ("tx", "r0 = 3\n exit", &as_it_is(1)),
         ("redirect", "r1 = 3\n r2 = 0\n call 23\n exit", &as_it_is(3)),
         ("drop", "r0 = 1\n exit", &dropped(DropReason::Program)),
         ("own reason", "r1 = 7\n call 65539\n exit", &dropped(DropReason::Program)),
+        (
+            "another reason",
+            "r1 = *(u32 *)(r1 + 12)\n r1 += 100\n call 65539\n exit",
+            &dropped(DropReason::Program),
+        ),
         ("aborted", "r0 = 0\n exit", &dropped(DropReason::Aborted)),
         ("no code", "r0 = 99\n exit", &dropped(DropReason::Aborted)),
         ("to no port", "r1 = 9\n r2 = 0\n call 23\n exit", &dropped(DropReason::Aborted)),
@@ -92,6 +97,8 @@ fn codes_say_what_becomes_of_a_packet() {
         assert_eq!((stats.packets, parts.iter().sum::<u64>()), (1, 1), "{what}");
         assert_eq!(stats.aborted == 1, seen == Seen::Dropped(DropReason::Aborted), "{what}");
         assert_eq!(stats.reasons[7], u64::from(what == "own reason"), "{what}");
+        assert_eq!(stats.other_reasons, u64::from(what == "another reason"), "{what}");
+        assert_eq!(stats.reasons.iter().sum::<u64>(), u64::from(what == "own reason"), "{what}");
     }
 }
 

@@ -8,6 +8,7 @@ use crate::forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
 };
 use crate::level_plan::{AboveRequest, Promises, Who};
+use crate::plan::Plan;
 use crate::router_plan::Router;
 use crate::written::{Name, Written};
 use longwire_punt::SeatId;
@@ -28,7 +29,7 @@ impl Desk<'_, '_> {
         let mut seats = vec![Seats::default(); routers.len()];
         let mut planned = Vec::new();
         for written in &file.forwarder {
-            let entry = Entry { section: "forwarder", name: Some(written.called()), n: None };
+            let entry = Entry { section: "forwarder", name: written.called(), n: None };
             let Some(index) = self.forwarders_router(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
             let before = tables[index as usize].take().unwrap_or_else(|| table(router));
@@ -48,6 +49,16 @@ impl Desk<'_, '_> {
         planned
     }
 
+    /// Notes where a queue is chosen and there is but one.
+    pub(super) fn queues_of_forwarders(&mut self, file: &File, plan: &Plan) {
+        for (written, planned) in file.forwarder.iter().zip(&plan.forwarders) {
+            if let (Some(queue), Some(odd)) = (&written.queue, plan.one_queue(planned.router)) {
+                let entry = Entry { section: "forwarder", name: written.called(), n: None };
+                self.findings.note(queue.span.clone(), &entry.field("queue"), odd, "");
+            }
+        }
+    }
+
     fn forwarder(
         &self,
         written: &WrittenEntry,
@@ -57,8 +68,7 @@ impl Desk<'_, '_> {
         let text = written.text();
         let request = text.read(router, &text.object(&self.folder)?)?;
         let fault = |why: String| ForwarderFault { field: "program", why };
-        let forwarder =
-            request.prepare(&router.admission.prices, 0).map_err(|error| fault(error.to_string()))?;
+        let forwarder = request.prepare(&router.admission.prices, 0).map_err(|error| text.refused(&error))?;
         let (_, after) = table.with(forwarder).map_err(|error| fault(error.to_string()))?;
         Ok((request, after))
     }
@@ -130,6 +140,11 @@ impl WrittenEntry {
         WrittenForwarder {
             program: text(self.program.as_ref()).unwrap_or_default(),
             function: text(self.function.as_ref()),
+            constants: self
+                .constants
+                .iter()
+                .map(|(name, value)| (name.clone(), value.text.clone()))
+                .collect(),
             name: text(self.name.as_ref()),
             key: self.key.as_ref().map(ForwarderKey::text),
             state: text(self.state.as_ref()),
@@ -150,9 +165,9 @@ impl WrittenEntry {
     }
 
     /// What errors call it.
-    fn called(&self) -> &str {
+    fn called(&self) -> Option<&str> {
         let called = self.name.as_ref().or(self.program.as_ref()).or(self.service.as_ref());
-        called.map_or("", |written| &written.text)
+        called.map(|written| &*written.text)
     }
 
     /// Where a key of it stands; of what was left out, where the program is named, or the level.
@@ -163,11 +178,13 @@ impl WrittenEntry {
         let key = self.key.as_ref();
         let found = match field {
             "function" => place(self.function.as_ref()),
+            "constants" => place(self.constants.values().next()),
             "state" => place(self.state.as_ref()),
             "data" => place(self.data.as_ref()),
             "port" => place(self.port.as_ref()),
             "via" => place(self.via.as_ref()),
             "queue" => place(self.queue.as_ref()),
+            "links" => place(self.links.first()),
             "where" => place(self.level.as_ref()),
             "name" => place(self.name.as_ref()),
             "service" => place(self.service.as_ref()),

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod blocks;
+mod budgets;
 mod choices;
 mod control_planes;
 mod delays;
@@ -114,6 +115,7 @@ pub(crate) fn resolve(
         notes: Vec::new(),
     };
     desk.doubts(&mut plan, &links.spans, &nodes.spans);
+    desk.queues_of_forwarders(file, &plan);
     Some(plan)
 }
 

@@ -9,9 +9,8 @@ use crate::finding::suggestion;
 use crate::places::Places;
 use crate::plan::{Attachment, End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
-use crate::written::{Name, Text, Written};
-use longwire_router::{Admission, Budget, Limits};
-use longwire_units::Rate;
+use crate::written::{Name, Written};
+use longwire_router::Limits;
 use std::collections::{HashMap, HashSet};
 
 /// Most routers.
@@ -223,32 +222,6 @@ impl Desk<'_, '_> {
             }
         }
         Some(())
-    }
-
-    /// What there is for a packet: what a profile says, or a line's rate leaves.
-    fn admission(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Admission> {
-        let budget = match (&written.profile, &written.line_rate) {
-            (None, None) => Budget::default(),
-            (Some(profile), None) => {
-                let Text(name) = self.term(entry, "profile", profile)?;
-                if name != "vrp" {
-                    let what = format!("there is no profile \"{name}\"");
-                    self.error(&profile.span, entry, "profile", what, "write \"vrp\", or line-rate instead");
-                    return None;
-                }
-                Budget::VRP
-            }
-            (None, Some(rate)) => {
-                let Rate(rate) = self.term(entry, "line-rate", rate)?;
-                Budget::line_rate(rate)
-            }
-            (Some(profile), Some(_)) => {
-                let what = "a router's budget is that of a profile or of a line rate";
-                self.error(&profile.span, entry, "profile", what, "leave one of the two out");
-                return None;
-            }
-        };
-        Some(Admission { budget, prices: self.prices(entry, written)? })
     }
 
     fn police(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Limits> {

@@ -101,10 +101,11 @@ fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
     let rows = stats["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     let links = || {
         let names = rows.iter().filter_map(|row| row["name"].as_str()?.strip_prefix("link "));
-        names.collect::<Vec<_>>().join(", ")
+        let names = names.collect::<Vec<_>>().join(", ");
+        if names.is_empty() { "none".to_owned() } else { names }
     };
     let row = rows.iter().find(|row| row["name"] == *name);
-    let row = row.with_context(|| format!("there is no link \"{link}\"; there is {}", links()))?;
+    let row = row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
     let dropped = row["dropped"].as_object().into_iter().flatten();
     let dropped = dropped.filter_map(|(_, packets)| packets.as_u64()).sum();
     Ok(Counted { out: row["out_packets"].as_u64().unwrap_or(0), dropped })
@@ -218,6 +219,8 @@ mod tests {
         ] });
         assert_eq!(counted(&stats, "down").unwrap(), Counted { out: 7, dropped: 3 });
         let error = counted(&stats, "side").unwrap_err();
-        assert_eq!(error.to_string(), "there is no link \"side\"; there is up, down");
+        assert_eq!(error.to_string(), "there is no link \"side\"; there are up, down");
+        let none = counted(&json!({ "rows": [] }), "side").unwrap_err();
+        assert_eq!(none.to_string(), "there is no link \"side\"; there are none");
     }
 }

@@ -2,11 +2,15 @@
 
 use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
-use longwire_program::{Resource, Verified};
-use longwire_router::{Admission, Budget, Forwarder, Forwarders, Installation, RouterPrices};
+use longwire_program::{Resource, Verified, verify};
+use longwire_router::{
+    Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError, RouterPrices,
+};
 use longwire_scenario::{WrittenForwarder, prices_of};
 use longwire_units::Rate;
+use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Verify a program and say what it costs a packet at worst
 ///
@@ -18,7 +22,8 @@ Examples:
   longwire forwarder cost syn-monitor
   longwire forwarder cost mine.o --function count
   longwire forwarder cost nat44 --line-rate 100mbit --path
-  longwire forwarder cost nat44 --prices calibrated")]
+  longwire forwarder cost nat44 --prices calibrated
+  longwire forwarder cost nat44 --json")]
 pub struct Args {
     /// A program that comes with Longwire, or an object file.
     program: String,
@@ -26,6 +31,10 @@ pub struct Args {
     /// The function in the object, if it has several programs.
     #[arg(long)]
     function: Option<String>,
+
+    /// A constant of the object (const volatile) and the whole number that takes its place. May be given several times.
+    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = super::constant)]
+    constants: Vec<(String, String)>,
 
     /// A line rate that is to be held, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
@@ -38,6 +47,10 @@ pub struct Args {
     /// Print the instructions of the dearest path.
     #[arg(long)]
     path: bool,
+
+    /// Print JSON; prices are in picoseconds.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
@@ -49,52 +62,154 @@ impl Args {
         let written = WrittenForwarder {
             program: self.program,
             function: self.function,
+            constants: self.constants.into_iter().collect(),
             ..WrittenForwarder::default()
         };
         let program = written.program(&written.object(Path::new(""))?)?;
         let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| prices_of(name, Path::new("")));
         let prices = prices.map_err(|error| anyhow::anyhow!("--prices: {error}"))?;
-        let installation = Installation { name: program.name.clone(), ..Installation::default() };
-        let prepare = || Forwarder::prepare(program.clone(), installation.clone(), &prices, 1);
-        let forwarder = prepare()?;
-        let verified = forwarder.verified();
-        outcome::print(&format!(
+        let mut rates = vec![Rate(1_000_000_000)];
+        if let Some(rate) = self.line_rate {
+            rates.push(held(&rate).map_err(|why| anyhow::anyhow!("--line-rate: {why}"))?);
+        }
+        // What links a program is given makes no difference to its cost.
+        let links = verify(program.clone()).map_or(0, |verified| verified.links()) as usize;
+        let link = LinkChoice { name: "link".into(), number: 0, port: PORT, from: None };
+        let installation = Installation {
+            name: program.name.clone(),
+            links: vec![link; links].into(),
+            ..Installation::default()
+        };
+        let prepare = || -> Result<Forwarder, PrepareError> {
+            Forwarder::prepare(program.clone(), installation.clone(), &prices, 1)
+        };
+        let prepared = || prepare().map_err(|error| written.refused(&error));
+        let forwarder = prepared()?;
+        let mut verdicts = Vec::new();
+        for (name, budget) in budgets(&rates) {
+            let admission = Admission { budget, prices: prices.clone() };
+            let tried = Forwarders::none(admission, &[PORT], 1).with(prepared()?);
+            verdicts.push(Tried { name, budget, tried: tried.map(|(_, table)| table) });
+        }
+        let cost = Cost { forwarder, prices, verdicts, path: self.path };
+        if self.json {
+            outcome::print(&serde_json::to_string_pretty(&cost.json())?)?;
+        } else {
+            cost.lines().iter().try_for_each(|line| outcome::print(line))?;
+        }
+        Ok(Outcome::Well)
+    }
+}
+
+/// The only port of the router that a program is priced for.
+const PORT: u16 = 0;
+
+/// What a program costs, and which budgets it fits.
+struct Cost {
+    forwarder: Forwarder,
+    prices: RouterPrices,
+    verdicts: Vec<Tried>,
+    /// Whether the dearest path is wanted.
+    path: bool,
+}
+
+/// A budget, and a router with it that has this program only.
+struct Tried {
+    name: String,
+    budget: Budget,
+    tried: Result<Arc<Forwarders>, InstallError>,
+}
+
+impl Cost {
+    fn verified(&self) -> &Verified {
+        self.forwarder.verified()
+    }
+
+    /// The instructions of the dearest path, if they are wanted.
+    fn path(&self) -> Vec<String> {
+        let verified = self.verified();
+        let path = if self.path { verified.dearest_path(&self.prices.items).path } else { Vec::new() };
+        path.iter().map(|&instruction| verified.program().place(instruction).to_string()).collect()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let program = self.verified().program();
+        let mut lines = vec![format!(
             "{}: {} instructions in {} slots, {} bytes of state, {}",
             program.name,
             program.code.instructions().len(),
             program.code.slot_count(),
-            verified.state_size(),
-            if forwarder.is_compiled() { "compiled" } else { "interpreted" }
-        ))?;
-        outcome::print(&columns(&items(verified, &prices)).join("\n"))?;
-        if self.path {
-            for &instruction in &verified.dearest_path(&prices.items).path {
-                outcome::print(&format!("  {}", program.place(instruction)))?;
-            }
-        }
-        let gigabit = Rate(1_000_000_000);
-        let mut budgets = vec![("vrp".to_owned(), Budget::VRP)];
-        let mut add = |rate: Rate| budgets.push((format!("line-rate {rate}"), Budget::line_rate(rate.0)));
-        add(gigabit);
-        if let Some(rate) = self.line_rate {
-            add(rate.parse::<Rate>().map_err(|error| anyhow::anyhow!("--line-rate: {error}"))?);
-        }
-        for (name, budget) in budgets {
-            let admission = Admission { budget, prices: prices.clone() };
-            let verdict = match Forwarders::none(admission, &[], 1).with(prepare()?) {
-                Ok((_, table)) => {
+            self.verified().state_size(),
+            if self.forwarder.is_compiled() { "compiled" } else { "interpreted" }
+        )];
+        lines.extend(columns(&items(self.verified(), &self.prices)));
+        lines.extend(self.path().iter().map(|place| format!("  {place}")));
+        for Tried { name, budget, tried } in &self.verdicts {
+            lines.push(match tried {
+                Ok(table) => {
                     let amounts = Resource::ALL.iter().filter_map(|&resource| {
                         let limit = budget.limit(resource)?;
                         Some(format!("{} of {limit} {}", table.need().amount(resource), resource.name()))
                     });
-                    format!("fits: {}", amounts.collect::<Vec<_>>().join(", "))
+                    format!("{name}: fits: {}", amounts.collect::<Vec<_>>().join(", "))
                 }
-                Err(refused) => format!("refused: {refused}"),
-            };
-            outcome::print(&format!("{name}: {verdict}"))?;
+                Err(refused) => format!("{name}: refused: {refused}"),
+            });
         }
-        Ok(Outcome::Well)
+        lines
     }
+
+    fn json(&self) -> Value {
+        let (verified, prices) = (self.verified(), &self.prices.items);
+        let (program, dearest) = (verified.program(), verified.dearest_path(prices));
+        let items = dearest.counts.iter().filter(|&(item, _)| prices.price(item) > 0);
+        let items = items.map(|(item, times)| {
+            let each = prices.price(item);
+            json!({ "item": item.name(), "times": times, "each": each, "all": each.saturating_mul(times.into()) })
+        });
+        let budgets = self.verdicts.iter().map(|Tried { name, budget, tried }| {
+            let amounts = |amount: &dyn Fn(Resource) -> u64| -> Map<String, Value> {
+                let limited = Resource::ALL.iter().filter(|&&resource| budget.limit(resource).is_some());
+                limited.map(|&resource| (resource.name().to_owned(), amount(resource).into())).collect()
+            };
+            json!({
+                "name": name,
+                "fits": tried.is_ok(),
+                "need": tried.as_ref().ok().map(|table| amounts(&|resource| table.need().amount(resource))),
+                "budget": amounts(&|resource| budget.limit(resource).unwrap_or_default()),
+                "refused": tried.as_ref().err().map(ToString::to_string),
+            })
+        });
+        let mut cost = json!({
+            "program": program.name,
+            "instructions": program.code.instructions().len(),
+            "slots": program.code.slot_count(),
+            "state": verified.state_size(),
+            "compiled": self.forwarder.is_compiled(),
+            "items": items.collect::<Vec<_>>(),
+            "longest-path": dearest.price,
+            "budgets": budgets.collect::<Vec<_>>(),
+        });
+        if self.path {
+            cost["path"] = self.path().into();
+        }
+        cost
+    }
+}
+
+/// A rate that can be promised.
+fn held(text: &str) -> Result<Rate, String> {
+    match text.parse() {
+        Ok(Rate(0) | Rate::UNLIMITED) => Err(format!("\"{text}\" promises nothing: write the rate that is to be held")),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The paper's router, and those that hold these rates.
+fn budgets(rates: &[Rate]) -> Vec<(String, Budget)> {
+    let of_rate = |rate: &Rate| (format!("line-rate {rate}"), Budget::line_rate(rate.0));
+    [("vrp".to_owned(), Budget::VRP)].into_iter().chain(rates.iter().map(of_rate)).collect()
 }
 
 /// What happens on the dearest path, and what each item costs there, in nanoseconds.

@@ -54,7 +54,7 @@ Examples:
   longwire forwarder install r1 syn-monitor
   longwire forwarder install r1 port-filter --data '0100 1700 00000000 00000000 00000000 00000000'
   longwire forwarder install r1 wavelet --destination 10.0.1.9 --destination-port 5000 --protocol udp
-  longwire forwarder install r1 mine.o --function count --state '8 B'
+  longwire forwarder install r1 mine.o --function count --state '8 B' --constant limit=100
   longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 --destination-port 7 --protocol udp
   longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 --destination-port 53")]
 struct Install {
@@ -100,6 +100,10 @@ struct Install {
     /// The function in the object, if it has several programs.
     #[arg(long)]
     function: Option<String>,
+
+    /// A constant of the object (const volatile) and the whole number that takes its place. May be given several times.
+    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
+    constants: Vec<(String, String)>,
 
     /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
     #[arg(long)]
@@ -245,6 +249,7 @@ struct Remove {
 #[command(after_long_help = "\
 Examples:
   longwire forwarder map r1 1
+  longwire forwarder map r1 1 --json
   longwire forwarder map r1 1 top
   longwire forwarder map r1 1 protocols 06000000
   longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000
@@ -277,6 +282,10 @@ struct Map {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
@@ -310,6 +319,12 @@ impl Args {
             Action::Map(args) => map(args),
         }
     }
+}
+
+/// A constant, and what it is to be.
+fn constant(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as limit=100")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// The ends of a flow.
@@ -349,6 +364,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     let written = WrittenForwarder {
         program: args.program.unwrap_or_default(),
         function: args.function,
+        constants: args.constants.into_iter().collect(),
         name: args.name,
         key: (key != WrittenKey::default()).then_some(key),
         state: args.state,
@@ -374,6 +390,9 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
     let installed =
         ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object, lease: args.lease })?;
+    for odd in installed["notes"].as_array().into_iter().flatten() {
+        outcome::note(&format!("note: {}", text(odd)));
+    }
     outcome::print(&installed["fid"].to_string())?;
     Ok(Outcome::Well)
 }
@@ -395,7 +414,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
             count(number("transmitted") + number("redirected")),
             count(number("dropped")),
             count(number("aborted")),
-            format!("{}  {}{}", text(&one["name"]), text(&one["key"]), up(&one["where"])),
+            format!("{}  {}{}", text(&one["name"]), text(&one["key"]), rest(one)),
         ]);
     }
     outcome::print(&columns(&lines).join("\n"))?;
@@ -415,14 +434,19 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         (map, key, _) => ForwarderAsk::Map { fid, map, key },
     };
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
+    if args.json {
+        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
+        return Ok(Outcome::Well);
+    }
     if let Some(value) = answer["value"].as_str() {
         outcome::print(value)?;
     }
     let maps = answer["maps"].as_array().into_iter().flatten().map(|map| {
         format!(
-            "{}: {}, {} of {} entries, keys of {} bytes, values of {}",
+            "{}: {}{}, {} of {} entries, keys of {} bytes, values of {}",
             text(&map["name"]),
             text(&map["kind"]),
+            if map["constant"] == Value::Bool(true) { " of constants" } else { "" },
             map["entries"],
             map["max-entries"],
             map["key"],
@@ -440,12 +464,32 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// The level that packets go up to.
-fn up(level: &Value) -> String {
-    match level.as_str() {
-        None | Some("data-path") => String::new(),
-        Some(level) => format!("  up to {level}"),
+/// Where packets go that a program lets pass, and how long it is there, as far as that is said.
+fn rest(one: &Value) -> String {
+    let mut rest = String::new();
+    let mut add = |part: String| rest += &format!("  {part}");
+    match one["where"].as_str() {
+        None | Some("data-path") => {}
+        Some(level) => add(format!("up to {level}")),
     }
+    if let Some(port) = one["port"].as_str() {
+        add(format!("out of {port}"));
+    }
+    if let Some(via) = one["via"].as_str() {
+        add(format!("via {via}"));
+    }
+    if let Some(queue) = one["queue"].as_u64() {
+        add(format!("queue {queue}"));
+    }
+    let links: Vec<&str> = one["links"].as_array().into_iter().flatten().map(text).collect();
+    if !links.is_empty() {
+        add(format!("links {}", links.join(", ")));
+    }
+    if let (Some(length), Some(left)) = (one["lease-ns"].as_u64(), one["lease-left-ns"].as_u64()) {
+        let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
+        add(format!("lease of {} s, {} s left", seconds(length), seconds(left)));
+    }
+    rest
 }
 
 fn text(value: &Value) -> &str {

@@ -9,6 +9,7 @@ use proptest::strategy::ValueTree;
 use std::sync::Arc;
 
 const OBJECTS: &[(&str, &[u8])] = &[
+    ("constants", include_bytes!("../../../tests/objects/constants.o")),
     ("counter", include_bytes!("../../../tests/objects/counter.o")),
     ("globals", include_bytes!("../../../tests/objects/globals.o")),
     ("longwire", include_bytes!("../../../tests/objects/longwire.o")),

@@ -1,0 +1,186 @@
+//! The maps of a run's programs: looked at and changed as people write them.
+
+use crate::live_forwarders::{bytes, digits, wrong};
+use longwire_control::SetError;
+use longwire_program::Map;
+use longwire_program::map::Refusal;
+use longwire_router::Forwarder;
+use serde_json::{Value, json};
+
+/// Most entries of a map that are shown at once.
+const MOST_ENTRIES: usize = 10_000;
+
+/// The maps of a program, or the entries of one, or one entry.
+///
+/// # Errors
+/// If there is no such map, or it has no such key.
+pub fn shown(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Result<Value, SetError> {
+    let fid = forwarder.fid().0;
+    let Some(name) = name else {
+        return Ok(
+            json!({ "fid": fid, "maps": forwarder.maps().all().iter().map(described).collect::<Vec<_>>() }),
+        );
+    };
+    let map = named(forwarder, name)?;
+    if let Some(key) = key {
+        let found = key_of(map, key)?;
+        let values: Vec<_> = (0..map.copies()).filter_map(|copy| map.get(&found, copy)).collect();
+        if values.is_empty() {
+            return Err(wrong("key", format!("map {name} has no such key")));
+        }
+        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) }));
+    }
+    let entries = map.dump();
+    let shown = entries
+        .iter()
+        .take(MOST_ENTRIES)
+        .map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
+    Ok(json!({
+        "fid": fid,
+        "map": name,
+        "entries": shown.collect::<Vec<_>>(),
+        "more": entries.len() > MOST_ENTRIES,
+    }))
+}
+
+/// The values of keys, null for those that are not there.
+///
+/// # Errors
+/// If there is no such map, or its keys have another length.
+pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value, SetError> {
+    let map = named(forwarder, name)?;
+    let value = |key: &String| Ok(map.get(&key_of(map, key)?, 0).map(|value| digits(&value)));
+    let values: Vec<Option<String>> = keys.iter().map(value).collect::<Result<_, SetError>>()?;
+    Ok(json!({ "fid": forwarder.fid().0, "map": name, "values": values }))
+}
+
+/// Writes an entry.
+///
+/// # Errors
+/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, or it holds constants.
+pub fn update(forwarder: &Forwarder, name: &str, key: &str, value: &str) -> Result<Value, SetError> {
+    write(named(forwarder, name)?, key, value)?;
+    Ok(json!({ "fid": forwarder.fid().0, "map": name }))
+}
+
+/// Writes entries, in this order.
+///
+/// # Errors
+/// As [`update`]; those before the wrong one are written.
+pub fn fill(forwarder: &Forwarder, name: &str, entries: &[(String, String)]) -> Result<Value, SetError> {
+    let map = named(forwarder, name)?;
+    entries.iter().try_for_each(|(key, value)| write(map, key, value))?;
+    Ok(json!({ "fid": forwarder.fid().0, "map": name, "entries": entries.len() }))
+}
+
+/// Removes entries, as far as they are there.
+///
+/// # Errors
+/// If there is no such map, its keys have another length, or its entries are always there.
+pub fn prune(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value, SetError> {
+    let map = named(forwarder, name)?;
+    if map.spec().kind.is_array() {
+        let why = format!("{name} is an array, whose entries are always there: write zeros instead");
+        return Err(wrong("map", why));
+    }
+    for key in keys {
+        removed(map, map.delete(&key_of(map, key)?))?;
+    }
+    Ok(json!({ "fid": forwarder.fid().0, "map": name }))
+}
+
+/// Removes all entries, or makes them zero if they stay.
+///
+/// # Errors
+/// If there is no such map, or it can only be read.
+pub fn clear(forwarder: &Forwarder, name: &str) -> Result<Value, SetError> {
+    let map = named(forwarder, name)?;
+    if map.spec().read_only {
+        return Err(wrong("map", "it can't be written".into()));
+    }
+    let zeros = vec![0; map.spec().value_size as usize];
+    for (key, _) in map.dump() {
+        let done = if map.spec().kind.is_array() {
+            (0..map.copies()).try_for_each(|copy| map.set(&key, copy, &zeros, 0))
+        } else {
+            map.delete(&key)
+        };
+        removed(map, done)?;
+    }
+    Ok(json!({ "fid": forwarder.fid().0, "map": name }))
+}
+
+/// Who has not come for long may have made room meanwhile.
+fn removed(map: &Map, done: Result<(), Refusal>) -> Result<(), SetError> {
+    match done {
+        Ok(()) | Err(Refusal::NotFound) => Ok(()),
+        Err(error) => Err(wrong("map", format!("{}: {error}", map.spec().name))),
+    }
+}
+
+fn write(map: &Map, key: &str, value: &str) -> Result<(), SetError> {
+    let (name, wanted) = (&map.spec().name, map.spec().value_size);
+    if map.spec().is_constant() {
+        return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));
+    }
+    let (key, value) = (key_of(map, key)?, bytes("value", value)?);
+    if value.len() != wanted as usize {
+        let why = format!("it is {} bytes, and values of map {name} are {wanted}", value.len());
+        return Err(wrong("value", why));
+    }
+    map.set(&key, 0, &value, 0).map_err(|error| match error {
+        Refusal::TooBig => {
+            let most = map.spec().max_entries;
+            wrong("map", format!("{name} is full: it has {most} entries; remove one with --delete"))
+        }
+        error => wrong("map", format!("{name}: {error}")),
+    })
+}
+
+/// A map by what it was made of.
+fn described(map: &Map) -> Value {
+    let spec = map.spec();
+    json!({
+        "name": spec.name,
+        "kind": spec.kind.name(),
+        "key": spec.key_size,
+        "value": spec.value_size,
+        "max-entries": spec.max_entries,
+        "entries": map.len(),
+        "constant": spec.is_constant(),
+    })
+}
+
+fn named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> {
+    forwarder.maps().named(name).ok_or_else(|| {
+        let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        wrong("map", format!("the program has no map \"{}\"; it has {known}", name.escape_debug()))
+    })
+}
+
+/// A key that the map may have: of its length, and of an array a number that it has.
+fn key_of(map: &Map, text: &str) -> Result<Vec<u8>, SetError> {
+    let (spec, key) = (map.spec(), bytes("key", text)?);
+    let by_number = spec.kind.is_array();
+    if key.len() != spec.key_size as usize {
+        let hint = if by_number { ": the entry's number, lowest byte first" } else { "" };
+        let (name, got, wanted) = (&spec.name, key.len(), spec.key_size);
+        return Err(wrong("key", format!("it is {got} bytes, and keys of map {name} are {wanted}{hint}")));
+    }
+    let number = <[u8; 4]>::try_from(&*key).map(u32::from_le_bytes);
+    match number {
+        Ok(number) if by_number && number >= spec.max_entries => {
+            let last = spec.max_entries - 1;
+            let why =
+                format!("it is number {number}, and map {} has 0 to {last}, lowest byte first", spec.name);
+            Err(wrong("key", why))
+        }
+        _ => Ok(key),
+    }
+}
+
+/// The values of one key: the worker's, then those of processors that are threads, if they have values of their own.
+fn all_digits(values: &[Vec<u8>]) -> String {
+    values.iter().map(|value| digits(value)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,71 @@
+//! What a router's packets may cost: the keys `profile` and `line-rate` of `[[router]]`.
+
+use super::{Desk, Entry};
+use crate::file_router;
+use crate::written::Text;
+use longwire_router::{Admission, Budget, RouterPrices};
+use longwire_units::Rate;
+use std::ops::Range;
+
+impl Desk<'_, '_> {
+    /// What there is for a packet: what a profile says, or a line's rate leaves.
+    pub(super) fn admission(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+    ) -> Option<Admission> {
+        let budget = match (&written.profile, &written.line_rate) {
+            (None, None) => Budget::default(),
+            (Some(profile), None) => {
+                let Text(name) = self.term(entry, "profile", profile)?;
+                if name != "vrp" {
+                    let what = format!("there is no profile \"{name}\"");
+                    self.error(&profile.span, entry, "profile", what, "write \"vrp\", or line-rate instead");
+                    return None;
+                }
+                Budget::VRP
+            }
+            (None, Some(rate)) => {
+                let line = self.term(entry, "line-rate", rate)?;
+                let prices = self.prices(entry, written)?;
+                return self.line_rate(entry, &rate.span, line, prices);
+            }
+            (Some(profile), Some(_)) => {
+                let what = "a router's budget is that of a profile or of a line rate";
+                self.error(&profile.span, entry, "profile", what, "leave one of the two out");
+                return None;
+            }
+        };
+        Some(Admission { budget, prices: self.prices(entry, written)? })
+    }
+
+    /// What a line's rate leaves, which is a promise: refused, if the router's own work alone takes longer.
+    fn line_rate(
+        &mut self,
+        entry: &Entry<'_>,
+        span: &Range<usize>,
+        line: Rate,
+        prices: RouterPrices,
+    ) -> Option<Admission> {
+        let admission = Admission { budget: Budget::line_rate(line.0), prices };
+        let (what, mend) = match (line, admission.check()) {
+            (Rate(0), _) => (
+                "at a rate of 0 no packet comes, and nothing is promised".to_owned(),
+                "write the rate that is to be held, or leave it out for no budget".to_owned(),
+            ),
+            (Rate::UNLIMITED, _) => (
+                "an unlimited rate leaves no time for a packet".to_owned(),
+                "write the rate that is to be held, or leave it out for no budget".to_owned(),
+            ),
+            (_, Err(overdrawn)) => {
+                let sums: Vec<String> = overdrawn.sums.iter().map(ToString::to_string).collect();
+                let what = format!("{line} can't be held, without any program: {}", sums.join("; "));
+                let most = Rate(Budget::rate_for(overdrawn.sums[0].total) / 1_000_000 * 1_000_000);
+                (what, format!("write at most {most}, or name prices that were measured"))
+            }
+            (_, Ok(_)) => return Some(admission),
+        };
+        self.error(span, entry, "line-rate", what, mend);
+        None
+    }
+}
