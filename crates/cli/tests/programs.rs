@@ -149,10 +149,18 @@ impl Up {
         stderr(&done)
     }
 
-    /// Packets that came to a link so far.
-    fn entered(&self, link: &str) -> u64 {
-        let stats = json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0);
-        row(&stats, &format!("link {link}"))["in_packets"].as_u64().unwrap()
+    /// Waits until so many packets came to a link at least, and answers how many to each of these. What is counted is a little older than the
+    /// question.
+    fn entered<const N: usize>(&self, link: &str, packets: u64, asked: [&str; N]) -> [u64; N] {
+        let begin = Instant::now();
+        loop {
+            let stats = json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0);
+            let of = |link: &str| row(&stats, &format!("link {link}"))["in_packets"].as_u64().unwrap();
+            if of(link) >= packets {
+                return asked.map(of);
+            }
+            assert!(begin.elapsed() < PATIENCE, "{stats:#}");
+        }
     }
 
     fn forwarder(&self, args: &[&str]) -> String {
@@ -526,7 +534,7 @@ fn links_are_chosen_while_real_traffic_passes() {
         assert!(ping.status.success(), "{}", stdout(&ping));
     };
     pinged("3");
-    assert_eq!(lab.entered("satellite"), 0);
+    assert_eq!(lab.entered("cable.forward", 3, ["satellite"]), [0]);
     // Over one link, the first that is named.
     let over_one = "01000000 00000000 0000000000000000";
     let install = |link: &str, data: &str| {
@@ -534,10 +542,12 @@ fn links_are_chosen_while_real_traffic_passes() {
     };
     let fid = install("satellite", over_one);
     pinged("3");
-    assert_eq!(lab.entered("satellite"), 3);
+    let [over_satellite, over_cable] = lab.entered("satellite", 3, ["satellite", "cable.forward"]);
+    assert_eq!(over_satellite, 3);
     lab.forwarder(&["remove", "r1", &fid]);
     pinged("3");
-    assert_eq!(lab.entered("satellite"), 3, "the usual link is taken again");
+    let again = lab.entered("cable.forward", over_cable + 3, ["satellite"]);
+    assert_eq!(again, [3], "the usual link is taken again");
 
     // Programs come and go while packets are on their way over both.
     std::thread::scope(|scope| {
@@ -549,7 +559,8 @@ fn links_are_chosen_while_real_traffic_passes() {
         let flooded = flood.join().unwrap();
         assert!(stdout(&flooded).contains(" 0% packet loss"), "{}", stdout(&flooded));
     });
-    assert!(lab.entered("satellite") > 3);
+    // All came back.
+    lab.entered("cable.backward", 209, []);
     let stats = json(&longwire(&["ctl", "stats", &lab.name, "--json"]), 0);
     for name in ["router r1", "packets accounted for"] {
         assert_eq!(row(&stats, name)["pass"], true, "{stats:#}");

@@ -274,8 +274,7 @@ impl WrittenForwarder {
         let (way, queue) = (self.way(router)?, queue.transpose()?);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
         let (links, mark) = (self.links(router)?, self.mark()?);
-        let installation =
-            Installation { name, key, state, way, queue, above: None, mark, links, threads };
+        let installation = Installation { name, key, state, way, queue, above: None, mark, links, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
