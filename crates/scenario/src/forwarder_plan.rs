@@ -597,7 +597,6 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let text = |text: &str| Some(text.to_owned());
-        let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
         for (written, wanted) in [
             (
                 WrittenForwarder { program: "none.o".into(), ..monitor() },
@@ -647,6 +646,17 @@ mod tests {
                 "within: 1 us is not a time from 1 ms to 10 s",
             ),
             (WrittenForwarder { otherwise: text("keep"), ..process() }, "otherwise: \"keep\" is neither"),
+        ] {
+            let error = read(written).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_key_is_named() {
+        let text = |text: &str| Some(text.to_owned());
+        let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
+        for (written, wanted) in [
             (
                 key(WrittenKey { protocol: text("ftp"), ..WrittenKey::default() }),
                 "key.protocol: \"ftp\" is no protocol",

@@ -7,8 +7,8 @@ use crate::words::LevelWait;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt,
-    SeatId, Slow, Turns, Waiting,
+    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt, SeatId,
+    Slow, Turns, Waiting,
 };
 use longwire_sched::SettingsError;
 use std::any::Any;
