@@ -19,6 +19,8 @@ pub enum Told {
         index: u32,
         /// Whether it was set up.
         up: bool,
+        /// Whether it has a carrier: what it leads to is there.
+        carrier: bool,
     },
     /// An interface is there no more.
     LinkGone {
@@ -82,7 +84,7 @@ pub enum KernelHop {
     Broadcast,
     /// Nowhere: blackholes, and what is unreachable or prohibited.
     Discard,
-    /// Out of an interface, or of several: one for each flow.
+    /// Out of an interface, or of several: one for each flow. None is left of a route that is gone and whose next hops were dead.
     Via(Vec<KernelMember>),
 }
 
@@ -109,7 +111,10 @@ const NEIGHBOUR_LEN: usize = 12;
 const NEXTHOP_LEN: usize = 8;
 const RTA_VIA: u16 = 18;
 const RTM_F_CLONED: u32 = 0x200;
+/// Of a next hop, and of a route with one only: it is not used, because its interface is down, or has no carrier and that counts.
 const RTNH_F_DEAD: u8 = 1;
+/// Either of these says that an interface has a carrier, as the kernel looks at it for next hops: IFF_RUNNING and IFF_LOWER_UP (linux/if.h).
+const CARRIER: u32 = libc::IFF_RUNNING as u32 | 1 << 16;
 /// The metric of the route that the kernel writes down for "there is none".
 const NO_ROUTE: u32 = u32::MAX;
 
@@ -124,7 +129,11 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
         libc::RTM_NEWROUTE | libc::RTM_DELROUTE => {
             let replaces = i32::from(flags) & libc::NLM_F_REPLACE != 0;
             let there = kind == libc::RTM_NEWROUTE;
-            Ok(route(body)?.map(|route| Told::Route { route, there, replaces: there && replaces }))
+            Ok(match route(body)? {
+                // It is there and not used; what it has taken the place of is there no more.
+                Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
+                route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
+            })
         }
         libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH => neighbour(kind == libc::RTM_NEWNEIGH, body),
         RTM_DELNEXTHOP => Ok(Some(Told::RoutesUncertain)),
@@ -142,7 +151,7 @@ fn link(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
     if !there {
         return Ok(Some(Told::LinkGone { index }));
     }
-    Ok(Some(Told::Link { index, up: flags & libc::IFF_UP as u32 != 0 }))
+    Ok(Some(Told::Link { index, up: flags & libc::IFF_UP as u32 != 0, carrier: flags & CARRIER != 0 }))
 }
 
 fn address(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
@@ -175,7 +184,7 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
     }
     let zero =
         if width == 32 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    let (mut to, mut metric, mut index, mut gateway, mut several) = (zero, 0, None, None, Vec::new());
+    let (mut to, mut metric, mut index, mut gateway, mut several) = (zero, 0, None, None, None);
     for (attribute, value) in attributes(&body[ROUTE_LEN..]) {
         match attribute {
             libc::RTA_DST => to = ip(family, value)?,
@@ -183,7 +192,7 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
             libc::RTA_OIF => index = Some(number(value)?),
             libc::RTA_GATEWAY => gateway = Some(ip(family, value)?),
             libc::RTA_TABLE => table = number(value)?,
-            libc::RTA_MULTIPATH => several = next_hops(family, value)?,
+            libc::RTA_MULTIPATH => several = Some(next_hops(family, value)?),
             RTA_VIA => gateway = Some(via(value)?),
             _ => {}
         }
@@ -199,14 +208,20 @@ fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
         libc::RTN_BROADCAST => KernelHop::Broadcast,
         libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT if metric == NO_ROUTE => return Ok(None),
         libc::RTN_BLACKHOLE | libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT => KernelHop::Discard,
-        libc::RTN_UNICAST => match (several.is_empty(), index) {
-            (false, _) => KernelHop::Via(several),
-            (true, Some(index)) => KernelHop::Via(vec![KernelMember { index, gateway, weight: 1 }]),
-            (true, None) => return Ok(None),
+        libc::RTN_UNICAST => match (several, index) {
+            (Some(several), _) => KernelHop::Via(several),
+            (None, Some(_)) if flags & u32::from(RTNH_F_DEAD) != 0 => KernelHop::Via(Vec::new()),
+            (None, Some(index)) => KernelHop::Via(vec![KernelMember { index, gateway, weight: 1 }]),
+            (None, None) => return Ok(None),
         },
         _ => return Ok(None),
     };
     Ok(Some(Route { to, is_local_table, metric, hop }))
+}
+
+/// Whether all next hops of a route are dead.
+fn is_dead(route: &Route) -> bool {
+    matches!(&route.hop, KernelHop::Via(live) if live.is_empty())
 }
 
 /// What routers treat by themselves: addresses within a link, groups, and the loopback.

@@ -14,7 +14,8 @@ const MOST_ADDRESSES: usize = 64;
 pub struct View {
     /// Places of the router's ports by the index of the interface beside each.
     ports: BTreeMap<u32, u16>,
-    up: BTreeMap<u32, bool>,
+    /// Whether each interface is up, and has a carrier.
+    links: BTreeMap<u32, (bool, bool)>,
     addresses: BTreeMap<u32, BTreeSet<(IpAddr, u8)>>,
     routes: BTreeMap<Destination, Vec<Route>>,
     neighbours: BTreeMap<(u32, IpAddr), ([u8; 6], Known)>,
@@ -56,14 +57,14 @@ impl View {
     #[must_use]
     pub fn note(&mut self, told: Told) -> bool {
         match told {
-            Told::Link { index, up } => {
-                let before = self.up.insert(index, up);
+            Told::Link { index, up, carrier } => {
+                let before = self.links.insert(index, (up, carrier));
                 self.touched.links.insert(index);
-                // The kernel takes the routes of an interface away without a word about each of IPv4.
-                before != Some(true) || up
+                // The kernel takes the routes of an interface away, and its next hops out of routes and back in, without a word about each of IPv4.
+                before.is_none_or(|before| before == (up, carrier))
             }
             Told::LinkGone { index } => {
-                self.up.remove(&index);
+                self.links.remove(&index);
                 self.touched.links.insert(index);
                 false
             }
@@ -166,7 +167,7 @@ impl View {
         let touched = std::mem::take(&mut self.touched);
         let place = |index: &u32| self.ports.get(index).copied();
         let ups = touched.links.iter().filter_map(|index| {
-            Some(Change::Up { port: place(index)?, up: self.up.get(index).copied().unwrap_or(false) })
+            Some(Change::Up { port: place(index)?, up: self.links.get(index).is_some_and(|(up, _)| *up) })
         });
         let addresses = touched.addresses.iter().filter_map(|index| {
             let (v4, v6) = self.addresses_of(*index);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 const PLACE: u16 = 10;
 
-/// A namespace with two interfaces, `p0` beside the router's port and `other`, and the router that follows it.
+/// A namespace with two interfaces, `p0` and `other`, beside the router's ports at [`PLACE`] and behind it, and the router that follows it.
 struct World {
     name: String,
     namespace: Namespace,
@@ -93,23 +93,17 @@ impl World {
             route("fd02::/16", &[(None, 1)]),
         ];
         let index = namespace.run(|| configure(&[port], &routes)).unwrap().unwrap()[0];
-        let config = RouterConfig {
-            ports: vec![RouterPort {
-                place: PLACE,
-                mac: [2, 0, 0, 0, 0, 1],
-                mtu: 1500,
-                v4: vec![],
-                v6: vec![],
-            }],
-            ..RouterConfig::default()
-        };
+        let config =
+            RouterConfig { ports: [PLACE, PLACE + 1].map(port_at).into(), ..RouterConfig::default() };
         let mut router = Router::new(config).unwrap();
         // The namespace does not know of it: it goes.
         router.add_route_v4("10.99.0.0/16".parse().unwrap(), NextHop::Direct { port: PLACE }).unwrap();
         let router = Arc::new(Mutex::new(router));
         let (sender, told) = channel();
         let target = Direct { router: Arc::clone(&router), told: sender };
-        let (target, pairs) = (Box::new(target), [Pair { index, port: PLACE }]);
+        let other = namespace.run(|| interface_index("other")).unwrap().unwrap();
+        let pairs = [Pair { index, port: PLACE }, Pair { index: other, port: PLACE + 1 }];
+        let target = Box::new(target);
         let mirror = match room {
             None => Mirror::start(&namespace, &pairs, target),
             Some(room) => Mirror::with_room(&namespace, &pairs, target, room),
@@ -154,6 +148,11 @@ impl Drop for World {
         // Nothing is left but the name, which would be seen.
         let _ = Namespace::remove(&self.name);
     }
+}
+
+/// A port of the router.
+fn port_at(place: u16) -> RouterPort {
+    RouterPort { place, mac: [2, 0, 0, 0, 0, place as u8], mtu: 1500, v4: vec![], v6: vec![] }
 }
 
 fn sh(namespace: &Namespace, script: &str) {
@@ -237,6 +236,34 @@ fn routes_to_several_next_hops() {
     world.until("other weights", |w| w.way("10.9.0.0/16") == ways(&[(a, 1), (b, 7)]));
     world.sh("ip nexthop del id 9");
     world.until("no group", |w| w.way("10.9.0.0/16").is_none());
+    let stats = world.mirror.stats();
+    assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
+}
+
+#[test]
+fn next_hops_that_were_dead_come_back() {
+    let Some(world) = World::new("dead") else { return };
+    let (near, far) = (
+        NextHop::via(PLACE, IpAddr::from([10, 0, 0, 2])),
+        NextHop::via(PLACE + 1, IpAddr::from([10, 5, 0, 2])),
+    );
+    let both = Way::among([near, far].map(|hop| Member { hop, weight: 1 })).ok();
+    let one = Some(Way::One(near));
+    world.sh("ip link set far up; ip link set other up; ip addr add 10.5.0.1/24 dev other");
+    world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 via 10.5.0.2");
+    world.until("two next hops", |w| w.way("10.6.0.0/16") == both);
+    // The kernel keeps the route, and says nothing about it; single next hops go.
+    world.sh("ip link set other down");
+    world.until("one is dead", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
+    world.sh("ip link set other up");
+    world.until("it is back", |w| w.way("10.6.0.0/16") == both);
+    // Without a carrier a next hop is used, unless it is said that it is not to be.
+    world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 via 10.5.0.2");
+    world.until("a single next hop", |w| w.way("10.7.0.0/16") == Some(Way::One(far)));
+    world.sh("ip link set far down");
+    world.until("no carrier", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
+    world.sh("ip link set far up");
+    world.until("a carrier", |w| w.way("10.6.0.0/16") == both && w.way("10.7.0.0/16") == Some(Way::One(far)));
     let stats = world.mirror.stats();
     assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
 }

@@ -172,6 +172,31 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
 }
 
 #[test]
+fn routes_whose_next_hops_are_all_dead_are_left_out() {
+    let mut single = via(2, 0);
+    // `struct rtmsg`'s flags.
+    single[8..12].copy_from_slice(&1u32.to_ne_bytes());
+    let list = [next_hop(1, 0, 3, "10.0.0.2"), next_hop(17, 0, 4, "10.0.0.6")].concat();
+    let several =
+        route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
+    for body in [&single, &several] {
+        assert_eq!(told(body), None);
+        let replaced = read(libc::RTM_NEWROUTE, libc::NLM_F_REPLACE as u16, body).unwrap();
+        assert_eq!(replaced, Some(Told::RoutesUncertain));
+        let mut view = view();
+        let gone = || read(libc::RTM_DELROUTE, 0, body).unwrap().unwrap();
+        assert!(view.note(gone()), "it was not known");
+        assert!(view.note(told(&via(2, 0)).unwrap()));
+        assert!(!view.note(gone()), "another may be meant");
+    }
+    // Without a carrier only it is used.
+    single[8] = 16;
+    let mut view = view();
+    assert!(view.note(told(&single).unwrap()));
+    assert_eq!(changes(&mut view), [Some(NextHop::via(10, ip("10.0.0.2")).into())]);
+}
+
+#[test]
 fn ipv6_next_hops_come_and_go_alone_and_share_flows() {
     let to = (libc::RTA_DST, ip_bytes("2001:db8::"));
     let body = |parts: &[(u16, Vec<u8>)]| {
@@ -280,9 +305,23 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let up = read(libc::RTM_NEWLINK, 0, &link(libc::IFF_UP as u32)).unwrap().unwrap();
     assert!(view.note(up.clone()) && view.note(up));
     assert_eq!(view.take_changes(), [Change::Up { port: 10, up: true }]);
-    // IPv4 routes go with it, and nobody says so.
-    assert!(!view.note(read(libc::RTM_NEWLINK, 0, &link(0)).unwrap().unwrap()));
-    assert_eq!(view.take_changes(), [Change::Up { port: 10, up: false }]);
+    // (flags, whether it is up, whether nothing is to be asked for): IPv4 routes and next hops go with it and come back, and nobody says so.
+    let (set_up, running, lower_up) = (libc::IFF_UP as u32, libc::IFF_RUNNING as u32, 1 << 16);
+    for (flags, up, sound) in [
+        (0, false, false),
+        (0, false, true),
+        (set_up, true, false),
+        (set_up | running | lower_up, true, false),
+        (set_up | lower_up, true, true),
+        (set_up, true, false),
+    ] {
+        assert_eq!(
+            view.note(read(libc::RTM_NEWLINK, 0, &link(flags)).unwrap().unwrap()),
+            sound,
+            "{flags:#x}"
+        );
+        assert_eq!(view.take_changes(), [Change::Up { port: 10, up }], "{flags:#x}");
+    }
 
     let header = [&[libc::AF_INET as u8, 24, 0, 0][..], &THIRD].concat();
     let own = [header, attribute(libc::IFA_LOCAL, &[10, 0, 0, 1])].concat();
