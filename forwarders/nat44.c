@@ -7,7 +7,7 @@
 //
 // State, 48 bytes, zero at first: then nothing is translated.
 //	 0	u32	mark of packets that the control half is to see: from inside and without a binding, and such as can't be translated
-//			here: fragments, options, ICMP errors, other protocols. 0: they get none
+//			here: fragments, options, ICMP errors, other protocols, less than 8 bytes behind IP's header. 0: they get none
 //	 4	u32	0
 //	 8	4 bytes address, 4 bytes mask: the external network, as in headers; a mask of 0: there is none
 //	16	four inside networks, written likewise
@@ -127,7 +127,7 @@ int nat44(struct xdp_md *ctx)
 	int goes_out, to_external;
 	__u8 flags = 0;
 
-	if ((void *)(udp + 1) > end || ETHERTYPE(data) != bpf_htons(ETH_P_IP))
+	if ((void *)(ip + 1) > end || ETHERTYPE(data) != bpf_htons(ETH_P_IP))
 		return XDP_PASS;
 	goes_out = is_inside(state, ip->saddr) && !is_inside(state, ip->daddr);
 	to_external = has(&state->external, ip->daddr);
@@ -135,7 +135,8 @@ int nat44(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (goes_out && ip->ttl <= 1)
 		return XDP_PASS;
-	if (*(__u8 *)ip != IPV4_PLAIN || ip->frag_off & bpf_htons(IPV4_OFFSET | IPV4_MORE))
+	// A last fragment may be a byte long, and what is of another protocol nothing.
+	if ((void *)(udp + 1) > end || *(__u8 *)ip != IPV4_PLAIN || ip->frag_off & bpf_htons(IPV4_OFFSET | IPV4_MORE))
 		return shown(state);
 	if (ip->protocol == IPPROTO_ICMP) {
 		if (icmp->type != ECHO_REQUEST && icmp->type != ECHO_REPLY)

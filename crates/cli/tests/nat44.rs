@@ -62,6 +62,11 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
     assert_eq!(heard(&far), (long.clone(), format!("{EXTERNAL}:5000")));
     far.send_to(&long, (EXTERNAL, 5000)).unwrap();
     assert!(heard(&own).0 == long);
+    // The last part of a byte, and of 7.
+    for length in [1473, 1479] {
+        own.send_to(&long[..length], "10.0.2.9:7").unwrap();
+        assert_eq!(heard(&far), (long[..length].to_vec(), format!("{EXTERNAL}:5000")));
+    }
     // An endpoint inside by the external address of another.
     let second = udp(&lab, "a", "10.0.1.9:5002");
     second.send_to(b"four", (EXTERNAL, 5000)).unwrap();
@@ -75,8 +80,14 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
         lab.at("a", || Command::new("ping").args(["-c", "3", "-W", "20", "10.0.2.9"]).output()).unwrap();
     assert!(pinged.status.success(), "{}", support::stdout(&pinged));
     half.event_where("bound", |event| event["protocol"] == "icmp");
-    let counts = half.event_where("counts", |event| event["bindings"]["icmp"] == 1);
-    assert_eq!(counts["bindings"], serde_json::json!({ "udp": 2, "tcp": 0, "icmp": 1 }), "{counts}");
+    // With options and in parts: of the first, bytes have to be asked for, and the others wait for it.
+    let recorded = lab.at("a", || {
+        Command::new("ping").args(["-R", "-c", "2", "-s", "4000", "-W", "20", "10.0.2.9"]).output()
+    });
+    let recorded = recorded.unwrap();
+    assert!(recorded.status.success(), "{}", support::stdout(&recorded));
+    let counts = half.event_where("counts", |event| event["bindings"]["icmp"] == 2);
+    assert_eq!(counts["bindings"], serde_json::json!({ "udp": 2, "tcp": 0, "icmp": 2 }), "{counts}");
     assert_eq!((&counts["hosts"], &counts["untranslatable"]), (&1.into(), &0.into()), "{counts}");
     assert!(counts["translated"]["errors"].as_u64() >= Some(1), "{counts}");
     half.end();
@@ -158,6 +169,8 @@ fn what_can_not_be_is_said() {
             &["--inside", "10.0.0.0/8", "--external", "192.0.0.0/16"],
             "--external has 65536 addresses; 256 are the most",
         ),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1/24"], "write 192.0.2.1 for that one"),
+        (&["--inside", "10.0.0.0/8", "--external", "127.0.0.1"], "is of loopback"),
         (&["--inside", "fd00::/8", "--external", "192.0.2.1"], "is not of IPv4"),
         (
             &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--ports", "9"],

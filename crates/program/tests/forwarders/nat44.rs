@@ -113,6 +113,11 @@ fn what_has_no_binding_is_marked() {
         ("other fragment", patched(&plain, 20, &[0, 3])),
         ("options", tcp(v4_options(), [5000, 80], ack)),
         ("ICMP error", patched(&ping, TRANSPORT, &[3])),
+        // Less than a header of UDP: a last fragment, another protocol, what was cut off.
+        ("fragment of a byte", patched(&plain, 20, &[0, 3])[..TRANSPORT + 1].to_vec()),
+        ("fragment of 7 bytes", patched(&plain, 20, &[0, 3])[..TRANSPORT + 7].to_vec()),
+        ("other protocol of 4 bytes", patched(&plain, 23, &[253])[..TRANSPORT + 4].to_vec()),
+        ("nothing behind the header", patched(&plain, 23, &[253])[..TRANSPORT].to_vec()),
         // An answer's identifier is its receiver's.
         ("the client's answer", echo(v4(CLIENT, SERVER), false, 5000)),
     ] {

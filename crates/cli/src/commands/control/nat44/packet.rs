@@ -23,6 +23,18 @@ const ICMP_HEADER: usize = 8;
 /// The flags of TCP that the program notes: FIN, SYN, RST, ACK.
 const NOTED: u8 = 0x17;
 
+/// What the parts of a packet have in common (RFC 791, section 3.2): source, destination, protocol, identification.
+pub(super) type PartKey = (Ipv4Addr, Ipv4Addr, u8, u16);
+
+/// The packet of which a frame has a part only, and whether that is a later one than the first.
+pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
+    after_ip(frame, IP).ok()?;
+    let fragment = word(frame, IP + FRAGMENT).ok()?;
+    let [source, destination] = [12, 16].map(|field| address(frame, IP + field).ok());
+    let (protocol, identification) = (byte(frame, IP + PROTOCOL).ok()?, word(frame, IP + IDENTIFICATION).ok()?);
+    (fragment & (MORE | OFFSET) != 0).then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
+}
+
 /// Whose end of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {

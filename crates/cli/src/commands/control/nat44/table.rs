@@ -46,6 +46,8 @@ pub(super) struct Table {
     /// By inside endpoint: the external one, and when it is looked whether it is still needed.
     inside: HashMap<Endpoint, (Endpoint, u64)>,
     external: HashMap<Endpoint, Endpoint>,
+    /// By external address and protocol.
+    used: HashMap<(Ipv4Addr, u8), UsedPorts>,
     hosts: HashMap<Ipv4Addr, Host>,
     /// How many hosts have each external address.
     shares: Vec<usize>,
@@ -72,6 +74,7 @@ impl Table {
             dice: Dice::named(seed, "nat44"),
             inside: HashMap::new(),
             external: HashMap::new(),
+            used: HashMap::new(),
             hosts: HashMap::new(),
             shares,
             due: BTreeSet::new(),
@@ -118,6 +121,7 @@ impl Table {
         host.bindings += 1;
         self.inside.insert(inside, (external, look));
         self.external.insert(external, inside);
+        self.used.entry((address, inside.protocol)).or_default().set(port, true);
         self.due.insert((look, inside));
         Ok(external)
     }
@@ -142,6 +146,9 @@ impl Table {
         let (external, look) = self.inside.remove(&inside)?;
         self.due.remove(&(look, inside));
         self.external.remove(&external);
+        if let Some(used) = self.used.get_mut(&(external.address, external.protocol)) {
+            used.set(external.port, false);
+        }
         if let Some(host) = self.hosts.get_mut(&inside.address) {
             host.bindings -= 1;
             if host.bindings == 0 {
@@ -166,8 +173,12 @@ impl Table {
     /// range; else any.
     fn free_port(&mut self, address: Ipv4Addr, inside: Endpoint) -> Option<u16> {
         let all = (*self.limits.ports.start(), *self.limits.ports.end());
-        let is_free = |port: u16| !self.external.contains_key(&Endpoint { address, port, ..inside });
-        if self.limits.ports.contains(&inside.port) && is_free(inside.port) {
+        let used = self.used.entry((address, inside.protocol)).or_default();
+        // Before any is looked for: who asks in vain, as fast as it can, is to cost nothing.
+        if used.count >= self.limits.ports.len() {
+            return None;
+        }
+        if self.limits.ports.contains(&inside.port) && used.is_free(inside.port) {
             return Some(inside.port);
         }
         let own = if inside.port < FIRST_REGISTERED {
@@ -176,20 +187,61 @@ impl Table {
             (all.0.max(FIRST_REGISTERED), all.1)
         };
         let draw = self.dice.draw();
-        let even_as_it = |port: &u16| port % 2 == inside.port % 2;
-        turned(own, draw)
-            .filter(even_as_it)
-            .find(|&port| is_free(port))
-            .or_else(|| turned(own, draw).find(|&port| is_free(port)))
-            .or_else(|| turned(all, draw).find(|&port| is_free(port)))
+        let even_as_it = if inside.port.is_multiple_of(2) { EVEN } else { !EVEN };
+        let find = |range, among| used.free(range, among, draw);
+        find(own, even_as_it).or_else(|| find(own, u64::MAX)).or_else(|| find(all, u64::MAX))
     }
 }
 
-/// All ports of a range, beginning where the draw says.
-fn turned((first, last): (u16, u16), draw: u64) -> impl Iterator<Item = u16> {
-    let count = (u64::from(last) + 1).saturating_sub(first.into());
-    let start = if count == 0 { 0 } else { draw % count };
-    (0..count).map(move |step| first + ((start + step) % count) as u16)
+/// The even ones of 64 ports.
+const EVEN: u64 = 0x5555_5555_5555_5555;
+
+/// Which ports of an external address are given, of one protocol.
+#[derive(Debug)]
+struct UsedPorts {
+    /// A bit each.
+    words: Box<[u64; 1024]>,
+    count: usize,
+}
+
+impl Default for UsedPorts {
+    fn default() -> Self {
+        Self { words: Box::new([0; 1024]), count: 0 }
+    }
+}
+
+impl UsedPorts {
+    fn is_free(&self, port: u16) -> bool {
+        self.words[usize::from(port / 64)] >> (port % 64) & 1 == 0
+    }
+
+    /// Marks a port that was not as it is to be.
+    fn set(&mut self, port: u16, is_used: bool) {
+        self.words[usize::from(port / 64)] ^= 1 << (port % 64);
+        if is_used { self.count += 1 } else { self.count -= 1 }
+    }
+
+    /// A free port from first to last, among those of each 64 with these bits: the next after one that is drawn.
+    fn free(&self, (first, last): (u16, u16), among: u64, draw: u64) -> Option<u16> {
+        let count = (u64::from(last) + 1).checked_sub(first.into()).filter(|&count| count > 0)?;
+        let start = first + (draw % count) as u16;
+        self.next(start, last, among).or_else(|| self.next(first, start, among))
+    }
+
+    /// The first one, both ends included.
+    fn next(&self, first: u16, last: u16, among: u64) -> Option<u16> {
+        let (low, high) = (first / 64, last / 64);
+        (low..=high).find_map(|word| {
+            let mut free = !self.words[usize::from(word)] & among;
+            if word == low {
+                free &= u64::MAX << (first % 64);
+            }
+            if word == high {
+                free &= u64::MAX >> (63 - last % 64);
+            }
+            (free != 0).then(|| word * 64 + free.trailing_zeros() as u16)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -249,6 +301,47 @@ mod tests {
         assert_eq!(table.external.len(), 5536, "none is given twice");
         let freed = table.release(inside(1, 7)).unwrap();
         assert_eq!(table.bind(inside(1, 6000), 9), Ok(Endpoint { port: freed.port, ..freed }));
+    }
+
+    #[test]
+    fn free_ports_are_those_that_a_look_at_each_finds() {
+        let mut dice = Dice::named(1, "used ports");
+        for range in [(1u16, 1u16), (0, 63), (63, 64), (60, 200), (1000, 1023), (65_500, 65_535), (1, 65_535)] {
+            let mut used = UsedPorts::default();
+            let ports = || range.0..=range.1;
+            // All but a few.
+            let free: Vec<u16> = ports().filter(|_| dice.draw().is_multiple_of(50)).collect();
+            ports().filter(|port| !free.contains(port)).for_each(|port| used.set(port, true));
+            assert_eq!(used.count, ports().len() - free.len());
+            for _ in 0..100 {
+                let draw = dice.draw();
+                let count = ports().len() as u64;
+                let turned = (0..count).map(|step| range.0 + ((draw % count + step) % count) as u16);
+                for (among, odd) in [(u64::MAX, None), (EVEN, Some(0)), (!EVEN, Some(1))] {
+                    let mut wanted = turned.clone().filter(|port| odd.is_none_or(|odd| port % 2 == odd));
+                    let wanted = wanted.find(|port| free.contains(port));
+                    assert_eq!(used.free(range, among, draw), wanted, "{range:?} {draw}");
+                }
+            }
+        }
+        assert_eq!(UsedPorts::default().free((1024, 1023), u64::MAX, 9), None, "an empty range");
+    }
+
+    #[test]
+    fn who_asks_in_vain_costs_nothing() {
+        let mut table = table(2, 1024..=31_767, 32_768, 32_768);
+        for port in 1024..=31_767 {
+            table.bind(inside(1, port), 9).unwrap();
+        }
+        // So many looks at each of 30744 ports would take half an hour.
+        for round in 0..1_000_000u32 {
+            assert_eq!(table.bind(inside(1, 32_000 + (round % 1000) as u16), 9), Err(Full::Ports));
+        }
+        // Another host has the other address, and another protocol its own ports.
+        assert!(table.bind(inside(2, 32_000), 9).is_ok());
+        assert!(table.bind(Endpoint { protocol: 6, ..inside(1, 32_000) }, 9).is_ok());
+        let freed = table.release(inside(1, 7000)).unwrap();
+        assert_eq!(table.bind(inside(1, 32_000), 9).map(|it| it.port), Ok(freed.port));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What becomes of a packet that the program has left to its control half.
 
-use super::Network4;
-use super::packet::{ICMP, Packet, Side, TCP, Unread, What};
+use super::network::Network4;
+use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
 use super::table::{Endpoint, Full, Limits, Table};
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -241,9 +241,6 @@ impl Translator {
 const FIN: u8 = 1;
 const RST: u8 = 4;
 const ACK: u8 = 16;
-
-/// A packet of which there are parts (RFC 791, section 3.2).
-type PartKey = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 /// Where parts of packets go, whose first has come.
 #[derive(Debug, Default)]
