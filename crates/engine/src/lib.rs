@@ -8,6 +8,7 @@ mod between;
 mod carry_out;
 pub mod clock;
 mod deadlines;
+mod due;
 mod ending;
 mod events;
 mod fidelity;

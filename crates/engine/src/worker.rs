@@ -3,6 +3,7 @@
 
 use crate::bell::Bell;
 use crate::between::{Inbox, Outbound};
+use crate::due::Due;
 use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
 use crate::intake::COPIES;
@@ -82,6 +83,8 @@ pub struct Worker {
     pub(crate) seq: u64,
     /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
     pub(crate) begin: u64,
+    /// What has left links that have their turn later at this moment.
+    pub(crate) due: Due,
     /// Time and place of the last event that was carried out, where they are carried out in their exact order.
     pub(crate) done: (u64, u32),
     /// In a simulated run, when something last happened, or changed while packets were on their way; and the last change of links.
@@ -113,6 +116,7 @@ impl Worker {
         let node_changes = NodeChanges::new(setup.agenda.nodes, setup.nodes.len(), start);
         let room = BATCH * (ports + 1);
         let handed_over = inbox.most_in_a_step();
+        let due = Due::new(setup.links.slots());
         Self {
             index,
             wheel: Wheel::new(setup.links.slots(), start),
@@ -148,6 +152,7 @@ impl Worker {
             ready_in_turn: Vec::with_capacity(OUTBOX),
             seq: 0,
             begin: 0,
+            due,
             done: (0, 0),
             seen: Nanos::ZERO,
             changed: Nanos::ZERO,
@@ -262,7 +267,7 @@ impl Worker {
     /// Lets a link that is due let go of what leaves by `until`.
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
         *self.links.armed(link) = Nanos::NEVER;
-        let mut out = Fifo::EMPTY;
+        let mut out = self.due.take(link);
         let before = self.links.latest(link);
         self.links.expire(&mut self.pool, link, until, &mut out);
         match before {
@@ -304,6 +309,9 @@ impl Worker {
             let meta = self.pool.meta_mut(handle);
             meta.arrival = self.links.effective_arrival(local, Nanos(meta.arrival)).0;
             observer.arrived(self.pool.meta(handle), self.pool.data(handle));
+        }
+        if self.is_due_later(local, Nanos(self.pool.meta(handle).arrival)) {
+            return self.arrive_before_turn(local, handle);
         }
         let mut out = Fifo::EMPTY;
         let before = self.links.latest(local);

@@ -41,6 +41,51 @@ fn left(workers: u32) -> Vec<(Nanos, u32)> {
     taken.map(|f| (f.facts.time, u32::from_be_bytes(f.bytes[14..18].try_into().unwrap()))).collect()
 }
 
+/// One link leads to two, of 1 ms and 2 ms, and these lead together to one that has room for one packet.
+const MEETING: Bed = Bed {
+    links: &[
+        &[("delay", "1 ms")],
+        &[("delay", "1 ms")],
+        &[("delay", "2 ms")],
+        &[("delay", "1 ms"), ("rate", "1 Mbit/s"), ("queue", "1 packets")],
+    ],
+    ways: &[((0, 1), &[0, 1, 3]), ((0, 2), &[0, 2, 3])],
+    workers: 1,
+    pool_bytes: 8 << 20,
+    lead: Nanos::from_millis(1),
+};
+
+/// At 13 ms the first packet leaves the third link, the second the second link, and a third one, if it is there, the first for the third.
+#[test]
+fn links_in_the_order_of_the_plan_whatever_enters_them() {
+    for workers in [1, 2, 3] {
+        for count in [2, 3] {
+            let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
+            let (ports, mut ends): (Vec<_>, Vec<_>) = ["p0", "p1", "p2"].map(pair).into_iter().unzip();
+            let frame = |to: u8, from: u8| {
+                [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &[0; 46]].concat()
+            };
+            for port in [1, 2] {
+                assert!(ends[usize::from(port)].push_at(Nanos(1), &frame(0, port)));
+            }
+            for (ms, to) in [(10, 2), (11, 1), (12, 2)].into_iter().take(count) {
+                assert!(ends[0].push_at(Nanos::from_millis(ms), &frame(to, 0)));
+            }
+            let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+            let report = Bed { workers, ..MEETING }.setup(ports).simulate(Nanos(u64::MAX - 1));
+            assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+            let mut times = |end: usize| {
+                let taken = std::iter::from_fn(|| ends[end].take()).map(|frame| frame.facts.time.0 / 1000);
+                // Without those that have told the bridge where stations are.
+                taken.filter(|&micros| micros > 1).collect::<Vec<_>>()
+            };
+            // 64 bytes take 512 µs at 1 Mbit/s. What comes by the second link at 13 ms finds room; by the third at 15 ms, too.
+            let by_third = if count == 3 { vec![16_512] } else { vec![] };
+            assert_eq!((times(1), times(2)), (vec![14_512], by_third), "{workers} workers, {count} packets");
+        }
+    }
+}
+
 #[test]
 fn come_in_the_order_of_ports() {
     let one = left(1);

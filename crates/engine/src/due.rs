@@ -1,0 +1,84 @@
+//! What leaves a link at the very moment at which another packet enters it.
+//!
+//! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the plan, may have something that
+//! leaves at that moment, too, and that goes on before it does: so it is kept until its link has its turn.
+
+use crate::worker::{Order, Worker};
+use longwire_link::Fifo;
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+
+/// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that has its turn first, which is the first in
+/// the plan, is the last.
+#[derive(Debug)]
+pub(crate) struct Due(Vec<(u32, Fifo)>);
+
+impl Due {
+    /// For a worker with so many links.
+    pub fn new(links: usize) -> Self {
+        const USUAL: usize = 256;
+        Self(Vec::with_capacity(links.min(USUAL)))
+    }
+
+    /// What has left the link already.
+    #[inline]
+    pub fn take(&mut self, link: u32) -> Fifo {
+        if self.0.is_empty() {
+            return Fifo::EMPTY;
+        }
+        self.place_of(link).map_or(Fifo::EMPTY, |place| self.0.remove(place).1)
+    }
+
+    fn keep(&mut self, link: u32, left: Fifo) {
+        if left != Fifo::EMPTY {
+            let place = self.place_of(link).unwrap_or_else(|place| place);
+            self.0.insert(place, (link, left));
+        }
+    }
+
+    /// Where a link is, or else would be.
+    fn place_of(&self, link: u32) -> Result<usize, usize> {
+        self.0.binary_search_by(|(kept, _)| link.cmp(kept))
+    }
+}
+
+impl Worker {
+    /// Whether a link has its turn at this moment, after what is happening now.
+    #[inline]
+    pub(crate) fn is_due_later(&mut self, link: u32, moment: Nanos) -> bool {
+        self.order == Order::Exact && *self.links.armed(link) == moment
+    }
+
+    /// Lets a packet arrive at a link that has its turn at this moment: what leaves is kept until then.
+    #[cold]
+    pub(crate) fn arrive_before_turn(&mut self, link: u32, handle: Handle) {
+        let mut left = self.due.take(link);
+        let before = self.links.latest(link);
+        self.links.arrive(&mut self.pool, link, handle, &mut left);
+        self.note(link, before);
+        self.due.keep(link, left);
+        self.arm_stirred();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_packet::Pool;
+
+    #[test]
+    fn each_link_gets_what_is_its_own_once() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut due = Due::new(8);
+        let handles: Vec<_> = (0..2).map(|_| pool.alloc(60).unwrap()).collect();
+        for (link, &handle) in [(7, &handles[0]), (3, &handles[1])] {
+            let mut left = Fifo::EMPTY;
+            left.push(&mut pool, handle);
+            due.keep(link, left);
+        }
+        due.keep(5, Fifo::EMPTY);
+        let all = |due: &mut Due, link| due.take(link).pop(&pool);
+        assert_eq!((all(&mut due, 3), all(&mut due, 3), all(&mut due, 5)), (Some(handles[1]), None, None));
+        assert_eq!(all(&mut due, 7), Some(handles[0]));
+    }
+}
