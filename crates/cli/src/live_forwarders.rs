@@ -283,7 +283,8 @@ impl<R: Reached> At<'_, R> {
         let forwarder = self.forwarder(fid)?;
         let data = bytes("data", data)?;
         if data.len() != forwarder.state().size() as usize {
-            let why = format!("it is {} bytes, and the state has {}", data.len(), forwarder.state().size());
+            let why =
+                format!("it is {}, and the state has {}", in_bytes(data.len()), forwarder.state().size());
             return Err(wrong("data", why));
         }
         let size = data.len();
@@ -366,6 +367,11 @@ pub(crate) fn wrong(key: &str, reason: String) -> SetError {
 /// Bytes from hexadecimal digits.
 pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
+}
+
+/// A length as it is said: `1 byte`, `2 bytes`.
+pub(crate) fn in_bytes(length: usize) -> String {
+    format!("{length} byte{}", if length == 1 { "" } else { "s" })
 }
 
 /// Bytes as pairs of hexadecimal digits.

@@ -1,6 +1,6 @@
 //! The maps of a run's programs: looked at and changed as people write them.
 
-use crate::live_forwarders::{bytes, digits, wrong};
+use crate::live_forwarders::{bytes, digits, in_bytes, wrong};
 use longwire_control::SetError;
 use longwire_program::Map;
 use longwire_program::map::Refusal;
@@ -92,11 +92,11 @@ pub fn prune(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value
 /// Removes all entries, or makes them zero if they stay.
 ///
 /// # Errors
-/// If there is no such map, or it can only be read.
+/// If there is no such map, or it holds constants.
 pub fn clear(forwarder: &Forwarder, name: &str) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
-    if map.spec().read_only {
-        return Err(wrong("map", "it can't be written".into()));
+    if map.spec().is_constant() {
+        return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));
     }
     let zeros = vec![0; map.spec().value_size as usize];
     for (key, _) in map.dump() {
@@ -125,7 +125,7 @@ fn write(map: &Map, key: &str, value: &str) -> Result<(), SetError> {
     }
     let (key, value) = (key_of(map, key)?, bytes("value", value)?);
     if value.len() != wanted as usize {
-        let why = format!("it is {} bytes, and values of map {name} are {wanted}", value.len());
+        let why = format!("it is {}, and values of map {name} are {wanted}", in_bytes(value.len()));
         return Err(wrong("value", why));
     }
     map.set(&key, 0, &value, 0).map_err(|error| match error {
@@ -165,8 +165,8 @@ fn key_of(map: &Map, text: &str) -> Result<Vec<u8>, SetError> {
     let by_number = spec.kind.is_array();
     if key.len() != spec.key_size as usize {
         let hint = if by_number { ": the entry's number, lowest byte first" } else { "" };
-        let (name, got, wanted) = (&spec.name, key.len(), spec.key_size);
-        return Err(wrong("key", format!("it is {got} bytes, and keys of map {name} are {wanted}{hint}")));
+        let (name, got, wanted) = (&spec.name, in_bytes(key.len()), spec.key_size);
+        return Err(wrong("key", format!("it is {got}, and keys of map {name} are {wanted}{hint}")));
     }
     let number = <[u8; 4]>::try_from(&*key).map(u32::from_le_bytes);
     match number {

@@ -202,6 +202,39 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
 }
 
 #[test]
+fn proxies_leave_the_settings_of_tcp_as_they_were() {
+    let Some(lab) = Up::new("plain") else { return };
+    let settings = || {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        lab.at("r1", || ["tcp_sack", "tcp_timestamps", "tcp_ecn"].map(|name| read(name).trim().to_owned()))
+    };
+    let proxy = |port: u16| {
+        let listen = format!("10.0.1.1:{port}");
+        let half = lab.half(&["splice", "r1", "--listen", &listen, "--backend", "10.0.2.9:80"]);
+        half.event("listening");
+        half
+    };
+    let (before, off) = (settings(), ["0"; 3].map(str::to_owned));
+    assert_ne!(before, off);
+    // Both end, in either order; and again, with one that is killed, or both, and so can put nothing back.
+    for signals in [["-TERM", "-TERM"], ["-KILL", "-TERM"], ["-TERM", "-KILL"], ["-KILL", "-KILL"]] {
+        let mut halves = [proxy(8080), proxy(8081)];
+        assert_eq!(settings(), off);
+        for (half, signal) in halves.iter_mut().zip(signals) {
+            assert_eq!(settings(), off, "one is still there");
+            half.signal(signal);
+            half.child.wait().unwrap();
+        }
+        if signals[1] == "-TERM" {
+            assert_eq!(settings(), before, "{signals:?}");
+        }
+    }
+    assert_eq!(settings(), off, "nobody was there to put them back");
+    proxy(8080).end();
+    assert_eq!(settings(), before);
+}
+
+#[test]
 fn connections_whose_windows_are_scaled_differently_are_spliced() {
     let Some(lab) = Up::new("scaled") else { return };
     // b announces windows of 8 bytes a unit; others as much as their memory says.

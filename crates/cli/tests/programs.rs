@@ -602,9 +602,9 @@ fn maps_say_what_is_wrong(lab: &Up) {
     let wrong = |args: &[&str]| lab.refused(&[&["map", "r1", fid], args].concat());
     for (args, why) in [
         (&["none"][..], "the program has no map \"none\"; it has "),
-        (&["protocols", "06"], "it is 1 bytes, and keys of map protocols are 4"),
+        (&["protocols", "06"], "it is 1 byte, and keys of map protocols are 4"),
         (&["protocols", "00010000"], "it is number 256, and map protocols has 0 to 255"),
-        (&["protocols", "06000000", "00"], "it is 1 bytes, and values of map protocols are 16"),
+        (&["protocols", "06000000", "00"], "it is 1 byte, and values of map protocols are 16"),
         (&["protocols", "06000000", "--delete"], "protocols is an array, whose entries are always there"),
     ] {
         let told = wrong(args);
@@ -615,6 +615,24 @@ fn maps_say_what_is_wrong(lab: &Up) {
     let fid = &*lab.forwarder(&["install", "r1", &object, "--function", "counted"]);
     let told = lab.refused(&["map", "r1", fid, ".rodata", "00000000", "00000000000000"]);
     assert!(told.contains("holds constants"), "{told}");
+    let told = lab.refused(&["map", "r1", fid, ".rodata", "--clear"]);
+    assert!(told.contains("holds constants"), "{told}");
+    for (args, why) in [
+        (
+            &[".bss", "0500"][..],
+            "it is 2 bytes, and keys of map .bss are 4: the entry's number, lowest byte first",
+        ),
+        (&[".bss", "0000000000"], "it is 5 bytes, and keys of map .bss are 4"),
+        (&[".bss", "01000000"], "it is number 1, and map .bss has 0 to 0"),
+    ] {
+        let told = lab.refused(&[&["map", "r1", fid], args].concat());
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+    // Read by programs only, and written here.
+    lab.forwarder(&["map", "r1", fid, "settings", "00000000", "07000000"]);
+    assert_eq!(lab.forwarder(&["map", "r1", fid, "settings", "00000000"]), "07000000");
+    lab.forwarder(&["map", "r1", fid, "settings", "--clear"]);
+    assert_eq!(lab.forwarder(&["map", "r1", fid, "settings", "00000000"]), "00000000");
     let with = |constant| ["install", "r1", &object, "--function", "counted", "--constant", constant];
     let fid = &*lab.forwarder(&with("chosen=2"));
     assert_eq!(&lab.forwarder(&["map", "r1", fid, ".rodata", "00000000"])[..8], "02000000");

@@ -3,15 +3,19 @@
 //! A socket that is in repair (tcp(7), `TCP_REPAIR`) tells the numbers of its next bytes, sends no data, and is closed without a segment.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::mem::size_of;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use crate::namespace::check;
-use crate::{LabError, Namespace};
+use crate::state::{Guard, Owner, folder_of, write_whole};
+use crate::{Host, LabError};
 
 /// Numbers of linux/tcp.h and linux/sockios.h that are not among libc's on every platform.
 const TCP_REPAIR: libc::c_int = 19;
@@ -120,46 +124,106 @@ pub fn thaw(socket: &TcpStream) -> io::Result<()> {
     set(socket, TCP_REPAIR, REPAIR_OFF)
 }
 
-/// Settings of TCP in a namespace, that are put back when it is dropped.
+/// Settings of TCP in a host's namespace, that are put back when the last of those who want them so is dropped.
+///
+/// Who they are, and what the settings were before the first, is kept in the lab's state: each is a process of its own, and one that is killed
+/// doesn't count any more, but doesn't put anything back either: the next one does.
 #[derive(Debug)]
-pub struct PlainTcp<'n> {
-    namespace: &'n Namespace,
-    before: Vec<(&'static str, String)>,
+pub struct PlainTcp<'l> {
+    instance: &'l str,
+    host: &'l Host,
+    user: Owner,
 }
 
-impl<'n> PlainTcp<'n> {
-    /// Lets connections that begin in this namespace from now on have no time stamps, SACK or ECN.
+/// What is kept of a host.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    before: BTreeMap<String, String>,
+    users: Vec<Owner>,
+}
+
+/// What is kept of a lab's hosts, by their names.
+type AllKept = BTreeMap<String, Kept>;
+
+/// The settings, all off for connections that another can go on with.
+const SETTINGS: [&str; 3] = ["tcp_timestamps", "tcp_sack", "tcp_ecn"];
+const OFF: &str = "0";
+const KEPT: &str = "plain-tcp.json";
+
+impl<'l> PlainTcp<'l> {
+    /// Lets connections that begin in this host's namespace from now on have no time stamps, SACK or ECN.
     ///
     /// # Errors
-    /// When the settings can't be read or written.
-    pub fn begin(namespace: &'n Namespace) -> Result<Self, LabError> {
-        let before = namespace.run(|| {
-            let settings = ["tcp_timestamps", "tcp_sack", "tcp_ecn"];
-            settings
-                .into_iter()
-                .map(|setting| Ok((setting, change(setting, "0")?)))
-                .collect::<io::Result<_>>()
+    /// When the settings can't be read or written, or the lab's state can't.
+    pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self, LabError> {
+        let own = Self { instance, host, user: Owner::this_process()? };
+        own.change(|kept| {
+            kept.users.retain(|user| !user.is_dead());
+            for setting in SETTINGS {
+                let now = read(setting)?;
+                // Off without anybody who wants it so: it may have been left behind.
+                if kept.users.is_empty() && now != OFF {
+                    kept.before.insert(setting.to_owned(), now);
+                } else {
+                    kept.before.entry(setting.to_owned()).or_insert(now);
+                }
+            }
+            kept.users.push(own.user.clone());
+            Ok(())
         })?;
-        let before = before.map_err(LabError::system("setting how TCP connections begin"))?;
-        Ok(Self { namespace, before })
+        // After they are kept: whoever is killed in between has changed nothing that nobody knows.
+        own.host.run(|| SETTINGS.iter().try_for_each(|setting| write(setting, OFF)))?.map_err(doing())?;
+        Ok(own)
+    }
+
+    /// Changes what is kept of the host, in its namespace, one process at a time.
+    fn change(&self, act: impl FnOnce(&mut Kept) -> io::Result<()> + Send) -> Result<(), LabError> {
+        let _guard = Guard::acquire()?;
+        let path = folder_of(self.instance).join(KEPT);
+        let mut all: AllKept = match fs::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => AllKept::new(),
+            text => serde_json::from_slice(&text.map_err(doing())?)
+                .map_err(|e| LabError::State { path: path.clone(), reason: e.to_string() })?,
+        };
+        let kept = all.entry(self.host.name().to_owned()).or_default();
+        self.host.run(|| act(kept))?.map_err(doing())?;
+        all.retain(|_, kept| !kept.users.is_empty());
+        let text = serde_json::to_vec_pretty(&all).map_err(|e| doing()(e.into()))?;
+        write_whole(&path, &text).map_err(doing())
     }
 }
 
 impl Drop for PlainTcp<'_> {
     fn drop(&mut self) {
-        let before = std::mem::take(&mut self.before);
-        // A namespace that is gone has no settings.
-        let _ =
-            self.namespace.run(|| before.iter().try_for_each(|(name, value)| change(name, value).map(drop)));
+        // A lab that is gone has no settings.
+        let _ = self.change(|kept| {
+            if let Some(own) = kept.users.iter().position(|user| *user == self.user) {
+                kept.users.remove(own);
+            }
+            kept.users.retain(|user| !user.is_dead());
+            if !kept.users.is_empty() {
+                return Ok(());
+            }
+            kept.before.iter().try_for_each(|(setting, value)| write(setting, value))
+        });
     }
 }
 
-/// Writes a setting of the calling thread's namespace, and answers what it was.
-fn change(setting: &str, value: &str) -> io::Result<String> {
-    let path = Path::new("/proc/sys/net/ipv4").join(setting);
-    let before = fs::read_to_string(&path)?;
-    fs::write(&path, value)?;
-    Ok(before.trim().to_owned())
+fn doing() -> impl FnOnce(io::Error) -> LabError {
+    LabError::system("setting how TCP connections begin")
+}
+
+fn path_of(setting: &str) -> PathBuf {
+    Path::new("/proc/sys/net/ipv4").join(setting)
+}
+
+/// A setting of the calling thread's namespace.
+fn read(setting: &str) -> io::Result<String> {
+    Ok(fs::read_to_string(path_of(setting))?.trim().to_owned())
+}
+
+fn write(setting: &str, value: &str) -> io::Result<()> {
+    fs::write(path_of(setting), value)
 }
 
 fn set(socket: &TcpStream, option: libc::c_int, value: libc::c_int) -> io::Result<()> {

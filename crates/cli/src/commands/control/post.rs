@@ -27,6 +27,7 @@ pub(super) struct Post {
     json: bool,
     lease: Nanos,
     installed: Arc<Installed>,
+    signals: Mutex<StopSignals>,
     /// Its end tells the thread that renews leases.
     _renewing: Sender<()>,
 }
@@ -43,6 +44,8 @@ impl Post {
     /// # Errors
     /// If no instance is meant, or it does not answer, or it has no such router.
     pub(super) fn take(beside: &Stay, json: bool) -> anyhow::Result<Self> {
+        // From the beginning, so that whatever is done is undone.
+        let signals = Mutex::new(StopSignals::catch().context("catching signals")?);
         let client = Client::connect(&directory(), beside.instance.as_deref())?;
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let (renewing, ended) = channel();
@@ -51,7 +54,7 @@ impl Post {
         let own = Arc::clone(&installed);
         let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
         std::thread::Builder::new().name("renew".into()).spawn(move || renew(&same, &own, interval, &ended))?;
-        let post = Self { client, router: beside.router.clone(), json, lease: beside.lease, installed, _renewing: renewing };
+        let post = Self { client, router: beside.router.clone(), json, lease: beside.lease, installed, signals, _renewing: renewing };
         post.ask(&ForwarderAsk::List {})?;
         Ok(post)
     }
@@ -176,7 +179,7 @@ impl Post {
         interval: Nanos,
         mut act: impl FnMut(Duration) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let signals = StopSignals::catch().context("catching signals")?;
+        let signals = held(&self.signals);
         let interval = Duration::from_nanos(interval.0);
         let mut last = Instant::now();
         while !signals.within(interval.saturating_sub(last.elapsed())) {
@@ -215,8 +218,8 @@ impl Post {
 }
 
 /// Nothing that holds them panics.
-fn held(installed: &Installed) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
-    installed.lock().unwrap_or_else(PoisonError::into_inner)
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Renews the leases of what is installed, until the post is there no more.

@@ -99,7 +99,7 @@ impl Args {
         let missing =
             || format!("router \"{router}\" has no control plane; give it control-plane = \"netns\"");
         let host = lab.host(router).with_context(missing)?;
-        let _plain = PlainTcp::begin(host.namespace())?;
+        let _plain = PlainTcp::begin(lab.instance(), host)?;
         let listener = host.run(|| TcpListener::bind(self.listen))?;
         let listener = listener.with_context(|| format!("listening at {}", self.listen))?;
         post.tell(
