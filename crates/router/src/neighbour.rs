@@ -6,15 +6,16 @@
 //!
 //! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what was told without having been asked,
 //! have shares of their own and do not push out what has answered. Where all places are taken, those behind a port that has more than its share
-//! make room for those behind a port that has less: a station that answers for any number of addresses takes no other port's neighbours away.
+//! make room for those behind a port that has less: a station that answers for any number of addresses takes no other port's neighbours away. Who is
+//! asked for behind a port that has its share takes the place of one behind the same port that has not answered for longest.
 
 mod noted;
+mod room;
 mod shares;
 
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use shares::Shares;
-use std::ops::Range;
 
 /// Bounds and times of a router's neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +167,8 @@ pub(crate) struct Neighbours {
     used: usize,
     unasked: usize,
     held: Shares,
+    /// Where room is looked for next.
+    swept: usize,
     asked: Vec<Asked>,
     due: Nanos,
     kept: u64,
@@ -183,6 +186,7 @@ impl Neighbours {
             used: 0,
             unasked: 0,
             held: Shares::new(limits.neighbours, places),
+            swept: 0,
             asked: Vec::with_capacity(limits.asked),
             due: Nanos::NEVER,
             kept: 0,
@@ -409,61 +413,6 @@ impl Neighbours {
         None
     }
 
-    /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will miss.
-    fn insert(&mut self, slot: Slot, now: Nanos) -> Option<usize> {
-        let home = self.home(slot.port, slot.address);
-        let reach = home..home + REACH;
-        let free = reach.clone().find(|&at| self.slots[at].state == State::Free);
-        if let Some(at) = free.filter(|_| self.used < self.limits.neighbours) {
-            self.used += 1;
-            self.held.take(slot.port);
-            self.slots[at] = slot;
-            return Some(at);
-        }
-        let at = reach.clone().find(|&at| self.is_old(at, now)).or_else(|| {
-            // What was told without having been asked gives way to what is asked for.
-            reach
-                .clone()
-                .find(|&at| !slot.unasked && self.slots[at].unasked && self.slots[at].state == State::Stale)
-        });
-        let victim = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach))?;
-        let at = match free {
-            // A search ends at the first free slot: nothing may be put behind it.
-            Some(free) if free < victim => {
-                self.remove(victim);
-                self.used += 1;
-                free
-            }
-            _ => {
-                self.unasked -= usize::from(self.slots[victim].unasked);
-                self.held.give_back(self.slots[victim].port);
-                victim
-            }
-        };
-        self.held.take(slot.port);
-        self.slots[at] = slot;
-        Some(at)
-    }
-
-    /// A neighbour that has not answered for longest, behind a port that has more than its share, if this port has less.
-    fn of_a_port_that_has_much(&self, port: u16, reach: Range<usize>) -> Option<usize> {
-        if self.held.is_full(port) {
-            return None;
-        }
-        let may_go = |&at: &usize| {
-            let slot = &self.slots[at];
-            let idle = matches!(slot.state, State::Stale | State::Reachable) && slot.waiting == 0;
-            idle && self.held.is_over(slot.port)
-        };
-        reach.filter(may_go).min_by_key(|&at| self.slots[at].confirmed)
-    }
-
-    fn is_old(&self, at: usize, now: Nanos) -> bool {
-        let slot = &self.slots[at];
-        matches!(slot.state, State::Stale | State::Reachable)
-            && now.since(slot.confirmed) >= self.limits.forget
-    }
-
     /// Frees a slot and moves those behind it up.
     fn remove(&mut self, at: usize) {
         self.unasked -= usize::from(self.slots[at].unasked);
@@ -623,9 +572,51 @@ mod tests {
         assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
         let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
         assert_eq!((left, table.counts()), (48, (64, 0)));
+        // Who was not asked takes nobody's place, who is asked for takes that of one behind the same port, the older first.
+        let mut pool = Pool::new(1 << 20).unwrap();
+        for n in 16..24 {
+            let packet = pool.alloc(60).unwrap();
+            assert_eq!(table.keep(&mut pool, (4, A + n, false), packet, at(3)), Some(true), "{n}");
+            table.learn(4, A + n, MAC, ANSWER, at(3)).pop(&pool).unwrap();
+            table.release(1);
+        }
+        let find = |table: &Neighbours, n| table.find(4, A + n, at(3)) == Found::Known(MAC);
+        assert!((16..24).all(|n| find(&table, n)) && table.counts() == (64, 0));
+        // Of 24 at most so many are left as had no older one of the port's within reach.
+        let left = (0..24).filter(|&n| find(&table, n)).count();
+        assert!((16..=19).contains(&left), "{left}");
         // Who is forgotten makes room.
-        (0..16).for_each(|n| assert!(table.forget(4, A + n)));
-        assert_eq!(table.counts(), (48, 0));
+        (0..24).for_each(|n| _ = table.forget(4, A + n));
+        assert_eq!(table.counts(), (64 - left, 0));
         assert!((0..16).all(|n| learn(&mut table, 5, n, at(3))));
+    }
+
+    /// A station answers for any number of addresses of one family; then hosts of the other are asked for behind the same port.
+    #[test]
+    fn one_family_can_not_take_all_places() {
+        const B: u128 = 0xfd00 << 112;
+        for (many, few) in [(B, A), (A, B)] {
+            let mut pool = Pool::new(1 << 20).unwrap();
+            let limits = NeighbourLimits { neighbours: 256, ..NeighbourLimits::default() };
+            let mut table = Neighbours::new(limits, &[3], 7);
+            let mut ask = |table: &mut Neighbours, address, now| {
+                let packet = pool.alloc(60).unwrap();
+                let kept = table.keep(&mut pool, (3, address, false), packet, now);
+                let mut waiting = table.learn(3, address, MAC, ANSWER, now);
+                pool.free(waiting.pop(&pool).unwrap_or(packet));
+                if kept.is_some() {
+                    table.release(1);
+                }
+                kept.is_some()
+            };
+            let later = |seconds, n: u128| Nanos(at(seconds).0 + n as u64);
+            assert!((0..3000).all(|n| ask(&mut table, many + n, later(1, n))), "none is refused");
+            assert_eq!(table.counts().0, 256);
+            assert!((0..32).all(|n| ask(&mut table, few + n, later(2, n))), "new hosts of the other family");
+            // It goes on; they are the oldest, and stay: the other family has more.
+            assert!((3000..9000).all(|n| ask(&mut table, many + n, later(3, n))));
+            let left = (0..32).filter(|n| table.find(3, few + n, at(3)) == Found::Known(MAC)).count();
+            assert_eq!((left, table.counts()), (32, (256, 0)));
+        }
     }
 }

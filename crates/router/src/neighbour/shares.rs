@@ -39,6 +39,11 @@ impl Shares {
         self.of(port) > self.share
     }
 
+    /// Whether there are more behind `port` than behind `other`.
+    pub fn has_more(&self, port: u16, other: u16) -> bool {
+        self.of(port) > self.of(other)
+    }
+
     fn of(&self, port: u16) -> usize {
         self.places.binary_search(&port).map_or(0, |at| self.held[at])
     }
