@@ -19,9 +19,9 @@ MAGIC = b"LONGWIRE"
 VERSION = 1
 LINE = 64
 # Words of the first page, by their place in it.
-UP_HEAD, UP_TAIL, DOWN_HEAD, DOWN_TAIL, ASLEEP, ENDED = 8, 16, 24, 32, 40, 48
+UP_HEAD, UP_TAIL, DOWN_HEAD, DOWN_TAIL, ASLEEP, ENDED, NOW = 8, 16, 24, 32, 40, 48, 56
 PACKET, BODY = 1, 2
-VERDICT, FETCH, NEW = 1, 2, 3
+VERDICT, FETCH, NEW, RETURN = 1, 2, 3, 4
 DROP, PASS, SEND = 0, 1, 2
 NO_BAND = 0xFFFF
 REASONS = ["left", "broken", "stalled", "flood", "panicked", "stopped"]
@@ -89,6 +89,15 @@ class Control:
         """Says what becomes of a packet; head replaces its first bytes. False if there is no room: flush, and try again."""
         return self._say(VERDICT, token, action, port, band, head)
 
+    def is_hopeless(self, facts):
+        """Whether less than a quarter of a packet's time is left: who gives such ones back does the others in time."""
+        time, expires = facts[1:3]
+        return expires - self.words[NOW] < (expires - time) // 4
+
+    def give_back(self, token):
+        """Says nothing about a packet."""
+        return self._say(RETURN, token)
+
     def fetch(self, token, start, count):
         """Asks for bytes of a packet; they come as a "body"."""
         return self._say(FETCH, token, start=start, count=count)
@@ -149,8 +158,12 @@ def main():
                 heard += 1
                 if event[0] == "packet":
                     token, in_port = event[1][0], event[1][3]
-                    while not control.answer(token, SEND, in_port, head=reflected(event[2])):
-                        control.flush()
+                    if control.is_hopeless(event[1]):
+                        while not control.give_back(token):
+                            control.flush()
+                    else:
+                        while not control.answer(token, SEND, in_port, head=reflected(event[2])):
+                            control.flush()
                     if heard % 64 == 0:
                         control.flush()
             if heard:

@@ -19,10 +19,13 @@
 //! # }
 //! ```
 
-use crate::layout::{ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, Opening, Sizes, VERSION, Verdict, down, up};
+use crate::layout::{
+    ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, NOW, Opening, Sizes, VERSION, Verdict, down, up,
+};
 use crate::ring::{Broken, LINE_WORDS, Line, Reader, Writer};
 use crate::seat::Cut;
 use crate::shared::{self, Memory};
+use longwire_units::Nanos;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -173,6 +176,19 @@ impl Control {
         self.put(down::VERDICT, [token, verdict.word(), 0], head)
     }
 
+    /// Gives a packet back for which there is too little time left: nothing is said about it, and that is no fault. False if there is no room.
+    ///
+    /// # Errors
+    /// The ring is broken.
+    pub fn give_back(&mut self, token: u64) -> Result<bool, ClientError> {
+        self.put(down::RETURN, [token, 0, 0], &[])
+    }
+
+    /// The router's time, which is that of the packets, when it last looked.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.memory.words()[NOW].load(Ordering::Relaxed))
+    }
+
     /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an [`Event::Body`]. False if there is no room.
     /// What is said later is heard later than that, so whoever asks has to go on reading.
     ///
@@ -222,7 +238,7 @@ impl Control {
         }
     }
 
-    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples do.
+    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples do. Those with too little time left it gives back.
     ///
     /// # Errors
     /// It was cut off, or something failed.
@@ -235,7 +251,12 @@ impl Control {
             match self.next()? {
                 Some(Event::Packet(facts, _)) => {
                     let verdict = Verdict::Send { port: facts.in_port, band: None };
-                    while !self.answer(facts.token, verdict, &[])? {
+                    let is_hopeless = facts.is_hopeless(self.now());
+                    while !(if is_hopeless {
+                        self.give_back(facts.token)?
+                    } else {
+                        self.answer(facts.token, verdict, &[])?
+                    }) {
                         self.flush();
                     }
                     (idle, said) = (0, said + 1);

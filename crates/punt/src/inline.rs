@@ -1,12 +1,12 @@
 //! Services in virtual time: run in line, by one server, for a declared time a packet.
 
-use crate::bucket::Bucket;
 use crate::layout::{Class, Facts};
 use crate::limits::Limits;
 use crate::punt::{SeatId, Seated};
-use crate::seat::{Counts, Cut, Refused, Way};
+use crate::seat::{Counts, Refused};
 use crate::service::{Made, Punted, Service};
 use crate::turns::Turns;
+use crate::way::Way;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
@@ -22,8 +22,7 @@ pub struct InlineService {
     pub time: Nanos,
     /// Its share of the server, beside others'.
     pub weight: u64,
-    /// How many packets may wait for it, how long, what becomes of them then, and how often that may happen. It is cut off for good where a service
-    /// with a thread is.
+    /// How many packets may wait for it, how long, and what becomes of them then. Nobody is cut off: a service in line is never silent.
     pub limits: Limits,
 }
 
@@ -42,16 +41,14 @@ struct Desk {
     service: Box<dyn Service>,
     time: Nanos,
     limits: Limits,
-    faults: Bucket,
-    is_cut: bool,
     waiting: VecDeque<(Handle, Facts)>,
     counts: Counts,
 }
 
 struct Serving {
     which: usize,
-    /// None if it has been taken back.
-    packet: Option<(Handle, Facts)>,
+    handle: Handle,
+    facts: Facts,
     done: Nanos,
 }
 
@@ -59,7 +56,7 @@ struct Serving {
 enum Event {
     /// The verdict about the packet that is being served.
     Done,
-    /// A packet of this service's has waited too long.
+    /// The oldest packet of this service's can't be done in time any more.
     Late(usize),
 }
 
@@ -68,17 +65,8 @@ impl Inline {
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
         let seated = |InlineService { name, service, time, limits, .. }: InlineService| {
-            let faults = u64::from(limits.faults);
-            Desk {
-                name,
-                service,
-                time,
-                limits,
-                faults: Bucket::new(faults, 2 * faults),
-                is_cut: false,
-                waiting: VecDeque::with_capacity(limits.packets as usize),
-                counts: Counts::default(),
-            }
+            let waiting = VecDeque::with_capacity(limits.packets as usize);
+            Desk { name, service, time, limits, waiting, counts: Counts::default() }
         };
         Self {
             services: services.into_iter().map(seated).collect(),
@@ -98,10 +86,6 @@ impl Inline {
         class: &Class,
     ) -> Result<(), Refused> {
         let Some(seated) = self.services.get_mut(which) else { return Err(Refused::Gone) };
-        if seated.is_cut {
-            seated.counts.absent += 1;
-            return Err(if seated.limits.drops { Refused::Full } else { Refused::Gone });
-        }
         if seated.waiting.len() >= seated.limits.packets as usize {
             seated.counts.full += 1;
             return Err(Refused::Full);
@@ -128,7 +112,7 @@ impl Inline {
         Ok(())
     }
 
-    /// Gives out what is done by `way.now`, and takes back what has waited too long by then, each at its time.
+    /// Gives out what is done by `way.now`, and takes back what can't be done in time any more, each at its time.
     pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
         let now = way.now;
         while way.has_room()
@@ -137,17 +121,17 @@ impl Inline {
             way.now = time;
             way.out.at(time);
             match event {
-                Event::Done => {
-                    self.finish(way);
-                    self.begin(time);
-                }
+                Event::Done => self.finish(way),
                 Event::Late(which) => self.take_back(way, which),
+            }
+            if self.serving.is_none() {
+                self.begin(time);
             }
         }
         way.now = now;
     }
 
-    /// When something is done next, or has waited too long.
+    /// When something is done next, or is too late to be begun.
     pub(crate) fn deadline(&self) -> Nanos {
         self.next().map_or(Nanos::NEVER, |(time, _)| time)
     }
@@ -161,8 +145,8 @@ impl Inline {
             seat: SeatId::slow(number),
             level: "slow-path",
             name: &desk.name,
-            is_taken: !desk.is_cut,
-            kept: desk.counts.up - desk.counts.verdicts - desk.counts.late - desk.counts.returned,
+            is_taken: true,
+            kept: desk.counts.up - desk.counts.verdicts - desk.counts.late,
             counts: desk.counts,
         })
     }
@@ -171,46 +155,37 @@ impl Inline {
         self.services.get(which).map(|seated| &seated.counts)
     }
 
-    /// What comes next, and when. At one time a verdict is heard before packets are taken back.
+    /// What comes next, and when. At one time a verdict is heard, and the next packet begun, before packets are taken back.
     fn next(&self) -> Option<(Nanos, Event)> {
-        let late = (0..self.services.len()).filter_map(|which| Some((self.oldest(which)?, which))).min();
+        let late = (0..).zip(&self.services).filter_map(|(which, desk)| Some((desk.latest()?, which))).min();
         match (&self.serving, late) {
-            (Some(serving), Some((expires, _))) if serving.done <= expires => {
-                Some((serving.done, Event::Done))
-            }
-            (_, Some((expires, which))) => Some((expires, Event::Late(which))),
+            (Some(serving), Some((latest, _))) if serving.done <= latest => Some((serving.done, Event::Done)),
+            (_, Some((latest, which))) => Some((latest, Event::Late(which))),
             (Some(serving), None) => Some((serving.done, Event::Done)),
             (None, None) => None,
         }
     }
 
-    /// When the oldest packet of a service has waited too long.
-    fn oldest(&self, which: usize) -> Option<Nanos> {
-        let served = self.serving.as_ref().filter(|serving| serving.which == which);
-        let served = served.and_then(|serving| serving.packet.as_ref());
-        let (_, facts) = served.or_else(|| self.services[which].waiting.front())?;
-        Some(Nanos(facts.expires))
-    }
-
+    /// Begins the packet whose turn it is, of those that will be done in time.
     fn begin(&mut self, at: Nanos) {
-        let ready = (0..)
-            .zip(&self.services)
-            .fold(0, |ready, (index, seated)| ready | u64::from(!seated.waiting.is_empty()) << index);
+        let ready = (0..).zip(&self.services).fold(0, |ready, (index, desk)| {
+            let is_ready = desk.waiting.front().is_some_and(|(_, facts)| (at + desk.time).0 <= facts.expires);
+            ready | u64::from(is_ready) << index
+        });
         let Self { services, turns, .. } = self;
         turns.enter(ready, at, |which| Some(services[which].time.0));
         if let Some(which) = turns.pick(ready)
-            && let Some(packet) = self.services[which].waiting.pop_front()
+            && let Some((handle, facts)) = self.services[which].waiting.pop_front()
         {
-            let time = self.services[which].time;
-            self.serving = Some(Serving { which, packet: Some(packet), done: at + time });
+            let done = at + self.services[which].time;
+            self.serving = Some(Serving { which, handle, facts, done });
         }
     }
 
-    /// The server is done with a packet: what is said about it is obeyed, unless it was taken back.
+    /// The server is done with a packet: what is said about it is obeyed.
     fn finish(&mut self, way: &mut Way<'_>) {
-        let Some(Serving { which, packet, .. }) = self.serving.take() else { return };
+        let Some(Serving { which, handle, facts, .. }) = self.serving.take() else { return };
         self.turns.charge(self.services[which].time.0);
-        let Some((handle, facts)) = packet else { return };
         let seated = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));
@@ -225,30 +200,25 @@ impl Inline {
         }
     }
 
-    /// Takes back a service's oldest packet. Who is late too often is cut off, and the others are taken back, too.
+    /// Takes back a service's oldest packet, which has cost the server nothing.
     fn take_back(&mut self, way: &mut Way<'_>, which: usize) {
-        let served = self.serving.as_mut().filter(|serving| serving.which == which);
-        let served = served.and_then(|serving| serving.packet.take());
         let desk = &mut self.services[which];
-        let Some((handle, facts)) = served.or_else(|| desk.waiting.pop_front()) else { return };
+        let Some((handle, facts)) = desk.waiting.pop_front() else { return };
         self.kept -= u64::from(facts.segments);
+        desk.counts.late += 1;
         if desk.limits.drops {
             way.out.refuse(way.pool, handle, DropReason::LevelFull);
         } else {
             way.pass(handle);
         }
-        if desk.is_cut {
-            desk.counts.returned += 1;
-            return;
-        }
-        desk.counts.late += 1;
-        desk.counts.faults += 1;
-        if !desk.faults.take(way.now) {
-            desk.is_cut = true;
-            desk.counts.cut += 1;
-            desk.counts.last_cut = Some(Cut::Stalled);
-            desk.waiting.iter_mut().for_each(|(_, facts)| facts.expires = way.now.0);
-        }
+    }
+}
+
+impl Desk {
+    /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the server's time from packets that can be.
+    fn latest(&self) -> Option<Nanos> {
+        let (_, facts) = self.waiting.front()?;
+        Some(Nanos(facts.expires.saturating_sub(self.time.0).max(facts.time)))
     }
 }
 

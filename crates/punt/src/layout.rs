@@ -4,6 +4,7 @@
 //! then come the lines of the ring that leads up, then those of the ring that leads down.
 
 use crate::ring::{LINE, Line, Place};
+use longwire_units::Nanos;
 
 /// The first word of the memory, and of a hello: the bytes `LONGWIRE`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LONGWIRE");
@@ -30,6 +31,8 @@ pub(crate) const DOWN_TAIL: usize = 32;
 pub(crate) const ASLEEP: usize = 40;
 /// Zero until Longwire is done with the process: then why, a [`crate::Cut`] plus one.
 pub(crate) const ENDED: usize = 48;
+/// The router's time, which is that of the packets, when it last looked.
+pub(crate) const NOW: usize = 56;
 
 /// Sizes of both rings, in lines: powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +138,8 @@ pub(crate) mod down {
     pub const FETCH: u16 = 2;
     /// A new packet.
     pub const NEW: u16 = 3;
+    /// A packet is given back: there is too little time left for it.
+    pub const RETURN: u16 = 4;
 }
 
 /// What becomes of a packet.
@@ -182,6 +187,13 @@ impl Opening {
 }
 
 impl Facts {
+    /// Whether at `now` less than a quarter of the packet's time is left. Who is swamped and gives such packets back does the others in time; who sees to
+    /// them is late with all.
+    #[inline]
+    pub const fn is_hopeless(&self, now: Nanos) -> bool {
+        self.expires.saturating_sub(now.0) < self.expires.saturating_sub(self.time) / 4
+    }
+
     pub(crate) fn line(&self, opening: Opening) -> Line {
         let Class { fid, class, flow, network, transport } = self.class;
         [
@@ -271,6 +283,17 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_is_hopeless_in_the_last_quarter_of_its_time() {
+        let class = Class { fid: 0, class: 0, flow: 0, network: 0, transport: 0 };
+        let facts = Facts { token: 0, time: 100, expires: 500, in_port: 0, len: 60, segments: 1, class };
+        for (now, expected) in
+            [(0, false), (100, false), (400, false), (401, true), (500, true), (9999, true)]
+        {
+            assert_eq!(facts.is_hopeless(Nanos(now)), expected, "at {now}");
+        }
+    }
+
+    #[test]
     fn the_book_has_the_indices_where_they_are() {
         let page = include_str!("../../../docs/book/levels.md");
         let rows = [
@@ -280,6 +303,7 @@ mod tests {
             (DOWN_TAIL, "router | lines read of it"),
             (ASLEEP, "process | 1 while it sleeps"),
             (ENDED, "router | 0, or why the process was cut off"),
+            (NOW, "router | its time, when it last looked"),
             (PAGE_WORDS, "router | the ring that leads up"),
         ];
         for (word, text) in rows {

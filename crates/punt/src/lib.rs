@@ -20,6 +20,7 @@ mod shared;
 mod slow;
 mod table;
 mod turns;
+mod way;
 mod wire;
 
 pub use admission::{Admission, Capacity, DoesNotFit, Request};

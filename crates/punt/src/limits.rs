@@ -9,14 +9,14 @@ pub struct Limits {
     pub packets: u32,
     /// Bytes of the ring that leads to a service; for a process it follows from `packets`.
     pub ring_bytes: u32,
-    /// When the default forwarder takes a packet about which nothing was said.
+    /// When the default forwarder takes a packet about which nothing was said. In virtual time it does so when it is clear that nothing will be said by then.
     pub answer_within: Nanos,
     /// How long nothing may be said about any packet before who sits there is cut off.
     pub patience: Nanos,
     /// What becomes of a packet about which nothing was said in time, or about which nobody is there to say anything: it is dropped, instead of that
     /// the default forwarder takes it.
     pub drops: bool,
-    /// Faults a second for which nobody is cut off. Twice that many may come at once.
+    /// Faults a second, which are answers that can't be, for which nobody is cut off. Twice that many may come at once.
     pub faults: u32,
 }
 

@@ -1,13 +1,14 @@
 //! A seat: the packets that are up with one service or process, and what is done about what it says.
 
 use crate::bucket::Bucket;
-use crate::layout::{Class, Facts, HEAD, MAX_FRAME, Opening, Verdict, down, up};
+use crate::layout::{Class, Facts, HEAD, Opening, Verdict, down, up};
 use crate::limits::Limits;
 use crate::ring::{Broken, LINE, Line};
 use crate::table::Table;
+use crate::way::Way;
 use crate::wire::{Attach, Wire};
-use longwire_block::{DropReason, Outbox};
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_block::DropReason;
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// Why who sat in a seat was cut off.
@@ -18,7 +19,7 @@ pub enum Cut {
     Left,
     /// It wrote what can't be into its memory.
     Broken,
-    /// It did not answer.
+    /// It said nothing, for as long as it is waited for.
     Stalled,
     /// It was at fault too often.
     Flood,
@@ -84,7 +85,7 @@ pub struct Counts {
     pub bodies: u64,
     /// Bodies asked for and not given: no such packet, or none so long.
     pub bodiless: u64,
-    /// Answers about packets that are not up, or that can't be.
+    /// Answers about packets that were not up, or that can't be. Late ones are none.
     pub faults: u64,
     /// Times someone was woken.
     pub wakes: u64,
@@ -96,72 +97,6 @@ pub struct Counts {
     pub last_cut: Option<Cut>,
 }
 
-/// Where a node's packets go that come back.
-pub(crate) struct Way<'a> {
-    pub pool: &'a mut Pool,
-    pub out: &'a mut Outbox,
-    /// Those that the default forwarder is to take.
-    pub passed: &'a mut Vec<Handle>,
-    /// The node's ports, ascending.
-    pub ports: &'a [u16],
-    pub now: Nanos,
-    /// Packets made.
-    pub made: u64,
-}
-
-impl Way<'_> {
-    /// Whether one more may come back: the forwarder may make another packet because of each that is passed.
-    #[inline]
-    pub fn has_room(&self) -> bool {
-        2 * (self.passed.len() + 1) < self.out.room()
-    }
-
-    /// Gives a packet to the default forwarder, now.
-    #[inline]
-    pub fn pass(&mut self, handle: Handle) {
-        self.pool.meta_mut(handle).arrival = self.now.0;
-        self.passed.push(handle);
-    }
-
-    /// Makes a packet that goes out of `port`, and lets `fill` write it. False if there is no memory for it.
-    pub fn make(&mut self, port: u16, band: Option<u8>, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        let Some(handle) = self.pool.alloc(len) else { return false };
-        fill(self.pool.data_mut(handle));
-        let meta = self.pool.meta_mut(handle);
-        (meta.in_port, meta.band) = (port, band.unwrap_or(Meta::NO_BAND));
-        self.made += 1;
-        self.out.count_made(1);
-        self.out.put(self.pool, handle, port);
-        true
-    }
-
-    /// Whether a frame of so many bytes may be sent out of `port`.
-    pub fn may_make(&self, port: u16, len: usize) -> bool {
-        const SHORTEST: usize = 14;
-        (SHORTEST..=MAX_FRAME).contains(&len) && self.ports.binary_search(&port).is_ok()
-    }
-
-    /// Does what a verdict says with a packet. False if it says what can't be; then the default forwarder takes it.
-    #[inline]
-    pub fn obey(&mut self, handle: Handle, verdict: Verdict) -> bool {
-        match verdict {
-            Verdict::Drop => self.out.refuse(self.pool, handle, DropReason::Service),
-            Verdict::Pass => self.pass(handle),
-            Verdict::Send { port, band } if self.ports.binary_search(&port).is_ok() => {
-                if let Some(band) = band {
-                    self.pool.meta_mut(handle).band = band;
-                }
-                self.out.put(self.pool, handle, port);
-            }
-            Verdict::Send { .. } => {
-                self.pass(handle);
-                return false;
-            }
-        }
-        true
-    }
-}
-
 /// Most records of a seat that are looked at in one go.
 const RECORDS: u32 = 256;
 /// About how many bytes are copied for a seat in one go.
@@ -170,6 +105,14 @@ const BYTES: u64 = 64 << 10;
 const RECORD_BYTES: u64 = 64;
 /// Wake-ups a second, and at once.
 const WAKES: (u64, u64) = (10_000, 16);
+
+/// What may still be said about packets that were taken back because they were late. Who is slow is not at fault for it; who says more
+/// than that is.
+#[derive(Debug, Default)]
+struct Owed {
+    verdicts: u64,
+    fetches: u64,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -182,6 +125,7 @@ pub(crate) struct Seat {
     rate: Bucket,
     made: Bucket,
     faults: Bucket,
+    owed: Owed,
     wakes: Bucket,
     /// Who sits there is to be woken as soon as that is allowed.
     wake_owed: bool,
@@ -205,6 +149,7 @@ impl Seat {
             rate: Bucket::new(0, 1),
             made: Bucket::new(0, 1),
             faults: Bucket::new(0, 1),
+            owed: Owed::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
             wake_owed: false,
             silent_since: None,
@@ -230,6 +175,7 @@ impl Seat {
         (self.promised, self.share) = (attach.promised, attach.share);
         let faults = u64::from(self.limits.faults);
         self.faults = Bucket::new(faults, 2 * faults);
+        self.owed = Owed::default();
         self.wire = Some(attach.wire);
         self.silent_since = None;
         self.counts.came += 1;
@@ -293,7 +239,7 @@ impl Seat {
     #[inline]
     pub fn publish(&mut self, now: Nanos) {
         let Some(wire) = &mut self.wire else { return };
-        if wire.publish() || self.wake_owed {
+        if wire.publish(now) || self.wake_owed {
             self.wake_owed = wire.is_asleep() && !self.wakes.take(now);
             if !self.wake_owed {
                 wire.wake();
@@ -358,6 +304,7 @@ impl Seat {
         }
         let (is_right, copied) = match opening.kind {
             down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
+            down::RETURN => (self.return_one(way, line[1]), 0),
             down::FETCH => match self.fetch(way, &line)? {
                 Some(given) => given,
                 None => return Ok(None),
@@ -369,18 +316,21 @@ impl Seat {
             wire.down.advance(opening.lines.into());
         }
         if !is_right {
-            self.count_fault(way.now, Cut::Flood)?;
+            self.counts.faults += 1;
+            if !self.faults.take(way.now) {
+                return Err(Cut::Flood);
+            }
         }
         Ok(Some(copied))
     }
 
     /// A verdict, and the new beginning of the frame. False if it can't be.
     fn hear(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
-        let Some(handle) = self.table.at(line[1]) else { return false };
+        let Some(handle) = self.table.at(line[1]) else { return self.hear_late(line[1], way.now) };
         let segments = way.pool.meta(handle).segments;
         self.table.take(line[1], segments);
         self.counts.verdicts += 1;
-        self.silent_since = self.table.has_any().then_some(way.now);
+        self.hear_something(way.now);
         let bytes = opening.bytes as usize;
         let verdict = Verdict::read(line[2]).filter(|_| bytes <= way.pool.meta(handle).len as usize);
         let Some(verdict) = verdict else {
@@ -393,6 +343,30 @@ impl Seat {
             wire.down.bytes(1, &mut way.pool.data_mut(handle)[..bytes]);
         }
         way.obey(handle, verdict)
+    }
+
+    /// A packet given back because there is too little time left for it. False if there is no such packet.
+    fn return_one(&mut self, way: &mut Way<'_>, token: u64) -> bool {
+        let Some(handle) = self.table.at(token) else { return self.hear_late(token, way.now) };
+        self.hear_something(way.now);
+        self.take_late(way, token, handle);
+        self.counts.late += 1;
+        true
+    }
+
+    /// A word about a packet that is not up. False if it is not one that was late.
+    fn hear_late(&mut self, token: u64, now: Nanos) -> bool {
+        if self.owed.verdicts == 0 || !self.table.has_been(token) {
+            return false;
+        }
+        self.owed.verdicts -= 1;
+        self.hear_something(now);
+        true
+    }
+
+    /// Something was said about a packet: it does not matter here how late.
+    fn hear_something(&mut self, now: Nanos) {
+        self.silent_since = self.table.has_any().then_some(now);
     }
 
     /// Gives bytes of a packet that is up. Whether that was right, and how many; none if there is no room yet: what asks stays
@@ -416,7 +390,9 @@ impl Seat {
         wire.up.advance(opening.lines.into());
         self.counts.bodies += u64::from(bytes.is_some());
         self.counts.bodiless += u64::from(bytes.is_none());
-        Ok(Some((bytes.is_some(), given.len() as u64)))
+        let is_late = data.is_none() && self.owed.fetches > 0 && self.table.has_been(token);
+        self.owed.fetches -= u64::from(is_late);
+        Ok(Some((bytes.is_some() || is_late, given.len() as u64)))
     }
 
     /// A new packet. False if it can't be.
@@ -441,25 +417,27 @@ impl Seat {
             if !is_lost && expires > way.now {
                 break;
             }
-            if let Some(handle) = self.table.at_any(token) {
-                let segments = way.pool.meta(handle).segments;
-                self.table.take(token, segments);
-                if self.limits.drops {
-                    way.out.refuse(way.pool, handle, DropReason::LevelFull);
-                } else {
-                    way.pass(handle);
-                }
-                *if is_lost { &mut self.counts.returned } else { &mut self.counts.late } += 1;
-                if !is_lost && self.count_fault(way.now, Cut::Stalled).is_err() {
-                    self.cut(Cut::Stalled);
-                }
+            let Some(handle) = self.table.at_any(token) else { break };
+            self.take_late(way, token, handle);
+            if is_lost {
+                self.counts.returned += 1;
+            } else {
+                self.counts.late += 1;
+                self.owed.verdicts += 1;
+                self.owed.fetches += 1;
             }
         }
     }
 
-    fn count_fault(&mut self, now: Nanos, why: Cut) -> Result<(), Cut> {
-        self.counts.faults += 1;
-        if self.faults.take(now) { Ok(()) } else { Err(why) }
+    /// Takes a packet back about which nothing is said.
+    fn take_late(&mut self, way: &mut Way<'_>, token: u64, handle: Handle) {
+        let segments = way.pool.meta(handle).segments;
+        self.table.take(token, segments);
+        if self.limits.drops {
+            way.out.refuse(way.pool, handle, DropReason::LevelFull);
+        } else {
+            way.pass(handle);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The slow path: a thread that runs services, each with rings of its own, and shares its processor among them.
 
-use crate::layout::{ASLEEP, Facts, MAX_FRAME, Opening, Sizes, Verdict, down};
+use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
 use crate::limits::Limits;
 use crate::punt::{Door, SeatId};
 use crate::ring::{LINE, Reader, Writer};
@@ -251,6 +251,10 @@ impl Desk {
         let frame = &mut frame[..opening.bytes as usize];
         self.up.bytes(1, frame);
         self.up.advance(opening.lines.into());
+        if facts.is_hopeless(Nanos(self.memory.words()[NOW].load(Ordering::Relaxed))) {
+            self.put(down::RETURN, facts.token, Verdict::Drop, &[], stop);
+            return;
+        }
         let mut packet = Punted::new(facts, frame);
         let service = &mut self.service;
         let verdict = catch_unwind(AssertUnwindSafe(|| service.handle(&mut packet, made)));

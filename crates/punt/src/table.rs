@@ -51,6 +51,11 @@ impl Table {
         if token < self.since { None } else { self.at_any(token) }
     }
 
+    /// Whether who sits there has, or had, a packet with this token.
+    pub fn has_been(&self, token: u64) -> bool {
+        (self.since..self.next).contains(&token)
+    }
+
     #[inline]
     pub fn at_any(&self, token: u64) -> Option<Handle> {
         if !(self.first..self.next).contains(&token) {
@@ -101,5 +106,7 @@ mod tests {
         assert_eq!((token, table.at(4), table.at(0), table.at(5)), (4, Some(Handle(9)), None, None));
         table.renounce();
         assert_eq!((table.at(4), table.at_any(4), table.kept), (None, Some(Handle(9)), 3));
+        table.put(Handle(10), Nanos(10), 1);
+        assert_eq!([4, 5, 6].map(|token| table.has_been(token)), [false, true, false]);
     }
 }

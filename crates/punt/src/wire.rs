@@ -1,9 +1,10 @@
 //! What joins a seat to who sits in it: two rings, a bell, and a note from each side why it ended.
 
-use crate::layout::{ASLEEP, ENDED, Sizes};
+use crate::layout::{ASLEEP, ENDED, NOW, Sizes};
 use crate::ring::{Reader, Writer};
 use crate::seat::Cut;
 use crate::shared::{Memory, ring};
+use longwire_units::Nanos;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
@@ -59,9 +60,10 @@ impl Wire {
         Self { up, down: Reader::new(memory, sizes.down_place()), bell, status, whole }
     }
 
-    /// Lets the other side see what was written; whether it is to be woken.
+    /// Lets the other side see what was written, and what time it is; whether it is to be woken.
     #[inline]
-    pub fn publish(&mut self) -> bool {
+    pub fn publish(&mut self, now: Nanos) -> bool {
+        self.up.memory().words()[NOW].store(now.0, Ordering::Relaxed);
         if !self.up.publish() {
             return false;
         }

@@ -185,7 +185,6 @@ fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
     let limits = Limits {
         answer_within: Nanos::from_millis(5),
         patience: Nanos::from_millis(100),
-        faults: 1_000_000,
         ..Limits::default()
     };
     let mut router = Router::new("silent", limits);

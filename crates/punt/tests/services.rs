@@ -4,11 +4,13 @@
 mod support;
 
 use longwire_punt::{
-    Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, Turns, Verdict, Waiting,
+    Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, Turns, Verdict,
+    Waiting,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
-use support::Below;
+use std::time::Instant;
+use support::{Below, PATIENCE};
 
 /// Does what the first byte says.
 struct Obedient;
@@ -42,6 +44,17 @@ impl Service for Waits {
         match self.0.recv() {
             Ok(()) | Err(mpsc::RecvError) => Verdict::Drop,
         }
+    }
+}
+
+/// Tells when it sees a packet, and waits for a word.
+struct Tells(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Service for Tells {
+    fn handle(&mut self, _packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+        self.0.send(()).unwrap();
+        self.1.recv().unwrap();
+        Verdict::Drop
     }
 }
 
@@ -149,6 +162,34 @@ fn a_full_service_leaves_another_alone() {
 }
 
 #[test]
+fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
+    let mut punt = Punt::new(vec![0, 1]);
+    let seat = punt.add_service("swamped", patient()).unwrap();
+    let ((tell, told), (word, wait)) = (mpsc::channel(), mpsc::channel());
+    let service = Box::new(Tells(tell, wait));
+    let slow = started(&mut punt, vec![(seat, patient(), service)], Waiting::Woken);
+    let mut below = Below::new(punt);
+    below.until(|_| (), |below| below.punt.is_taken(seat));
+    let at = Nanos::from_secs;
+    (0..3).for_each(|_| below.offer_at(at(100), seat, &frame(1, 60)).unwrap());
+    below.turn_at(at(100));
+    told.recv_timeout(PATIENCE).unwrap();
+    // While it sees to the first, the other two come into the last quarter of their minute.
+    below.turn_at(at(146));
+    word.send(()).unwrap();
+    let begin = Instant::now();
+    while below.punt.kept() > 0 {
+        assert!(begin.elapsed() < PATIENCE);
+        below.turn_at(at(147));
+        std::thread::yield_now();
+    }
+    let Counts { verdicts, late, faults, cut, .. } = below.punt.counts(seat);
+    assert_eq!((verdicts, late, faults, cut), (1, 2, 0, 0));
+    assert_eq!((below.drops, below.passes, told.try_recv().is_err()), (1, 2, true));
+    drop((slow, word));
+}
+
+#[test]
 fn in_line_each_packet_takes_its_service_the_declared_time() {
     let service = |us, weight| InlineService {
         name: "obedient".into(),
@@ -190,44 +231,85 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
 }
 
 #[test]
-fn in_line_packets_that_wait_too_long_are_taken_back() {
+fn in_line_packets_that_can_not_be_done_in_time_are_taken_back() {
     let at = Nanos::from_millis;
-    // (answers within, drops, faults a second, (ms, verdicts, late, returned) for five packets at 0 of 10 ms each, kept after that, cut)
-    type Steps = &'static [[u64; 4]];
-    let table: [(u64, bool, u32, Steps, u64); 5] = [
-        (60, false, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [30, 3, 0, 0], [40, 4, 0, 0], [50, 5, 0, 0]], 0),
-        // The third is being served when it is late: the server goes on with it for nothing.
-        (25, false, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [25, 2, 3, 0], [30, 2, 3, 0]], 0),
-        (25, true, 100, &[[10, 1, 0, 0], [20, 2, 0, 0], [25, 2, 3, 0], [30, 2, 3, 0]], 0),
-        // What is said in time is heard.
-        (20, false, 100, &[[10, 1, 0, 0], [20, 2, 3, 0], [30, 2, 3, 0]], 0),
-        // Two faults at once, and not a third.
-        (5, false, 1, &[[5, 0, 3, 2], [10, 0, 3, 2]], 1),
+    // (answers within, drops, (ms, verdicts, late) for five packets at 0 of 10 ms each)
+    type Steps = &'static [[u64; 3]];
+    let table: [(u64, bool, Steps); 5] = [
+        (60, false, &[[10, 1, 0], [20, 2, 0], [30, 3, 0], [40, 4, 0], [50, 5, 0]]),
+        // What has not been begun by 15 ms won't be done by 25.
+        (25, false, &[[10, 1, 0], [15, 1, 3], [20, 2, 3]]),
+        (25, true, &[[10, 1, 0], [15, 1, 3], [20, 2, 3]]),
+        // What is said in time is heard, and the second is begun in time.
+        (20, false, &[[10, 1, 3], [20, 2, 3]]),
+        // None ever can.
+        (5, false, &[[0, 0, 5]]),
     ];
-    for (within, drops, faults, steps, cut) in table {
-        let limits = Limits { answer_within: at(within), drops, faults, ..Limits::default() };
-        let (name, service, time) = ("slow".into(), Box::new(Obedient), at(10));
-        let inline = Inline::new(vec![InlineService { name, service, time, weight: 1, limits }], turns());
+    for (within, drops, steps) in table {
+        let limits = Limits { answer_within: at(within), drops, ..Limits::default() };
+        let inline = Inline::new(vec![in_line(at(10), limits)], turns());
         let (seat, mut below) = (SeatId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
         (0..5).for_each(|_| below.offer_at(at(0), seat, &frame(2, 60)).unwrap());
-        for &[ms, verdicts, late, returned] in steps {
+        for &[ms, verdicts, late] in steps {
             assert_eq!(below.punt.deadline(), at(ms), "{within} ms");
             below.turn_at(at(ms));
             let counts = below.punt.counts(seat);
-            assert_eq!(
-                (counts.verdicts, counts.late, counts.returned),
-                (verdicts, late, returned),
-                "at {ms} ms"
-            );
-            let back = late + returned;
-            let (passed, dropped) = if drops { (0, back) } else { (back, 0) };
+            assert_eq!((counts.verdicts, counts.late, counts.faults), (verdicts, late, 0), "at {ms} ms");
+            let (passed, dropped) = if drops { (0, late) } else { (late, 0) };
             assert_eq!((below.sends, below.passes, below.drops), (verdicts, passed, dropped));
-            assert_eq!(below.punt.kept(), 5 - verdicts - back);
+            assert_eq!(below.punt.kept(), 5 - verdicts - late);
         }
-        assert_eq!((below.punt.deadline(), below.punt.counts(seat).cut), (Nanos::NEVER, cut));
-        assert_eq!(below.offer_at(at(100), seat, &frame(2, 60)).is_ok(), cut == 0);
-        assert_eq!((below.punt.is_taken(seat), below.punt.counts(seat).absent), (cut == 0, cut));
+        assert_eq!((below.punt.deadline(), below.punt.counts(seat).cut), (Nanos::NEVER, 0));
+        assert!(below.offer_at(at(100), seat, &frame(2, 60)).is_ok() && below.punt.is_taken(seat));
     }
+}
+
+/// A service in line.
+fn in_line(time: Nanos, limits: Limits) -> InlineService {
+    InlineService { name: "slow".into(), service: Box::new(Obedient), time, weight: 1, limits }
+}
+
+/// For a second a packet for each of these services comes every so many microseconds, from 0 on, and has so long; then what is left is waited for. What each
+/// service has answered, and what was late.
+fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
+    let limits = Limits { answer_within: within, drops: true, ..Limits::default() };
+    let desks = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
+    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(desks, turns())));
+    for us in 0..1_000_000 {
+        for (number, (_, every)) in services.iter().enumerate() {
+            if us % every == 0 {
+                below.turn_at(Nanos::from_micros(us));
+                below.offer_at(Nanos::from_micros(us), SeatId::slow(number), &frame(0, 60)).unwrap();
+            }
+        }
+    }
+    below.turn_at(Nanos::from_secs(2));
+    assert_eq!((below.punt.kept(), below.full, below.gone), (0, 0, 0));
+    let counts = (0..services.len()).map(|number| below.punt.counts(SeatId::slow(number)));
+    counts.map(|counts| [counts.verdicts, counts.late]).collect()
+}
+
+#[test]
+fn in_line_a_swamped_service_answers_as_many_as_it_can() {
+    let ms = Nanos::from_millis;
+    // 120 µs each, one every 100 µs: of 10 000 the last comes at 999.9 ms and has to be begun by 1019.78. The server is never idle until then: it
+    // begins one at each multiple of 120 µs, 0 to 8498.
+    assert_eq!(swamped(&[(120, 100)], ms(20)), [[8499, 1501]]);
+    // Twice what it can do, and 5 ms: the last has to be begun by 1004.85 ms, at the multiples 0 to 10 048 of 100 µs.
+    assert_eq!(swamped(&[(100, 50)], ms(5)), [[10_049, 9951]]);
+    // Not swamped.
+    assert_eq!(swamped(&[(100, 100)], ms(5)), [[10_000, 0]]);
+}
+
+#[test]
+fn in_line_a_swamped_service_takes_nothing_from_another_and_keeps_its_share() {
+    // Both 100 µs each and of one weight, which is 5000 a second; one gets 20 000, the other 4000. The last of the one has to be begun by 1019.85 ms, at the
+    // multiples 0 to 10 198 of 100 µs; 4000 of these are the other's, and 6199 its own.
+    let had = swamped(&[(100, 50), (100, 250)], Nanos::from_millis(20));
+    assert_eq!(had, [[6199, 13_801], [4000, 0]]);
+    // Both are swamped: each has half of them, of which the first has the odd one.
+    let had = swamped(&[(100, 50), (100, 50)], Nanos::from_millis(20));
+    assert_eq!(had, [[5100, 14_900], [5099, 14_901]]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Seats with both sides in one thread: the process is whatever the test writes into the memory.
 
 use super::*;
-use crate::layout::{DOWN_HEAD, ENDED, Sizes};
+use crate::layout::{DOWN_HEAD, ENDED, MAX_FRAME, Sizes};
 use crate::ring::{Reader, Writer};
 use crate::shared::Memory;
 use crate::wire::{Bell, Status};
+use longwire_block::Outbox;
 use proptest::prelude::*;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -281,7 +282,10 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
     bench.answer(0, Verdict::Drop);
     bench.answer(1, Verdict::Drop);
     assert_eq!(bench.collect(21 * MS), Back { dropped: 1, ..Back::default() }, "the first is too late");
-    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 2));
+    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 0), "which is no fault");
+    bench.answer(1, Verdict::Drop);
+    bench.collect(21 * MS);
+    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 1), "the other was answered");
     // One packet every 100 ms, none answered: cut off after more than a second.
     for tenth in 1..=12 {
         bench.offer(tenth * 100 * MS, &frame(60)).unwrap();
@@ -294,6 +298,62 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
     }
     assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
     assert_eq!(bench.offer(2000 * MS, &frame(60)), Err(Refused::Gone));
+}
+
+#[test]
+fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
+    let mut bench = Bench::new(Limits { faults: 10, ..Limits::default() }, 1_000_000);
+    // 100 packets every 50 ms for ten seconds, all answered 30 ms later, which is 10 ms too late: 2000 a second.
+    let mut next = 0;
+    for round in 0..200 {
+        let at = round * 50 * MS;
+        (0..100).for_each(|_| bench.offer(at, &frame(60)).unwrap());
+        assert_eq!(bench.collect(at + 20 * MS).passed.len(), 100);
+        for _ in 0..100 {
+            // Half of them it asks for bytes first.
+            if next % 2 == 0 {
+                bench.say(down::FETCH, [next, 0, 5 << 32], &[]);
+            }
+            bench.answer(next, Verdict::Drop);
+            next += 1;
+        }
+        while bench.told().is_some() {}
+        assert_eq!(bench.collect(at + 30 * MS), Back::default());
+        while bench.told().is_some() {}
+    }
+    let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+    assert_eq!((verdicts, late, faults, cut), (0, 20_000, 0, 0));
+    // Three that are late allow for three answers about packets that have been up, not for others; the twenty-first fault is one too many.
+    (0..3).for_each(|_| bench.offer(20_000 * MS, &frame(60)).unwrap());
+    bench.collect(20_020 * MS);
+    for (token, faults) in [(next + 3, 1), (0, 1), (next, 1), (next, 1), (next + 1, 2), (next + 2, 3)] {
+        bench.answer(token, Verdict::Drop);
+        bench.collect(20_020 * MS);
+        assert_eq!((bench.seat.counts.faults, bench.seat.counts.cut), (faults, 0), "token {token}");
+    }
+    (0..18).for_each(|_| bench.answer(next, Verdict::Drop));
+    bench.collect(20_020 * MS);
+    assert_eq!((bench.seat.counts.faults, bench.seat.counts.last_cut), (21, Some(Cut::Flood)));
+}
+
+#[test]
+fn packets_given_back_are_late_and_no_fault() {
+    let mut bench = Bench::new(Limits { patience: Nanos(100 * MS), ..Limits::default() }, 1_000_000);
+    for round in 0..20 {
+        let (at, token) = (round * 60 * MS, 2 * round);
+        (0..2).for_each(|_| bench.offer(at, &frame(60)).unwrap());
+        // One in time, one when it has been taken back already: either is a word, and nobody is silent.
+        bench.say(down::RETURN, [token, 0, 0], &[]);
+        assert_eq!(bench.collect(at + 15 * MS).passed.len(), 1);
+        assert_eq!(bench.collect(at + 20 * MS).passed.len(), 1);
+        bench.say(down::RETURN, [token + 1, 0, 0], &[]);
+        assert_eq!(bench.collect(at + 30 * MS), Back::default());
+        let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+        assert_eq!((verdicts, late, faults, cut), (0, 2 * round + 2, 0, 0));
+    }
+    bench.say(down::RETURN, [0, 0, 0], &[]);
+    bench.collect(1200 * MS);
+    assert_eq!(bench.seat.counts.faults, 1, "there is none any more");
 }
 
 #[test]
@@ -423,7 +483,7 @@ fn scribble(memory: &Memory, seed: u64) {
         let line = first + (roll() % 4096) as usize * 8;
         let lines = if roll() % 3 == 0 { roll() % 40 } else { 1 };
         memory.words()[line]
-            .store((1 + roll() % 3) | (lines << 16) | ((lines.max(1) - 1) << 38), Ordering::Relaxed);
+            .store((1 + roll() % 4) | (lines << 16) | ((lines.max(1) - 1) << 38), Ordering::Relaxed);
         memory.words()[line + 1].store(roll() % 3000, Ordering::Relaxed);
         memory.words()[line + 2].store((roll() % 3) | (3 << 16) | (0xffff << 32), Ordering::Relaxed);
         memory.words()[line + 3].store((roll() % 100) | ((roll() % 2000) << 32), Ordering::Relaxed);
@@ -456,7 +516,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     let verdict = prop_oneof![Just(0u64), Just(1), Just(2 | 3 << 16 | 0xffff << 32), any::<u64>()];
     prop_oneof![
         1 => (0..20_000usize, word).prop_map(|(at, word)| Deed::Word(at, word)),
-        8 => (0..5u16, 0..100u64, verdict, any::<u64>(), 0..3000usize)
+        8 => (0..6u16, 0..100u64, verdict, any::<u64>(), 0..3000usize)
             .prop_map(|(kind, token, verdict, range, bytes)| Deed::Record(kind, token, verdict, range, bytes)),
         1 => any::<[u64; 8]>().prop_map(Deed::Line),
         4 => Just(Deed::Read),
