@@ -7,7 +7,8 @@
 //! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what was told without having been asked,
 //! have shares of their own and do not push out what has answered. Where all places are taken, those behind a port that has more than its share
 //! make room for those behind a port that has less: a station that answers for any number of addresses takes no other port's neighbours away. Who is
-//! asked for behind a port that has its share takes the place of one behind the same port that has not answered for longest.
+//! asked for behind a port that has its share takes the place of one behind the same port that has not answered for longest,
+//! twice the time for which an answer counts at least.
 
 mod noted;
 mod room;
@@ -572,23 +573,24 @@ mod tests {
         assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
         let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
         assert_eq!((left, table.counts()), (48, (64, 0)));
-        // Who was not asked takes nobody's place, who is asked for takes that of one behind the same port, the older first.
+        // Who is asked for takes the place of one behind the same port that is out of use; nobody is that at once.
         let mut pool = Pool::new(1 << 20).unwrap();
-        for n in 16..24 {
+        let mut ask = |table: &mut Neighbours, n, now| {
             let packet = pool.alloc(60).unwrap();
-            assert_eq!(table.keep(&mut pool, (4, A + n, false), packet, at(3)), Some(true), "{n}");
-            table.learn(4, A + n, MAC, ANSWER, at(3)).pop(&pool).unwrap();
-            table.release(1);
-        }
-        let find = |table: &Neighbours, n| table.find(4, A + n, at(3)) == Found::Known(MAC);
-        assert!((16..24).all(|n| find(&table, n)) && table.counts() == (64, 0));
-        // Of 24 at most so many are left as had no older one of the port's within reach.
-        let left = (0..24).filter(|&n| find(&table, n)).count();
-        assert!((16..=19).contains(&left), "{left}");
+            let kept = table.keep(&mut pool, (4, A + n, false), packet, now);
+            let mut waiting = table.learn(4, A + n, MAC, ANSWER, now);
+            pool.free(waiting.pop(&pool).unwrap_or(packet));
+            table.release(u16::from(kept.is_some()));
+            kept.is_some()
+        };
+        assert!((16..24).all(|n| !ask(&mut table, n, at(59))));
+        assert!((16..24).all(|n| ask(&mut table, n, at(62))));
+        assert!((16..24).all(|n| table.find(4, A + n, at(62)) == Found::Known(MAC)));
+        assert!((24..50).all(|n| !learn(&mut table, 4, n, at(62))), "who was not asked takes nobody's place");
+        let left = (0..24).filter(|&n| table.forget(4, A + n)).count();
+        assert_eq!((left, table.counts()), (16, (48, 0)));
         // Who is forgotten makes room.
-        (0..24).for_each(|n| _ = table.forget(4, A + n));
-        assert_eq!(table.counts(), (64 - left, 0));
-        assert!((0..16).all(|n| learn(&mut table, 5, n, at(3))));
+        assert!((0..16).all(|n| learn(&mut table, 5, n, at(63))));
     }
 
     /// A station answers for any number of addresses of one family; then hosts of the other are asked for behind the same port.
@@ -609,14 +611,18 @@ mod tests {
                 }
                 kept.is_some()
             };
-            let later = |seconds, n: u128| Nanos(at(seconds).0 + n as u64);
-            assert!((0..3000).all(|n| ask(&mut table, many + n, later(1, n))), "none is refused");
+            // Two a second: 256 take 128 s.
+            let later = |n: u64| Nanos(n * SECOND / 2);
+            assert!((0..600).all(|n| ask(&mut table, many + u128::from(n), later(n))), "none is refused");
             assert_eq!(table.counts().0, 256);
-            assert!((0..32).all(|n| ask(&mut table, few + n, later(2, n))), "new hosts of the other family");
-            // It goes on; they are the oldest, and stay: the other family has more.
-            assert!((3000..9000).all(|n| ask(&mut table, many + n, later(3, n))));
-            let left = (0..32).filter(|n| table.find(3, few + n, at(3)) == Found::Known(MAC)).count();
-            assert_eq!((left, table.counts()), (32, (256, 0)));
+            assert!(
+                (0..32).all(|n| ask(&mut table, few + u128::from(n), later(600 + n))),
+                "new hosts of the other family"
+            );
+            // It goes on; they are the oldest, and yet most stay: where one is looked for who goes, the other family nearly always has more.
+            assert!((632..1232).all(|n| ask(&mut table, many + u128::from(n), later(n))));
+            let left = (0..32).filter(|n| table.find(3, few + n, later(1232)) != Found::Unknown).count();
+            assert!(left >= 16 && table.counts() == (256, 0), "{left}");
         }
     }
 }

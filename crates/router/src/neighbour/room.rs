@@ -4,8 +4,9 @@ use super::{Neighbours, REACH, Slot, State};
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// Most slots that are looked at elsewhere for one neighbour.
-const SWEPT: usize = 4 * REACH;
+/// Slots that are looked at elsewhere for one neighbour, and how often, at most: usually the first time is enough.
+const SWEEPS: usize = 4;
+const SWEPT: usize = 2 * REACH;
 
 impl Neighbours {
     /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will miss.
@@ -28,8 +29,11 @@ impl Neighbours {
         let at = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach.clone()));
         let at = at.or_else(|| {
             // Who goes is looked for everywhere by turns: always near those that come, the rest would crowd together.
-            let elsewhere = free.map_or(reach.clone(), |_| self.next_swept());
-            [elsewhere, reach].into_iter().find_map(|among| self.of_the_same_port_or_more(&slot, among))
+            let sweeps = if free.is_some() { SWEEPS } else { 0 };
+            (0..=sweeps).find_map(|sweep| {
+                let among = if sweep == sweeps { reach.clone() } else { self.next_swept() };
+                self.of_the_same_port_or_more(&slot, among, now)
+            })
         });
         let victim = at?;
         let at = match free {
@@ -53,10 +57,11 @@ impl Neighbours {
 
     /// Slots in which one is looked for who goes if there is a free slot within reach; next time the following ones.
     fn next_swept(&mut self) -> Range<usize> {
-        // Behind the last home there are few: the last ones overlap those before them.
-        let from = self.swept.min(self.slots.len().saturating_sub(SWEPT));
-        let to = (from + SWEPT).min(self.slots.len());
-        self.swept = if to == self.slots.len() { 0 } else { to };
+        let (from, to) = (self.swept, self.swept + SWEPT);
+        // Behind the last home there are few: they go with those before them, so that each is looked at equally often.
+        let is_last = to + REACH >= self.slots.len();
+        self.swept = if is_last { 0 } else { to };
+        let to = if is_last { self.slots.len() } else { to };
         from..to
     }
 
@@ -69,13 +74,16 @@ impl Neighbours {
         reach.filter(may_go).min_by_key(|&at| self.slots[at].confirmed)
     }
 
-    /// For one that is asked for: who has not answered for longest, behind the same port, of the family that has more of them here, so that neither
+    /// For one that is asked for: who is out of use and has not answered for longest, behind the same port, of the family that has more of them here, so that neither
     /// takes the other's places; gateways come last. If there is none, one behind a port that has more.
-    fn of_the_same_port_or_more(&self, slot: &Slot, among: Range<usize>) -> Option<usize> {
+    fn of_the_same_port_or_more(&self, slot: &Slot, among: Range<usize>, now: Nanos) -> Option<usize> {
         if slot.unasked {
             return None;
         }
-        let of_the_same = |&at: &usize| self.is_idle(at) && self.slots[at].port == slot.port;
+        // Who is used is asked again before that, and has answered.
+        let out_of_use = Nanos(self.limits.reachable.0.saturating_mul(2));
+        let unused = |at: usize| self.is_idle(at) && now.since(self.slots[at].confirmed) >= out_of_use;
+        let of_the_same = |&at: &usize| unused(at) && self.slots[at].port == slot.port;
         let (mut v4, mut v6) = (0, 0);
         let counts = |at: usize| if is_v4(self.slots[at].address) { v4 += 1 } else { v6 += 1 };
         among.clone().filter(of_the_same).for_each(counts);
@@ -84,7 +92,7 @@ impl Neighbours {
             let other = &self.slots[at];
             (other.is_gateway, is_v4(other.address) != goes_v4, other.confirmed)
         };
-        let of_more = |&at: &usize| self.is_idle(at) && self.held.has_more(self.slots[at].port, slot.port);
+        let of_more = |&at: &usize| unused(at) && self.held.has_more(self.slots[at].port, slot.port);
         among.clone().filter(of_the_same).min_by_key(key).or_else(|| among.filter(of_more).min_by_key(key))
     }
 
