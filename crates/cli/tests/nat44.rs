@@ -16,13 +16,15 @@ fn nat(lab: &Up, options: &[&str]) -> Half {
     let inside = ["nat44", "r1", "--inside", "10.0.1.0/24", "--external", EXTERNAL, "--log"];
     let half = lab.half(&[&inside[..], options].concat());
     // It has come once its seat is taken.
-    lab.until("it has not come", || {
-        let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
-        support::json(&levels, 0)["seats"]
-            .as_array()
-            .is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
-    });
+    lab.until("it has not come", || seated(lab));
     half
+}
+
+/// Whether somebody sits above the lab's router.
+fn seated(lab: &Up) -> bool {
+    let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
+    let levels = support::json(&levels, 0);
+    levels["seats"].as_array().is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
 }
 
 fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
@@ -155,6 +157,46 @@ fn hosts_are_limited() {
     let counts = half.event_where("counts", |event| event["refused"]["host"] == 1);
     assert_eq!((&counts["bindings"]["udp"], &counts["made"]), (&2.into(), &2.into()), "{counts}");
     half.end();
+}
+
+#[test]
+fn what_one_that_was_killed_has_left_is_taken_over() {
+    let Some(lab) = Up::new("natagain") else { return };
+    let mut half = nat(&lab, &[]);
+    let (own, far) = (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"));
+    own.send_to(b"one", "10.0.2.9:7").unwrap();
+    assert_eq!(heard(&far).1, format!("{EXTERNAL}:5000"));
+    let fids = || lab.programs("nat44").iter().map(|one| one["fid"].clone()).collect::<Vec<_>>();
+    let before = fids();
+    assert_eq!(before.len(), 2);
+    let again = |inside: &str| {
+        let args = ["control", "nat44", "r1", "--inside", inside, "--external", EXTERNAL];
+        let done = longwire(&[&args[..], &["--instance", &lab.name]].concat());
+        assert_eq!(done.status.code(), Some(2));
+        stderr(&done)
+    };
+    // While it is there nobody has its place; nor is what it does changed by another.
+    let said = again("10.0.1.0/24");
+    assert!(said.contains(&format!("taking over the programs {} and {}", before[0], before[1])), "{said}");
+    half.child.kill().unwrap();
+    half.child.wait().unwrap();
+    let said = again("10.0.0.0/23");
+    assert!(said.contains("with other options than these"), "{said}");
+    assert!(said.contains(&format!("longwire forwarder remove r1 {}", before[1])), "{said}");
+    assert_eq!(fids(), before, "who is refused removes nothing");
+    lab.until("the seat is not free", || !seated(&lab));
+    let half = nat(&lab, &[]);
+    // What is new waits until the bindings before have ended; then the others are new, too.
+    let (other, event) =
+        (udp(&lab, "a", "10.0.1.9:5002"), |half: &Half| half.event("bound")["inside"].clone());
+    for (socket, port) in [(&other, 5002), (&own, 5000)] {
+        socket.send_to(b"two", "10.0.2.9:7").unwrap();
+        assert_eq!(heard(&far), (b"two".to_vec(), format!("{EXTERNAL}:{port}")));
+        assert_eq!(event(&half), format!("10.0.1.9:{port}"));
+    }
+    assert_eq!(fids(), before);
+    half.end();
+    assert_eq!(fids().len(), 0, "it takes away what it has taken over");
 }
 
 #[test]

@@ -64,6 +64,11 @@ impl Post {
         &self.client.found().name
     }
 
+    /// The router's name.
+    pub(super) fn router(&self) -> &str {
+        &self.router
+    }
+
     /// Everything that the instance counts.
     pub(super) fn stats(&self) -> anyhow::Result<Value> {
         Ok(self.client.stats()?)
@@ -83,11 +88,26 @@ impl Post {
         let own = own.as_mut().context("nothing is installed any more")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
         let installed = self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
-        let installed = installed.with_context(|| format!("installing {}", written.program))?;
+        let installed = installed.with_context(|| match &written.name {
+            Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
+            _ => format!("installing {}", written.program),
+        })?;
         let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
         let fid = fid.context("an installation is answered with a number")?;
         own.insert(fid);
         Ok(fid)
+    }
+
+    /// Takes over programs that have a lease and that nobody renews any more, as if they had been installed from here.
+    ///
+    /// # Errors
+    /// If one of them is there no more, or has no lease.
+    pub(super) fn adopt(&self, fids: &[u32]) -> anyhow::Result<()> {
+        let mut own = self.own();
+        let own = own.as_mut().context("nothing is installed any more")?;
+        self.ask(&ForwarderAsk::Renew { fids: fids.to_vec() })?;
+        own.extend(fids);
+        Ok(())
     }
 
     /// Removes a program.

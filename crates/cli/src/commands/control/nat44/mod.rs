@@ -1,6 +1,7 @@
 //! `longwire control nat44`: owns external addresses and ports, and gives them to flows from inside.
 
 mod entry;
+mod forerunner;
 mod half;
 mod network;
 mod packet;
@@ -12,8 +13,9 @@ use super::post::Post;
 use super::{Interval, Stay};
 use crate::live_forwarders::digits;
 use crate::{Outcome, outcome};
-use anyhow::{bail, ensure};
-use half::Nat;
+use anyhow::{Context, bail, ensure};
+use forerunner::Left;
+use half::{BINDINGS, Nat};
 use longwire_punt::Cut;
 use longwire_punt::client::{ClientError, Control, Hello};
 use longwire_scenario::WrittenForwarder;
@@ -119,17 +121,10 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         self.check()?;
         let post = Post::take(&self.beside, self.json)?;
-        let program = WrittenForwarder {
-            program: "nat44".into(),
-            data: Some(digits(&self.state())),
-            ..WrittenForwarder::default()
+        let (fid, control) = match Left::find(&post, &self.state(), self.beside.lease)? {
+            Some(left) => (left.program, self.take_over(&post, left)?),
+            None => self.install(&post)?,
         };
-        let fid = post.install(&program)?;
-        // Behind the program, which sets the mark.
-        post.install(&self.seat())?;
-        let socket = self.beside.socket()?;
-        let hello = Hello { name: NAME.into(), packets: 0, cycles: 0, share: 1 };
-        let control = Control::connect(Path::new(&socket), &hello)?;
         let mut nat = Nat::new(&post, control, self.translator(), fid, &self);
         match post.every(Nanos(0), |_| nat.go_on()) {
             Err(error) if has_ended(&error) => {
@@ -138,6 +133,36 @@ impl Args {
             }
             ended => ended.map(|()| Outcome::Well),
         }
+    }
+
+    /// Installs the program, and behind it, since it sets the mark, what goes up; and comes to the router.
+    fn install(&self, post: &Post) -> anyhow::Result<(u32, Control)> {
+        let program = WrittenForwarder {
+            program: "nat44".into(),
+            data: Some(digits(&self.state())),
+            ..WrittenForwarder::default()
+        };
+        let fid = post.install(&program)?;
+        post.install(&self.seat())?;
+        Ok((fid, self.connect()?))
+    }
+
+    /// Takes the seat of one that is there no more. Of its bindings nothing is known, so they end.
+    fn take_over(&self, post: &Post, left: Left) -> anyhow::Result<Control> {
+        let Left { program, seat } = left;
+        // Nobody else comes to the seat from here on.
+        let control = self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
+        post.adopt(&[program, seat])?;
+        post.clear(program, BINDINGS)?;
+        outcome::note(&format!("takes over the programs {program} and {seat}, which one before has left; its bindings have ended"));
+        Ok(control)
+    }
+
+    /// Comes to the router, which has promised the seat what it asks for.
+    fn connect(&self) -> anyhow::Result<Control> {
+        let socket = self.beside.socket()?;
+        let hello = Hello { name: NAME.into(), packets: self.packets, cycles: CYCLES, share: 1 };
+        Ok(Control::connect(Path::new(&socket), &hello)?)
     }
 
     fn check(&self) -> anyhow::Result<()> {
