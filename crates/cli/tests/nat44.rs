@@ -200,6 +200,27 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
 }
 
 #[test]
+fn one_that_hung_leaves_the_other_what_it_has() {
+    let Some(lab) = Up::new("nathung") else { return };
+    let mut hung = nat(&lab, &[]);
+    let (own, far) = (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"));
+    hung.signal("-STOP");
+    // It is cut off since it does not answer.
+    own.send_to(b"lost", "10.0.2.9:7").unwrap();
+    lab.until("the seat is not free", || !seated(&lab));
+    let half = nat(&lab, &[]);
+    // It has adopted the programs once it serves.
+    own.send_to(b"one", "10.0.2.9:7").unwrap();
+    half.event("bound");
+    hung.signal("-CONT");
+    assert_eq!(hung.child.wait().unwrap().code(), Some(2));
+    assert_eq!(lab.programs("nat44").len(), 2);
+    assert_eq!(heard(&far), (b"one".to_vec(), format!("{EXTERNAL}:5000")));
+    half.end();
+    assert_eq!(lab.programs("nat44").len(), 0);
+}
+
+#[test]
 fn what_can_not_be_is_said() {
     let folder = Folder::new("nat44");
     for (options, wanted) in [

@@ -224,6 +224,19 @@ impl Post {
         error.downcast_ref::<ClientError>().is_some_and(silent)
     }
 
+    /// Whether somebody sits in the seat with this name.
+    pub(super) fn is_seated(&self, name: &str) -> bool {
+        // Where the instance is gone nobody does.
+        let levels = self.ask(&ForwarderAsk::Levels {}).unwrap_or_default();
+        let seats = levels["seats"].as_array();
+        seats.is_some_and(|seats| seats.iter().any(|seat| seat["name"] == name && seat["there"] == true))
+    }
+
+    /// Leaves what was installed from here to who has adopted it.
+    pub(super) fn abandon(&self) {
+        self.own().take();
+    }
+
     /// Removes what was installed from here, and lets nothing be installed any more.
     pub(super) fn leave(&self) {
         for fid in self.own().take().into_iter().flatten() {

@@ -97,6 +97,17 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
+    /// Whether the router listens to it no more. What has come up meanwhile is lost.
+    pub fn is_cut_off(&mut self) -> bool {
+        loop {
+            match self.control.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
     /// Rules on a packet, and on the later parts that waited for it.
     fn serve(&mut self, up: Up, work: &mut Work) -> anyhow::Result<()> {
         let Some(mut up) = self.waiting.hold(up) else { return Ok(()) };
