@@ -72,6 +72,7 @@ impl Backlog {
             tag: 0,
             state: State::Free,
             arrived: 0,
+            line_weight: 0,
         };
         let mut slots = huge_vec(settings.packets as usize);
         slots.resize(settings.packets as usize, none);

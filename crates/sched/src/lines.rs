@@ -17,8 +17,6 @@ pub(crate) struct Lines {
     lines: Vec<AnyDiscipline>,
     /// By port: the start tag of its next packet. Tags wrap around: only differences count.
     starts: Vec<u64>,
-    /// By port: what was measured beyond what was charged, in ns.
-    owed: Vec<i64>,
     /// The start tag of the packet that was taken last.
     now: u64,
 }
@@ -31,7 +29,7 @@ impl Lines {
         let count = if apart { usize::from(settings.ports) } else { 1 };
         let more = (1..count).filter_map(|_| AnyDiscipline::build(name, settings));
         let lines: Vec<_> = std::iter::once(first).chain(more).collect();
-        Some(Self { starts: vec![0; lines.len()], owed: vec![0; lines.len()], lines, now: 0 })
+        Some(Self { starts: vec![0; lines.len()], lines, now: 0 })
     }
 
     pub(crate) fn spec(&self) -> &'static Spec {
@@ -96,11 +94,10 @@ impl Lines {
             };
             self.now = self.now.wrapping_add(first.0 as u64);
             self.starts[line] = self.now;
+            let place = &mut backlog.slots[slot as usize];
+            place.line_weight = if shared { weight } else { 0 };
             if shared {
-                let cost = i64::from(backlog.slot(slot).processor);
-                let charged = cost.saturating_add(self.owed[line]).max(0);
-                self.owed[line] = self.owed[line].saturating_sub(charged - cost);
-                self.starts[line] = self.now.wrapping_add(((charged as u64) << FRACTION) / weight);
+                self.starts[line] = self.now.wrapping_add((u64::from(place.processor) << FRACTION) / weight);
             }
             return Some(slot);
         }
@@ -119,16 +116,21 @@ impl Lines {
         self.lines[line].give_up(backlog, slot, measured, because);
     }
 
-    /// What was measured is owed by the line of the packet, which this returns.
+    /// What was charged to the line of the packet becomes what was measured. Returns that line.
     #[inline]
     fn note(&mut self, backlog: &Backlog, slot: u32, measured: Option<u32>) -> usize {
         if !self.is_apart() {
             return 0;
         }
         let line = backlog.port_of(slot);
-        if let Some(measured) = measured {
-            let beyond = i64::from(measured) - i64::from(backlog.slot(slot).processor);
-            self.owed[line] = self.owed[line].saturating_add(beyond);
+        let place = backlog.slot(slot);
+        if let Some(measured) = measured
+            && place.line_weight > 0
+            && measured != place.processor
+        {
+            let of_weight = |ns: u32| (u64::from(ns) << FRACTION) / place.line_weight;
+            let start = self.starts[line].wrapping_sub(of_weight(place.processor));
+            self.starts[line] = start.wrapping_add(of_weight(measured));
         }
         line
     }

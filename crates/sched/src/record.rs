@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     pub state: State,
     /// When it arrived.
     pub arrived: u64,
+    /// What the line weighed that was charged for it when it was taken; 0 if none was.
+    pub line_weight: u64,
 }
 
 /// Slots in order.

@@ -121,3 +121,81 @@ fn a_flow_of_which_nothing_is_known_does_not_come_for_nothing() {
         assert!(gap <= 20_000, "{}: nothing for {gap} ns", spec.name);
     }
 }
+
+/// A router whose ports hardly take any time: what is shared is processors.
+fn processors(scheduler: &str, count: u32) -> Setup {
+    let mut setup = router(scheduler, count);
+    (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
+    setup
+}
+
+/// Of what left for each port from `begin` on, how much processor time it took.
+fn times(sent: &[Departure], begin: u64) -> [u64; 2] {
+    let late = sent.iter().filter(|departure| departure.sent.0 >= begin);
+    late.fold([0; 2], |mut times, departure| {
+        times[usize::from(departure.packet.port)] += departure.packet.cycles;
+        times
+    })
+}
+
+#[test]
+fn what_a_port_had_for_itself_is_not_held_against_it() {
+    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the first is foretold far too cheap or too dear.
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        for (first_estimate, cycles) in [(Some(1), 30_000), (Some(1_000_000), 3000), (None, 30_000)] {
+            let mut setup = processors(spec.name, 1);
+            setup.settings.first_estimate = first_estimate;
+            let mut machine = Machine::new(setup).unwrap();
+            machine.scheduler().set_port(1, 1).unwrap();
+            let bursts = (0..10u32).flat_map(|at| {
+                let packet = Packet::new(10 + at, 100, cycles);
+                (0..200).map(move |_| (Nanos(u64::from(at) * 8 * MS), packet))
+            });
+            let both = (0..2).flat_map(|key| {
+                let shifted = stream(key, key as u16, 100, cycles, cycles / 2, 20 * MS);
+                shifted.into_iter().map(|(time, packet)| (Nanos(time.0 + 100 * MS), packet))
+            });
+            let sent = departures(&mut machine, bursts.chain(both).collect(), 120 * MS);
+            let [one, other] = times(&sent, 100 * MS);
+            assert!(one.abs_diff(other) <= 600_000, "{}, {first_estimate:?}: {one} and {other}", spec.name);
+            assert!(one + other > 19_500_000, "{}: {}", spec.name, one + other);
+        }
+    }
+}
+
+#[test]
+fn a_flow_alone_on_its_way_to_a_port_has_its_weight() {
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        for count in [1, 2, 4] {
+            let mut machine = Machine::new(processors(spec.name, count)).unwrap();
+            machine.scheduler().set_weight(2, Weight::new(8).unwrap()).unwrap();
+            machine.scheduler().set_port(2, 1).unwrap();
+            let flows = [(0, 0), (1, 0), (2, 1)].into_iter();
+            let packets = flows.flat_map(|(key, port)| stream(key, port, 100, 3000, 500, 10 * MS));
+            let sent = departures(&mut machine, packets.collect(), 10 * MS);
+            let [others, alone] = times(&sent, 0);
+            // Eight of ten.
+            let share = alone * 1000 / (alone + others);
+            assert!((790..=810).contains(&share), "{} on {count}: {share} of 1000", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_weight_that_is_lowered_counts_at_once() {
+    for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+        let mut machine = Machine::new(processors(spec.name, 1)).unwrap();
+        machine.scheduler().set_weight(0, Weight::new(1000).unwrap()).unwrap();
+        let packets = || (0..2).flat_map(|key| stream(key, 0, 100, 3000, 1500, 20 * MS));
+        let mut all = Open::new(packets().collect());
+        let mut had = [[0u64; 2]; 2];
+        for (part, until) in [10 * MS, 20 * MS].into_iter().enumerate() {
+            machine.run(&mut all, Nanos(until), &mut |departure| {
+                had[part][departure.packet.key as usize] += departure.packet.cycles;
+            });
+            machine.scheduler().set_weight(0, Weight::ONE).unwrap();
+        }
+        assert!(had[0][0] > 9_500_000, "{}: {had:?}", spec.name);
+        assert!(had[1][0].abs_diff(had[1][1]) < 200_000, "{}: {had:?}", spec.name);
+    }
+}

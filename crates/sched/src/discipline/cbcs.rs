@@ -107,4 +107,7 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
             return Some(slot);
         }
     }
+    fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, _: u32) {
+        Turns::<0>::cap(backlog, flow, self.quantum);
+    }
 }

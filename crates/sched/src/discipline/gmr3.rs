@@ -222,7 +222,7 @@ impl Gmr3 {
         }
         let number = first?;
         let flow = self.groups[number].ring.front()?;
-        if super::is_ahead(backlog, flow) {
+        if super::is_ahead(backlog, flow, self.flows == 1) {
             return None;
         }
         let place = backlog.flow_mut(flow);

@@ -228,9 +228,13 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
 }
 
 /// Whether as many turns of a flow as there are processors have packets that the port has not begun with: then it gets none. With one processor, as the papers
-/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way.
+/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way. A flow that is `alone` in a line of
+/// its port goes on: nobody there waits for it, other lines have their shares, and what is ready for the port has a limit.
 #[inline]
-fn is_ahead(backlog: &Backlog, flow: u32) -> bool {
+fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
+    if alone && backlog.settings().ready_limit.is_some() {
+        return false;
+    }
     let place = backlog.flow(flow);
     place.taken_turn.wrapping_sub(place.left_turn) >= backlog.settings().processors
 }

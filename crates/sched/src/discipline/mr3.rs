@@ -64,7 +64,7 @@ impl Discipline for Mr3 {
             if self.left == 0 {
                 (self.left, self.before, self.now) = (self.ring.len(), self.now, 0);
             }
-            if !self.begun && super::is_ahead(backlog, flow) {
+            if !self.begun && super::is_ahead(backlog, flow, self.ring.len() == 1) {
                 return None;
             }
             let place = backlog.flow_mut(flow);
@@ -104,6 +104,15 @@ impl Discipline for Mr3 {
     #[inline]
     fn left(&mut self, backlog: &mut Backlog, slot: u32) {
         super::note_progress(backlog, slot);
+    }
+
+    /// What is left of a turn shrinks with the weight.
+    fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
+        let place = backlog.flow_mut(flow);
+        let (credit, weight) = (place.turn.credit, place.weight);
+        if credit > 0 && weight < before {
+            place.turn.credit = (i128::from(credit) * i128::from(weight) / i128::from(before)) as i64;
+        }
     }
 }
 

@@ -103,6 +103,11 @@ impl Discipline for SeparateDrr {
         };
         deficit(turns, backlog, quantum, head, |slot| slot.bytes, pop)
     }
+
+    fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, _: u32) {
+        Turns::<0>::cap(backlog, flow, self.quantum);
+        Turns::<1>::cap(backlog, flow, self.quantum_bytes);
+    }
 }
 
 /// The next packet by deficit round robin over the queues that `head` and `pop` know.

@@ -46,6 +46,13 @@ impl<const STAGE: usize> Turns<STAGE> {
         backlog.flow_mut(flow).turn_of_mut(STAGE)
     }
 
+    /// A flow has another weight: no more of its credit is left than a round gives it now.
+    pub(super) fn cap(backlog: &mut Backlog, flow: u32, quantum: i64) {
+        let most = quantum.saturating_mul(backlog.flow(flow).weight.into());
+        let turn = Self::turn(backlog, flow);
+        turn.credit = turn.credit.min(most);
+    }
+
     /// Somebody was served in this round.
     #[inline]
     pub(super) fn serve(&mut self) {
