@@ -511,6 +511,34 @@ fn an_echo_that_is_cut_off_has_failed() {
 }
 
 #[test]
+fn an_instance_that_is_killed_leaves_no_sockets_and_its_halves_end() {
+    let Some(lab) = Up::new("slain") else { return };
+    let mut halves = ["8080", "8081"].map(|port| {
+        let listen = format!("10.0.1.1:{port}");
+        let half = lab.half(&["splice", "r1", "--listen", &listen, "--backend", "10.0.2.9:80"]);
+        half.event("listening");
+        half
+    });
+    let seat = ["--where", "control", "--name", "nobody", "--packets", "10", "--cycles", "10"];
+    let seat = longwire(&[&["forwarder", "install", "r1", "--instance", &lab.name], &seat[..]].concat());
+    assert!(seat.status.success(), "{}", stderr(&seat));
+    let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
+    let socket = json(&levels, 0)["socket"].as_str().unwrap().to_owned();
+    let (instance, _) = socket.split_once(".r1.control").unwrap();
+    let (_, pid) = instance.rsplit_once('-').unwrap();
+    assert!(std::path::Path::new(&socket).exists());
+    assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
+    for half in &mut halves {
+        assert!(half.child.wait().unwrap().success());
+    }
+    assert!(longwire(&["ctl", "list"]).status.success());
+    assert!(
+        !std::path::Path::new(&socket).exists()
+            && !std::path::Path::new(&format!("{instance}.sock")).exists()
+    );
+}
+
+#[test]
 fn what_can_not_be_is_said() {
     let folder = Folder::new("control-halves");
     let said = |args: &[&str]| {

@@ -72,8 +72,7 @@ pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
     found.retain(|found| match runtime.block_on(UnixStream::connect(&found.path)) {
         Ok(_) => true,
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Another client may have removed it just now.
-            let _ = std::fs::remove_file(&found.path);
+            place::clear(found);
             false
         }
         // Ended just now, or a file that is not ours to judge; a full queue of connections is a sign of life.

@@ -102,6 +102,25 @@ pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     Ok(found)
 }
 
+/// Removes the socket of an instance that has ended without doing so, and those of its routers for control processes.
+pub(crate) fn clear(found: &Found) {
+    // Another client may have removed any of them just now.
+    let _ = fs::remove_file(&found.path);
+    let (Some(directory), Some(own)) = (found.path.parent(), found.path.file_stem().and_then(|n| n.to_str()))
+    else {
+        return;
+    };
+    let is_own = |file: &str| {
+        let router = file.strip_prefix(own).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".control"));
+        router.is_some_and(|router| !router.contains('.'))
+    };
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_own) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn parse_file_name(file: &str) -> Option<(String, u32)> {
     let (name, pid) = file.strip_suffix(".sock")?.rsplit_once('-')?;
     let pid = pid.parse().ok()?;
@@ -138,6 +157,23 @@ fn outer_uid(uid: u32, map: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_instance_leaves_is_cleared_and_nothing_else() {
+        let directory = std::env::temp_dir().join(format!("longwire-clear-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let own = control_socket(&directory, "a", "r.1");
+        let pid = std::process::id();
+        let others =
+            [format!("a-{pid}.b-7.r1.control"), format!("a-{pid}1.r1.control"), format!("a-{pid}.pid")];
+        let path = directory.join(file_name("a", pid));
+        let files = others.iter().map(|name| directory.join(name)).chain([own.clone(), path.clone()]);
+        files.for_each(|file| fs::write(file, "").unwrap());
+        clear(&Found { name: "a".into(), pid, path: path.clone() });
+        assert!(!path.exists() && !own.exists());
+        assert!(others.iter().all(|name| directory.join(name).exists()));
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn every_user_has_a_directory() {

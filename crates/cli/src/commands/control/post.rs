@@ -10,7 +10,10 @@ use longwire_scenario::{WrittenForwarder, hexadecimal};
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -217,10 +220,13 @@ impl Post {
         Ok(())
     }
 
-    /// Whether an error is that the instance is there no more.
+    /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where nobody listens.
     fn has_ended(&self, error: &anyhow::Error) -> bool {
-        let silent =
-            |cause: &ClientError| matches!(cause, ClientError::Silent { path, .. } if !path.exists());
+        let is_gone = |path: &Path| {
+            let refused = UnixStream::connect(path).map_err(|error| error.kind()).err();
+            matches!(refused, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
+        };
+        let silent = |cause: &ClientError| matches!(cause, ClientError::Silent { path, .. } if is_gone(path));
         error.downcast_ref::<ClientError>().is_some_and(silent)
     }
 
