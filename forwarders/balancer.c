@@ -2,7 +2,7 @@
 // Balancer: spreads flows over links. Packets of a flow (addresses, protocol, ports) take the same link and stay in order; each bears the
 // link's number and one more as its mark, for rules and programs further on.
 //
-// Key: per flow or general. IPv4 and IPv6; later fragments go by their addresses. It is installed with links.
+// Key: per flow or general. IPv4 and IPv6; fragments go by their addresses and protocol. It is installed with links.
 //
 // State, 16 bytes, zero at first: then nothing is done.
 //	 0	u32	over how many of its links, the first ones
@@ -33,8 +33,7 @@ int balancer(struct xdp_md *ctx)
 	void *data = DATA(ctx), *end = END(ctx);
 	struct udp *udp = data;
 	struct flow flow = {};
-	__u32 start, link;
-	__u8 protocol = 0;
+	__u32 protocol, start, link;
 
 	if (!state->links || data + ETH_HLEN + sizeof(struct iphdr) > end)
 		return XDP_PASS;
@@ -42,7 +41,7 @@ int balancer(struct xdp_md *ctx)
 		return XDP_PASS;
 	address(data, end, SOURCE, flow.source);
 	address(data, end, DESTINATION, flow.destination);
-	start = transport(data, end, &protocol);
+	start = whole(ctx, data, end, &protocol);
 	flow.protocol = protocol;
 	if (start && (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP)) {
 		udp = data + start;

@@ -119,12 +119,12 @@ int detector(struct xdp_md *ctx)
 	struct cause cause = {};
 	struct probe probe = {};
 	__u64 *dropped;
-	__u8 protocol, flags = 0;
+	__u8 flags = 0;
 	__u16 port = 0;
-	__u32 at, i;
+	__u32 protocol, at, i;
 
-	at = transport(data, end, &protocol);
-	if (!at)
+	at = transport(ctx, data, end, &protocol);
+	if (protocol == NO_IP)
 		return XDP_PASS;
 	address(data, end, SOURCE, cause.source.words);
 	dropped = bpf_map_lookup_elem(&filters, &cause.source);
@@ -132,6 +132,8 @@ int detector(struct xdp_md *ctx)
 		__sync_fetch_and_add(dropped, 1);
 		return lw_drop(0);
 	}
+	if (!at)
+		return XDP_PASS;
 	if (protocol == IPPROTO_TCP) {
 		struct tcp *tcp = data + at;
 

@@ -41,26 +41,57 @@ struct udp {
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
-/* Where the header after IP's begins, in bytes from the frame's beginning, and its protocol; 0 if it is not in this packet: it
- * is no IP packet, or a fragment that is not the first. Extension headers of IPv6 count as that header.
+/* What is no protocol: the packet is not IP; its headers of IPv6 end nowhere, or are more than the router walks over. */
+enum { NO_IP = 0x100, UNSEEN = 0x101 };
+
+/* Where the header after IP's begins, in bytes from the frame's beginning, and its protocol; 0 if it is not in this packet, or the packet is a
+ * fragment of a kind that is not wanted: one with any of these bits in the field that says so. Its protocol is told even so, if it can be.
+ *
+ * Of IPv6, the router looks for it behind other headers than those of TCP and UDP.
  */
-static __always_inline __u32 transport(void *data, void *end, __u8 *protocol)
+static __always_inline __u32 header(struct xdp_md *ctx, void *data, void *end, __u16 unwanted, __u32 *protocol)
 {
 	struct ipv6hdr *ip6 = data + ETH_HLEN;
 	struct iphdr *ip = data + ETH_HLEN;
+	__s32 found;
 
+	*protocol = NO_IP;
 	if ((void *)(ip + 1) > end)
 		return 0;
 	if (ETHERTYPE(data) == bpf_htons(ETH_P_IP)) {
-		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
-			return 0;
 		*protocol = ip->protocol;
+		if (ip->frag_off & bpf_htons(unwanted))
+			return 0;
 		return ETH_HLEN + (*(__u8 *)ip & 15) * 4;
 	}
-	if (ETHERTYPE(data) != bpf_htons(ETH_P_IPV6) || (void *)(ip6 + 1) > end)
+	if (ETHERTYPE(data) != bpf_htons(ETH_P_IPV6))
 		return 0;
+	// It lies within the length of an IPv4 header.
 	*protocol = ip6->nexthdr;
-	return ETH_HLEN + sizeof(*ip6);
+	if (*protocol == IPPROTO_TCP || *protocol == IPPROTO_UDP)
+		return ETH_HLEN + sizeof(*ip6);
+	found = lw_transport(ctx);
+	*protocol = found & 0xff;
+	if (found < 1 << 16) {
+		if (found < 0)
+			*protocol = UNSEEN;
+		return 0;
+	}
+	if (unwanted & IPV4_MORE && found & LW_FRAGMENT)
+		return 0;
+	return found >> 16;
+}
+
+/* Of all packets but later fragments. */
+static __always_inline __u32 transport(struct xdp_md *ctx, void *data, void *end, __u32 *protocol)
+{
+	return header(ctx, data, end, IPV4_OFFSET, protocol);
+}
+
+/* Of packets that are no fragments. */
+static __always_inline __u32 whole(struct xdp_md *ctx, void *data, void *end, __u32 *protocol)
+{
+	return header(ctx, data, end, IPV4_OFFSET | IPV4_MORE, protocol);
 }
 
 enum { SOURCE, DESTINATION };

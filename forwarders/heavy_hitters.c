@@ -2,7 +2,9 @@
 // Heavy hitters: which flows send most bytes. A count-min sketch (Cormode and Muthukrishnan, "An Improved Data Stream Summary", 2005)
 // of four rows estimates each flow's bytes; flows beyond a threshold are in a table.
 //
-// Key: general (ALL), or any. Flows are addresses, ports and protocol, of IPv4, with options too, and IPv6. Ports are 0 where there are none.
+// Key: general (ALL), or any. Flows are addresses, ports and protocol, of IPv4, with options too, and IPv6, with extension headers too. Ports
+// are 0 where there are none, and so they are of fragments: only the first has any, and all fragments between two addresses are one flow of
+// their protocol.
 //
 // With b bytes counted altogether, an estimate is never too low, and too high by more than b · e / 1024 with a probability of at most e^-4.
 //
@@ -73,17 +75,16 @@ int heavy_hitters(struct xdp_md *ctx)
 	struct sent *place, first = { .packets = 1 };
 	struct flow flow = {};
 	struct udp *ports;
-	__u8 protocol;
-	__u32 at;
+	__u32 protocol, at;
 
-	at = transport(data, end, &protocol);
-	if (!at)
+	at = whole(ctx, data, end, &protocol);
+	if (protocol == NO_IP || protocol == UNSEEN)
 		return XDP_PASS;
 	address(data, end, SOURCE, flow.source);
 	address(data, end, DESTINATION, flow.destination);
 	flow.protocol = protocol;
 	ports = data + at;
-	if ((protocol == IPPROTO_TCP || protocol == IPPROTO_UDP) && (void *)&ports->length <= end) {
+	if (at && (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP) && (void *)&ports->length <= end) {
 		flow.source_port = ports->source;
 		flow.destination_port = ports->destination;
 	}

@@ -77,15 +77,14 @@ int performance_monitor(struct xdp_md *ctx)
 {
 	__u32 *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
-	__u32 properties = *state, bytes = end - data, key, at;
+	__u32 properties = *state, bytes = end - data, protocol, key, at;
 	struct tcp *tcp;
-	__u8 protocol;
 
 	if (properties & PORTS) {
 		key = ctx->ingress_ifindex % 64;
 		count(&ports, &key, bytes);
 	}
-	at = transport(data, end, &protocol);
+	at = transport(ctx, data, end, &protocol);
 	if (!at)
 		return XDP_PASS;
 	if (properties & PROTOCOLS) {

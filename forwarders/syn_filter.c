@@ -28,10 +28,9 @@ int syn_filter(struct xdp_md *ctx)
 	void *data = DATA(ctx), *end = END(ctx);
 	struct tcp *tcp;
 	__u64 interval, now;
-	__u8 protocol;
-	__u32 at;
+	__u32 protocol, at;
 
-	at = transport(data, end, &protocol);
+	at = transport(ctx, data, end, &protocol);
 	if (!at || protocol != IPPROTO_TCP)
 		return XDP_PASS;
 	tcp = data + at;

@@ -26,10 +26,9 @@ int syn_monitor(struct xdp_md *ctx)
 	struct state *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
 	struct tcp *tcp;
-	__u8 protocol;
-	__u32 at, before;
+	__u32 protocol, at, before;
 
-	at = transport(data, end, &protocol);
+	at = transport(ctx, data, end, &protocol);
 	if (!at || protocol != IPPROTO_TCP)
 		return XDP_PASS;
 	tcp = data + at;

@@ -32,10 +32,9 @@ int syn_targets(struct xdp_md *ctx)
 	struct target target = {};
 	__u64 *syns, first = 1;
 	struct tcp *tcp;
-	__u8 protocol;
-	__u32 at;
+	__u32 protocol, at;
 
-	at = transport(data, end, &protocol);
+	at = transport(ctx, data, end, &protocol);
 	if (!at || protocol != IPPROTO_TCP)
 		return XDP_PASS;
 	tcp = data + at;

@@ -23,10 +23,10 @@ int wavelet(struct xdp_md *ctx)
 {
 	struct state *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
-	__u8 protocol, *layer;
-	__u32 at;
+	__u8 *layer;
+	__u32 protocol, at;
 
-	at = transport(data, end, &protocol);
+	at = transport(ctx, data, end, &protocol);
 	if (!at || protocol != IPPROTO_UDP)
 		return XDP_PASS;
 	layer = data + at + sizeof(struct udp);

@@ -65,6 +65,52 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
 }
 
 #[test]
+fn fragments_are_counted_and_policed_as_one() {
+    let Some(lab) = Up::new("pieces") else { return };
+    let half = lab.half(&[
+        "heavy-hitters",
+        "r1",
+        "--interval",
+        "300 ms",
+        "--install-policer",
+        "200 kbit/s",
+        "--hold",
+        "1 s",
+    ]);
+    lab.until("it is not there", || lab.programs("heavy-hitters").len() == 1);
+    for [near, far] in [["10.0.1.9:7000", "10.0.2.9:7001"], ["[fd00:0:0:1::9]:7000", "[fd00:0:0:2::9]:7001"]]
+    {
+        let _far = lab.at("b", || UdpSocket::bind(far)).unwrap();
+        let over = AtomicBool::new(false);
+        // Of 8000 bytes, and so in six fragments: 100 times a second at most, 6.4 Mbit/s.
+        let traffic = || {
+            let socket = UdpSocket::bind(near).unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+            while !over.load(Ordering::Relaxed) {
+                socket.send_to(&[7; 8000], far).unwrap();
+                let _ = socket.recv(&mut [0; 9]);
+            }
+        };
+        std::thread::scope(|scope| {
+            let _ends = Ends(&over);
+            scope.spawn(|| lab.at("a", traffic));
+            let policed = half.event("policed");
+            assert_eq!((&policed["protocol"], &policed["destination-port"]), (&"udp".into(), &0.into()));
+            let dropped = || lab.programs("policer").first().and_then(|one| one["dropped"].as_u64());
+            lab.until("nothing is dropped", || dropped() > Some(0));
+            let shown = half.event_where("interval", |event| event["flows"][0]["policed"] == true);
+            let flow = &shown["flows"][0];
+            let (bytes, packets) = (flow["bytes"].as_u64().unwrap(), flow["packets"].as_u64().unwrap());
+            // Of a datagram's 8008 bytes with the header of UDP, a sixth at least.
+            assert!(packets > 0 && bytes >= packets * 600, "{shown}");
+        });
+        let released = half.event("released");
+        assert!(released["dropped"].as_u64() > Some(0), "{released}");
+    }
+    half.end();
+}
+
+#[test]
 fn maps_are_cleared() {
     let Some(lab) = Up::new("clear") else { return };
     let own = |args: &[&str]| longwire(&[&["forwarder"], args, &["--instance", &lab.name]].concat());

@@ -38,4 +38,15 @@ static __u32 (*const lw_read_mark)(void) = (void *)0x10006;
 /* Chooses a link for a packet that goes on to be routed (XDP_PASS): it takes this one, if the route leads where the link begins. Returns 0. */
 static long (*const lw_choose_link)(__u32 link) = (void *)0x10007;
 
+/* Where an IP packet's transport header is: behind IPv4's options, or behind at most eight extension headers of IPv6. Bits 0 to 7 are its
+ * protocol, bits 16 to 31 its offset from the packet's first byte; 0, if it is not in this packet, which is a later fragment, is encrypted or has
+ * no such header. A negative number, if it is no IP packet, ends within these headers, or has more.
+ */
+static long (*const lw_transport)(struct xdp_md *context) = (void *)0x10008;
+
+/* The bit of what lw_transport gives that says that the packet is a fragment, the first one or another. The protocol of a later one is what its
+ * fragment header says.
+ */
+#define LW_FRAGMENT 0x100
+
 #endif

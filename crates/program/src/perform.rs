@@ -7,10 +7,13 @@ use crate::machine::{Effects, Machine, Redirect};
 use crate::map::{Map, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
+use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype};
 
 /// Errors that helpers return, as errno(3) numbers them.
 const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
+/// The bit that says that a packet is a fragment, the first one or another.
+const FRAGMENT: u64 = 0x100;
 
 impl Machine<'_> {
     /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the verifier knows of them
@@ -55,6 +58,7 @@ impl Machine<'_> {
                 self.effects.link = Some(a as u32);
                 Ok(0)
             }
+            Helper::Transport => Ok(transport(self.packet.bytes()).unwrap_or(-EINVAL as u64)),
             Helper::Drop => {
                 self.effects.reason = Some((a as u32).min(Effects::REASONS.into()) as u8);
                 Ok(DROP)
@@ -215,6 +219,29 @@ impl Buffer {
         let size = usize::try_from(size).ok();
         size.and_then(|size| self.0.get_mut(..size)).ok_or(Fault::Argument(argument))
     }
+}
+
+/// What `lw_transport` tells of a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half of 32 bits the offset of the protocol's
+/// header, 0 if that is not in this packet. None if it is no IP packet, ends within its headers, or has more of them than are walked over.
+fn transport(frame: &[u8]) -> Option<u64> {
+    let ethernet = Ethernet::check(frame).ok()?;
+    let packet = ethernet.payload();
+    let before = frame.len() - packet.len();
+    let (protocol, offset, is_fragment) = match ethernet.ethertype() {
+        ethertype::IPV4 => {
+            let ip = Ipv4::check(packet).ok()?;
+            let offset = if ip.is_later_fragment() { 0 } else { before + ip.header_len() };
+            (ip.protocol(), offset, ip.is_fragment())
+        }
+        ethertype::IPV6 => match Ipv6::check(packet).ok()?.walk()? {
+            Reached::Transport(found) => (found.protocol, before + found.offset, found.is_fragment),
+            Reached::Later { protocol } => (protocol, 0, true),
+            Reached::Closed { protocol, is_fragment } => (protocol, 0, is_fragment),
+        },
+        _ => return None,
+    };
+    let fragment = if is_fragment { FRAGMENT } else { 0 };
+    Some(u64::from(protocol) | fragment | u64::from(u16::try_from(offset).ok()?) << 16)
 }
 
 fn code(done: Result<(), Refusal>) -> u64 {

@@ -337,6 +337,64 @@ fn verdicts_and_effects_are_noted() {
 }
 
 #[test]
+fn transport_headers_are_found() {
+    let frame = |kind: u16, ip: &[u8]| [&[0; 12], &kind.to_be_bytes()[..], ip].concat();
+    let four = |fragment: [u8; 2]| {
+        let head = [
+            0x46,
+            0,
+            0,
+            32,
+            0,
+            0,
+            fragment[0],
+            fragment[1],
+            64,
+            17,
+            0,
+            0,
+            10,
+            0,
+            0,
+            1,
+            10,
+            0,
+            0,
+            2,
+            1,
+            1,
+            1,
+            0,
+        ];
+        frame(0x800, &[&head[..], &[0; 8]].concat())
+    };
+    let six = |next: u8, payload: &[u8]| {
+        let head = [&[0x60, 0, 0, 0, 0, payload.len() as u8, next, 64][..], &[0xfd; 32]].concat();
+        frame(0x86dd, &[&head[..], payload].concat())
+    };
+    let options = [17, 0, 1, 4, 0, 0, 0, 0];
+    for (packet, found) in [
+        (four([0, 0]), 38 << 16 | 17),
+        (four([0x20, 0]), 38 << 16 | 0x100 | 17),
+        (four([0, 1]), 0x100 | 17),
+        (six(6, &[0; 20]), 54 << 16 | 6),
+        (six(60, &[options, [0; 8]].concat()), 62 << 16 | 17),
+        (six(44, &[17, 0, 0, 1, 0, 0, 0, 9]), 62 << 16 | 0x100 | 17),
+        (six(44, &[17, 0, 0, 9, 0, 0, 0, 9]), 0x100 | 17),
+        (six(50, &[0; 16]), 50),
+        (six(59, &[]), 59),
+        (six(60, &options[..1]), -22),
+        (six(60, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9)), -22),
+        (frame(0x806, &[0; 28]), -22),
+        (vec![0; 13], -22),
+    ] {
+        let ran =
+            run(&mut Bench::new(&packet, Maps::new(&[], 1, 1).unwrap()), "call lw_transport\n exit").unwrap();
+        assert_eq!(ran.returned as i64, found, "{packet:02x?}");
+    }
+}
+
+#[test]
 fn programs_are_told_time_worker_and_dice() {
     for (helper, wanted) in [
         ("ktime_get_ns", 5_000_000_123),

@@ -5,7 +5,7 @@ use crate::transport::protocol;
 
 const HEADER: usize = 40;
 /// Most extension headers that are walked through; real packets have one or two.
-const MAX_EXTENSIONS: usize = 8;
+pub const MAX_EXTENSIONS: usize = 8;
 
 /// A checked IPv6 header. Its payload length is believed only as far as there are bytes, so that frames which a
 /// capture cut short can be read.
@@ -26,6 +26,25 @@ pub struct Transport {
     pub is_fragment: bool,
     /// Whether it has a routing header, so that its destination may not be the last one.
     pub is_routed: bool,
+}
+
+/// What the way through an IPv6 packet's headers leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// A transport header.
+    Transport(Transport),
+    /// The bytes of a later fragment.
+    Later {
+        /// What its fragment header says that they are: that which is fragmented may begin with more extension headers.
+        protocol: u8,
+    },
+    /// Nothing that can be read: it is encrypted, or there is nothing.
+    Closed {
+        /// That it is (50), or that there is not (59).
+        protocol: u8,
+        /// Whether the packet is a fragment.
+        is_fragment: bool,
+    },
 }
 
 impl<'a> Ipv6<'a> {
@@ -80,9 +99,19 @@ impl<'a> Ipv6<'a> {
         self.payload
     }
 
-    /// Walks over at most eight extension headers. None if the packet is a later fragment, is encrypted, has no
+    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet is a later fragment, is encrypted, has no
     /// transport header, has more extension headers, or ends within them.
+    #[inline]
     pub fn transport(&self) -> Option<Transport> {
+        match self.walk()? {
+            Reached::Transport(found) => Some(found),
+            Reached::Later { .. } | Reached::Closed { .. } => None,
+        }
+    }
+
+    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet has more, or ends within them.
+    #[inline]
+    pub fn walk(&self) -> Option<Reached> {
         let mut found =
             Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false };
         for _ in 0..=MAX_EXTENSIONS {
@@ -95,13 +124,18 @@ impl<'a> Ipv6<'a> {
                 protocol::FRAGMENT => {
                     let [_, _, high, low, ..] = *rest else { return None };
                     if u16::from_be_bytes([high, low]) & 0xfff8 != 0 {
-                        return None;
+                        return Some(Reached::Later { protocol: rest[0] });
                     }
                     found.is_fragment = true;
                     8
                 }
-                protocol::ENCRYPTED | protocol::NONE => return None,
-                _ => return Some(Transport { offset: HEADER + found.offset, ..found }),
+                protocol::ENCRYPTED | protocol::NONE => {
+                    return Some(Reached::Closed {
+                        protocol: found.protocol,
+                        is_fragment: found.is_fragment,
+                    });
+                }
+                _ => return Some(Reached::Transport(Transport { offset: HEADER + found.offset, ..found })),
             };
             found.is_routed |= found.protocol == protocol::ROUTING;
             found.protocol = rest[0];
@@ -154,6 +188,23 @@ mod tests {
         assert_eq!(transport(51, &[58, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Some((58, 52, false, false)));
         assert_eq!(transport(59, &[]), None);
         assert_eq!(transport(50, &[0; 64]), None);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_told() {
+        let reached = |next, payload: &[u8]| {
+            let bytes = packet(next, payload);
+            Ipv6::check(&bytes).unwrap().walk()
+        };
+        // Fragments of UDP, of options before UDP, and one of ESP.
+        assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Some(Reached::Later { protocol: 17 }));
+        assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Some(Reached::Later { protocol: 60 }));
+        let closed = |protocol, is_fragment| Some(Reached::Closed { protocol, is_fragment });
+        assert_eq!(reached(44, &[50, 0, 0, 1, 0, 0, 0, 9]), closed(50, true));
+        assert_eq!(reached(59, &[]), closed(59, false));
+        // The walk ends before it is known.
+        assert_eq!(reached(44, &[17, 0, 0]), None);
+        assert_eq!(reached(60, &[]), None);
     }
 
     #[test]

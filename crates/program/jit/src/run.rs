@@ -273,7 +273,7 @@ macro_rules! performers {
 
 performers! {
     MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap AdjustTail Jiffies BootTime CoarseTime
-    TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue Mark Drop Hash RedirectLink ReadMark ChooseLink
+    TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue Mark Drop Hash RedirectLink ReadMark ChooseLink Transport
 }
 
 const WIDE: u64 = 0x10;

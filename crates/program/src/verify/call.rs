@@ -217,6 +217,8 @@ fn bytes(state: &State, helper: Helper) -> u32 {
             let by = state.register(Register::R2).as_scalar().unwrap_or(Scalar::ANY);
             by.extend(crate::Narrow::S32, crate::Width::W64).signed_max.clamp(0, MAX_GROWTH) as u32
         }
+        // Two words of each header that is walked over, IP's own among them.
+        Helper::Transport => (longwire_wire::MAX_EXTENSIONS as u32 + 1) * 8,
         _ => 0,
     }
 }

@@ -79,6 +79,6 @@ fn splicer_and_port_filter_fit_the_papers_router() {
         .with(Resource::StateBytes, 24);
     let general = [installed("port_filter"), Installed { name: "minimal IP".into(), demand: minimal }];
     let need = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[installed("tcp_splicer")], &general);
-    // 56 + 90 + 60 + 32 of 240.
-    assert_eq!(need.unwrap_or_else(|overdrawn| panic!("{overdrawn}")).amount(Resource::Cycles), 238);
+    // 56 + 90 + 59 + 32 of 240.
+    assert_eq!(need.unwrap_or_else(|overdrawn| panic!("{overdrawn}")).amount(Resource::Cycles), 237);
 }

@@ -124,6 +124,21 @@ fn filtered_sources_are_dropped_and_not_reported() {
     assert_eq!(detector.send(&sent).verdict, Verdict::Pass);
     detector.put("filters", &CLIENT6, &[0; 8]);
     assert_eq!(detector.send(&sent).verdict, Verdict::Drop(Some(0)));
+    // Whatever they send.
+    let later = patched(&udp(v4(source, SERVER), [1, 1900], &[]), 20, &[0, 1]);
+    let others = [&[LATER6][..], &[OPTIONS6], &[OPTIONS6; 9]].map(|chain| extended(&sent, chain));
+    for sent in others.iter().chain([&later]) {
+        assert_eq!(detector.send(sent).verdict, Verdict::Drop(Some(0)));
+    }
+}
+
+#[test]
+fn extension_headers_hide_nothing() {
+    let mut detector = ready();
+    for chain in [&[OPTIONS6][..], &[FIRST6, OPTIONS6]] {
+        detector.send(&extended(&udp(v6(), [1, 1900], &[]), chain));
+    }
+    assert_eq!(detector.entry("events", &[&CLIENT6[..], &[4, 0, 0, 0]].concat())[0], 2);
 }
 
 #[test]

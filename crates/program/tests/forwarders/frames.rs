@@ -132,3 +132,22 @@ pub fn patched(frame: &[u8], place: usize, bytes: &[u8]) -> Vec<u8> {
     frame[place..place + bytes.len()].copy_from_slice(bytes);
     frame
 }
+
+/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is set here.
+pub fn extended(frame: &[u8], headers: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    for (number, header) in headers.iter().rev() {
+        let mut header = header.to_vec();
+        header[0] = std::mem::replace(&mut frame[20], *number);
+        frame.splice(TRANSPORT6..TRANSPORT6, header);
+    }
+    let length = (frame.len() - TRANSPORT6) as u16;
+    patched(&frame, 18, &length.to_be_bytes())
+}
+
+/// A header of options for the destination, of padding (RFC 8200, section 4.6), and its number.
+pub const OPTIONS6: (u8, &[u8]) = (60, &[0, 0, 1, 4, 0, 0, 0, 0]);
+/// A header of the first fragment (section 4.5), and its number.
+pub const FIRST6: (u8, &[u8]) = (44, &[0, 0, 0, 1, 0, 0, 0, 9]);
+/// A header of a fragment 8 bytes on.
+pub const LATER6: (u8, &[u8]) = (44, &[0, 0, 0, 9, 0, 0, 0, 9]);

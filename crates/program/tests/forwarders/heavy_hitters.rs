@@ -52,6 +52,37 @@ fn flows_are_told_apart() {
 }
 
 #[test]
+fn fragments_are_one_flow_without_ports() {
+    // First and later ones, all of 1000 bytes; and a packet of the same ports that is whole.
+    let four = frame(7, 1000);
+    let six = udp(v6(), [7, 53], &vec![0; 1000 - 62]);
+    for (whole, fragments, key) in [
+        (
+            &four,
+            [patched(&four, 20, &[0x20, 0]), patched(&four, 20, &[0x20, 125]), patched(&four, 20, &[0, 250])],
+            { flow(&mapped(CLIENT), &mapped(SERVER), [0, 0], 17) },
+        ),
+        (&six, [FIRST6, LATER6, LATER6].map(|header| extended(&six[..992], &[header])), {
+            flow(&CLIENT6, &SERVER6, [0, 0], 17)
+        }),
+    ] {
+        let mut counter = ready();
+        for sent in &fragments {
+            assert_eq!(sent.len(), 1000);
+            counter.send(sent);
+        }
+        assert_eq!(counter.entry("top", &key), [3000, 3]);
+        counter.send(whole);
+        assert_eq!(counter.entry("top", &key), [3000, 3]);
+        assert_eq!(counter.bench.maps.named("top").unwrap().len(), 2);
+    }
+    // Behind other headers, ports are found.
+    let mut counter = ready();
+    counter.send(&extended(&six, &[OPTIONS6]));
+    assert_eq!(counter.entry("top", &flow(&CLIENT6, &SERVER6, [7, 53], 17)), [1008, 1]);
+}
+
+#[test]
 fn estimates_are_never_too_low() {
     // 2000 flows over 1024 columns: most columns are shared. Flow n has sent 50 + n mod 100 bytes, the first hundred ten times.
     let mut counter = above(450);

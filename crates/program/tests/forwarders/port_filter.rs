@@ -74,3 +74,46 @@ fn what_has_no_ports_passes() {
     );
     assert_eq!(Installed::new("port_filter", 20).send(&plain).verdict, Verdict::Pass, "nothing set");
 }
+
+#[test]
+fn extension_headers_hide_no_port() {
+    let (open, shut) = (udp(v6(), [9, 80], b"data"), udp(v6(), [9, 20], b"data"));
+    let hop = (0, OPTIONS6.1);
+    let chains: &[&[(u8, &[u8])]] = &[
+        &[OPTIONS6],
+        &[hop, OPTIONS6],
+        &[FIRST6],
+        &[FIRST6, OPTIONS6],
+        &[hop, (43, &[0; 8]), FIRST6],
+        &[OPTIONS6; 8],
+    ];
+    for chain in chains {
+        assert_eq!(ready().send(&extended(&open, chain)).verdict, Verdict::Pass, "{chain:?}");
+        assert_eq!(ready().send(&extended(&shut, chain)).verdict, Verdict::Drop(Some(0)), "{chain:?}");
+    }
+    // What has no ports, and what can have none that could be read.
+    let hidden = Verdict::Drop(Some(5));
+    let first = extended(&shut, &[FIRST6, OPTIONS6]);
+    for (what, sent, verdict) in [
+        ("second fragment", extended(&shut, &[LATER6]), Verdict::Pass),
+        ("ICMP", extended(&patched(&shut, 20, &[58]), &[OPTIONS6]), Verdict::Pass),
+        ("encrypted", patched(&shut, 20, &[50]), Verdict::Pass),
+        ("nothing", patched(&shut, 20, &[59]), Verdict::Pass),
+        ("nine headers", extended(&shut, &[OPTIONS6; 9]), hidden),
+        ("nine headers, to a port that is not filtered", extended(&open, &[OPTIONS6; 9]), hidden),
+        ("ends within the second header", first[..TRANSPORT6 + 9].to_vec(), hidden),
+        (
+            "ends before its ports, which are in the second fragment",
+            first[..TRANSPORT6 + 16].to_vec(),
+            hidden,
+        ),
+        ("UDP of IPv6 without ports", shut[..TRANSPORT6 + 3].to_vec(), hidden),
+        (
+            "UDP of IPv4 without ports",
+            udp(v4(CLIENT, SERVER), [9, 80], &[])[..TRANSPORT + 3].to_vec(),
+            hidden,
+        ),
+    ] {
+        assert_eq!(ready().send(&sent).verdict, verdict, "{what}");
+    }
+}

@@ -19,12 +19,13 @@ fn connections_that_are_there_go_on() {
         (tcp(v4(CLIENT, SERVER), [1024, 80], syn), Verdict::Drop(Some(0))),
         (tcp(v6(), [1024, 80], syn), Verdict::Drop(Some(0))),
         (tcp(v4_options(), [1024, 80], syn), Verdict::Drop(Some(0))),
+        (extended(&tcp(v6(), [1024, 80], syn), &[OPTIONS6]), Verdict::Drop(Some(0))),
         (udp(v4(CLIENT, SERVER), [1024, 80], &[2; 20]), Verdict::Pass),
     ] {
         let ran = filter.send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (verdict, &sent));
     }
-    assert_eq!((filter.word(16), filter.word(20)), (3, 3));
+    assert_eq!((filter.word(16), filter.word(20)), (4, 4));
 }
 
 #[test]

@@ -33,6 +33,17 @@ fn syns_are_counted() {
 }
 
 #[test]
+fn syns_behind_extension_headers_are_counted() {
+    let mut monitor = ready();
+    let sent = tcp(v6(), [1024, 80], syn);
+    for (chain, syns) in [(&[OPTIONS6][..], 1), (&[OPTIONS6, FIRST6], 2), (&[LATER6], 2), (&[OPTIONS6; 9], 2)]
+    {
+        monitor.send(&extended(&sent, chain));
+        assert_eq!(monitor.word(0), syns, "{chain:?}");
+    }
+}
+
+#[test]
 fn without_a_limit_there_is_no_alarm() {
     let mut monitor = Installed::new("syn_monitor", 12);
     for _ in 0..10 {

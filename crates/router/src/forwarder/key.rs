@@ -1,7 +1,7 @@
 //! Which packets a forwarder is for, and what of a packet that is asked.
 
 use crate::hops::{key_v4, neighbour_key, v4_key};
-use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
+use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use thiserror::Error;
@@ -210,9 +210,13 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
         }
         ethertype::IPV6 => {
             let ip = Ipv6::check(packet).ok()?;
-            let found = ip.transport();
-            let transport = found.and_then(|found| packet.get(found.offset..));
-            let protocol = found.map_or(NONE, |found| u64::from(found.protocol));
+            let (protocol, transport) = match ip.walk() {
+                Some(Reached::Transport(found)) => (u64::from(found.protocol), packet.get(found.offset..)),
+                Some(Reached::Later { protocol } | Reached::Closed { protocol, .. }) => {
+                    (protocol.into(), None)
+                }
+                None => (NONE, None),
+            };
             (ip.source(), ip.destination(), protocol, transport)
         }
         _ => return None,
@@ -384,6 +388,16 @@ mod tests {
         assert!(matches(&FlowKey { source: Some(IpAddr::V6(hosts.0.into()).into()), ..key }, &frame));
         let later = frame_v6(hosts.0, hosts.1, 44, 64, &[17, 0, 0, 8, 0, 0, 0, 1, 3, 232, 0, 53]);
         assert!(!matches(&key, &later) && matches(&FlowKey::default(), &later));
+        // As of IPv4: its protocol is known.
+        let of = |protocol| FlowKey { protocol: Some(protocol), ..FlowKey::default() };
+        assert!(matches(&of(17), &later) && !matches(&of(44), &later));
+        let encrypted = frame_v6(hosts.0, hosts.1, 50, 64, &[0; 16]);
+        assert!(
+            matches(&of(50), &encrypted) && !matches(&FlowKey { source_port: Some(0), ..of(50) }, &encrypted)
+        );
+        // More headers than are walked over: nothing is known.
+        let many = frame_v6(hosts.0, hosts.1, 60, 64, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9));
+        assert!(!matches(&of(60), &many) && matches(&FlowKey::default(), &many));
     }
 
     #[test]

@@ -155,8 +155,9 @@ impl Sent {
 }
 
 impl Flow {
+    /// Fragments have none, nor has what is counted with them.
     fn has_ports(self) -> bool {
-        matches!(self.protocol, 6 | 17)
+        matches!(self.protocol, 6 | 17) && (self.source.port(), self.destination.port()) != (0, 0)
     }
 
     /// The key of its packets.
@@ -369,6 +370,11 @@ mod tests {
         assert_eq!((key.source.as_deref(), key.source_port.as_deref()), (Some("10.0.0.1"), Some("7")));
         let ping = Flow { protocol: 1, ..read.flow };
         assert_eq!((ping.to_string(), ping.key().source_port), ("10.0.0.1 > 10.0.0.9 icmp".into(), None));
+        let without = |end: SocketAddr| SocketAddr::new(end.ip(), 0);
+        let fragments = Flow { source: without(read.flow.source), destination: without(read.flow.destination), ..read.flow };
+        let key = fragments.key();
+        assert_eq!(fragments.to_string(), "10.0.0.1 > 10.0.0.9 udp");
+        assert_eq!((key.source_port, key.destination_port, key.protocol.as_deref()), (None, None, Some("17")));
     }
 
     #[test]

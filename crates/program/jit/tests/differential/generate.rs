@@ -181,6 +181,7 @@ fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
         "call get_smp_processor_id",
         "call get_numa_node_id",
         "r1 = r9\n call xdp_get_buff_len",
+        "r1 = r9\n call lw_transport",
         "r1 = r10\n r1 += -32\n r2 = 24\n r3 = 5\n call lw_hash",
         "r1 = 5\n call lw_drop",
         "r1 = 7\n r2 = 0\n call redirect",
