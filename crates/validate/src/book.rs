@@ -2,6 +2,7 @@
 
 use crate::Settings;
 use crate::plot::Plot;
+use crate::table::NOT_RUN;
 use longwire_bench::BenchError;
 use longwire_bench::world::require_hosts;
 use longwire_report::{Row, Scalar};
@@ -143,7 +144,7 @@ pub(crate) fn paper(row: Row, value: impl Into<Scalar>) -> Row {
 }
 
 fn not_run(row: Row, why: &str) -> Row {
-    row.measured("not run").note(why)
+    row.measured(NOT_RUN).note(why)
 }
 
 /// Our value as a multiple of the paper's, where both are numbers.

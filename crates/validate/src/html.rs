@@ -1,7 +1,7 @@
 //! A report as one HTML file: rows as a table, figures as inline SVG, nothing from elsewhere.
 
 use crate::plot::Plot;
-use crate::table::{Cells, columns};
+use crate::table::{Cells, columns, sum};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
@@ -29,22 +29,29 @@ td.note{text-align:left;color:var(--soft);font-size:.85em;padding-left:2rem}\
 pub fn page(title: &str, report: &Report, plots: &[Plot]) -> String {
     let machine = &report.machine;
     let heading = escaped(&report.command);
-    let verdict =
-        if report.pass { "<span class=\"ok\">passed</span>" } else { "<span class=\"bad\">failed</span>" };
+    let judged = report.rows.iter().any(|row| row.pass.is_some());
+    let verdict = match report.pass {
+        true if judged => "<span class=\"ok\">passed</span>",
+        true => "<span class=\"soft\">nothing judged</span>",
+        false => "<span class=\"bad\">failed</span>",
+    };
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <title>longwire {heading}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <h1>longwire {heading}: {verdict}</h1>\n<p>{}</p>\n\
+         <h1>longwire {heading}: {verdict}</h1>\n<p>{}</p>\n<p>{}.</p>\n\
          <p class=\"soft\">longwire {} on {}, {} cores, {}, Linux {}</p>\n",
         escaped(title),
+        sum(report),
         escaped(&report.version),
         escaped(&machine.cpu_model),
         machine.cores,
         in_unit(machine.memory_bytes as f64, "bytes"),
         escaped(&machine.kernel)
     );
-    if !plots.is_empty() {
+    if plots.is_empty() {
+        out += "<p class=\"soft\">No figures: the rows that they show were not run.</p>\n";
+    } else {
         out += "<h2>Figures</h2>\n<div class=\"plots\">\n";
         plots.iter().for_each(|plot| out += &plot.to_svg());
         out += "</div>\n";
@@ -173,7 +180,7 @@ mod tests {
         let page = page("A thesis", &report, &plots());
         is_well_formed(&page).unwrap();
         for text in
-            ["63.46 kbit/s", "64.001 kbit/s", "FAIL", "not run", "on &lt;af_packet&gt;", "<svg", "failed"]
+            ["63.46 kbit/s", "FAIL", "on &lt;af_packet&gt;", "<svg", "failed</span>", "judged: 2, of them failed: 1"]
         {
             assert!(page.contains(text), "{text}");
         }

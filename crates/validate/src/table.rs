@@ -9,6 +9,9 @@ const COLUMNS: usize = 7;
 /// The column of a row's field `also`: the same with as many packets inside as the paper's delays come to. Only where there are such rows.
 const ALSO: &str = "ours, 48 / 64 inside";
 
+/// What stands in place of the value of a row that was not run.
+pub(crate) const NOT_RUN: &str = "not run";
+
 /// Which columns a report has.
 pub(crate) fn columns(report: &Report) -> Vec<(usize, &'static str)> {
     let also = report.rows.iter().any(|row| row.extra.contains_key("also"));
@@ -43,6 +46,21 @@ impl Cells {
     }
 }
 
+/// What the report comes to: how many rows have a verdict, how many have a value and none, and how many were not run.
+pub(crate) fn sum(report: &Report) -> String {
+    let count = |wanted: fn(&Row) -> bool| report.rows.iter().filter(|row| wanted(row)).count();
+    let judged = count(|row| row.pass.is_some());
+    let failed = count(|row| row.pass == Some(false));
+    let not_run = count(is_not_run);
+    let shown = report.rows.len() - judged - not_run;
+    format!("rows judged: {judged}, of them failed: {failed}; shown without a verdict: {shown}; not run: {not_run}")
+}
+
+/// Whether a row has a text in place of a value, and nobody judged it.
+fn is_not_run(row: &Row) -> bool {
+    row.pass.is_none() && row.measured.as_ref() == Some(&NOT_RUN.into())
+}
+
 /// A percentage with its sign, unless nothing is left of it.
 fn signed(percent: f64) -> String {
     if percent.abs() < 0.0005 { "0 %".into() } else { format!("{percent:+.3} %") }
@@ -59,7 +77,7 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Writes the rows as an aligned table, their notes below them.
+/// Writes the rows as an aligned table, their notes below them, and what they come to.
 ///
 /// # Errors
 /// What keeps `out` from being written.
@@ -99,7 +117,7 @@ pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "    {note}")?;
         }
     }
-    Ok(())
+    writeln!(out, "{}", sum(report))
 }
 
 fn print_line(out: &mut dyn Write, cells: &[String], verdict: &str, widths: &[usize]) -> io::Result<()> {
@@ -132,6 +150,7 @@ mod tests {
                 "64 kbit/s  63.46 kbit/s   64 kbit/s  64.001 kbit/s  +0.002 %         1.01×  ok",
                 "tick            8192 Hz                    not run",
                 "    not asked for",
+                "rows judged: 1, of them failed: 0; shown without a verdict: 0; not run: 1",
             ]
         );
     }

@@ -318,18 +318,22 @@ impl Forwarder {
             environment: &mut environment,
             effects: Effects::default(),
         };
+        let verdict = Verdict::new(self.execute(&mut machine), &machine.effects);
+        self.counters.note(verdict, &machine.effects, alone);
+        (verdict, machine.effects, machine.packet.range())
+    }
+
+    /// Runs its code, and gives what that returns. What the code asks for stays in the machine, from where it is read as it was written: in pieces.
+    fn execute(&self, machine: &mut Machine<'_>) -> u64 {
         let returned = match &self.code {
-            Code::Compiled(compiled) => compiled.run(&mut machine).ok(),
+            Code::Compiled(compiled) => compiled.run(machine).ok(),
             Code::Interpreted(budget) => {
                 let code = &self.verified.program().code;
-                interpret(code, &mut machine, *budget).ok().map(|finished| finished.returned)
+                interpret(code, machine, *budget).ok().map(|finished| finished.returned)
             }
         };
-        let effects = machine.effects;
         // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
-        let verdict = Verdict::new(returned.unwrap_or(longwire_program::ABORTED), &effects);
-        self.counters.note(verdict, &effects, alone);
-        (verdict, effects, machine.packet.range())
+        returned.unwrap_or(longwire_program::ABORTED)
     }
 }
 

@@ -105,15 +105,14 @@ impl Tuple {
 
     #[inline]
     fn find(&self, flow: &Words) -> Option<u32> {
-        let words: Words = std::array::from_fn(|at| flow[at] & self.mask[at]);
         let last = self.slots.len() - 1;
-        let mut at = self.start(&words);
+        let mut at = self.start(flow);
         for _ in 0..self.longest {
             let slot = &self.slots[at];
             if slot.found == 0 {
                 return None;
             }
-            if slot.words == words {
+            if self.is(flow, &slot.words) {
                 return Some(slot.found - 1);
             }
             at = (at + 1) & last;
@@ -121,9 +120,19 @@ impl Tuple {
         None
     }
 
+    /// Whether these are the words of a flow that are not wild.
     #[inline]
-    fn start(&self, words: &Words) -> usize {
-        let state = words.iter().fold(self.seed, |state, &word| fold(state ^ word, 0xa409_3822_299f_31d1));
+    fn is(&self, flow: &Words, words: &Words) -> bool {
+        let differs = |at: usize| flow[at] & self.mask[at] ^ words[at];
+        differs(0) | differs(1) | differs(2) | differs(3) | differs(4) == 0
+    }
+
+    /// Where a search for a flow begins. Its words, which have just been written, are read one by one as they were written: to read two at once
+    /// would have to wait for both.
+    #[inline]
+    fn start(&self, flow: &Words) -> usize {
+        let mix = |state, (&word, &mask): (&u64, &u64)| fold(state ^ word & mask, 0xa409_3822_299f_31d1);
+        let state = flow.iter().zip(&self.mask).fold(self.seed, mix);
         state as usize & (self.slots.len() - 1)
     }
 }

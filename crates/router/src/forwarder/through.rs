@@ -20,8 +20,8 @@ pub(crate) struct Programs {
     bench: Bench,
     /// The packets of a batch that are left to be decided about, if not all are.
     left: Box<[Handle; BATCH]>,
-    /// The rulings of a batch that say more than a fate, with the packets' places in it: a few.
-    special: Vec<(usize, Ruling)>,
+    /// The rulings of a batch that say more than a fate, with the packets' places in it: the first few.
+    special: Box<[(usize, Ruling); BATCH]>,
 }
 
 /// What programs have made of a packet.
@@ -40,6 +40,11 @@ pub(crate) struct Ruling {
 impl Ruling {
     /// Of a packet that meets none.
     pub const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
+
+    /// Makes it none again.
+    fn clear(&mut self) {
+        (self.fate, self.way, self.above, self.instead) = (None, None, None, None);
+    }
 
     /// Whether it says more than a fate.
     const fn is_special(&self) -> bool {
@@ -71,11 +76,12 @@ pub(super) struct Passage {
 }
 
 /// A packet on its way through programs.
-struct Traveller {
+struct Traveller<'r> {
     handle: Handle,
     context: Context,
     passage: Passage,
-    ruling: Ruling,
+    /// Written where it is read from later: a copy of what has just been written in pieces waits for them.
+    ruling: &'r mut Ruling,
 }
 
 impl Programs {
@@ -84,7 +90,7 @@ impl Programs {
             table: Arc::new(table),
             bench: Bench::new(),
             left: Box::new([Handle::NONE; BATCH]),
-            special: Vec::with_capacity(BATCH),
+            special: Box::new([(0, Ruling::NONE); BATCH]),
         }
     }
 
@@ -140,18 +146,21 @@ impl Programs {
     ) {
         let mut above = above;
         let mut fates = [None; BATCH];
-        self.special.clear();
+        let Self { table, bench, special, .. } = self;
+        let mut specials = 0;
         for (at, (&handle, class)) in handles.iter().zip(classes.iter_mut()).enumerate() {
             if !matches!(class, Class::Dropped(_)) {
-                let ruling = self.rule((&mut *core, &mut *classifier), pool, (handle, class), out);
+                let (place, ruling) = &mut special[specials];
+                *place = at;
+                ruling.clear();
+                let router = (&mut *core, &mut *classifier);
+                rule((table, &mut *bench), router, pool, (handle, class), ruling, out);
                 fates[at] = ruling.fate;
-                if ruling.is_special() {
-                    self.special.push((at, ruling));
-                }
+                specials += usize::from(ruling.is_special());
             }
         }
         core.prefetch_nodes(&classes[..handles.len()]);
-        let mut special = self.special.iter().peekable();
+        let mut special = special[..specials].iter().peekable();
         for (at, (&handle, &class)) in handles.iter().zip(&*classes).enumerate() {
             let Some((_, ruling)) = special.next_if(|(place, _)| *place == at) else {
                 let fate = fates[at].unwrap_or_else(|| core.decide(pool, handle, class, out));
@@ -179,11 +188,11 @@ impl Programs {
         out: &mut Outbox,
     ) -> (Handle, Fate) {
         let mut class = core.classify_one(classifier, pool, handle);
-        let ruling = if self.table.is_empty() || matches!(class, Class::Dropped(_)) {
-            Ruling::NONE
-        } else {
-            self.rule((&mut *core, &mut *classifier), pool, (handle, &mut class), out)
-        };
+        let mut ruling = Ruling::NONE;
+        if !self.table.is_empty() && !matches!(class, Class::Dropped(_)) {
+            let router = (&mut *core, &mut *classifier);
+            rule((&self.table, &mut self.bench), router, pool, (handle, &mut class), &mut ruling, out);
+        }
         carry_out(core, above, pool, (handle, class, &ruling), out)
     }
 
@@ -204,35 +213,35 @@ impl Programs {
     pub fn share(&mut self) {
         self.bench.alone = false;
     }
+}
 
-    /// Runs a packet's programs on it, and says what it is then.
-    fn rule<C: Classify>(
-        &mut self,
-        (core, classifier): (&mut Core, &mut C),
-        pool: &mut Pool,
-        (handle, class): (Handle, &mut Class),
-        out: &mut Outbox,
-    ) -> Ruling {
-        let (meta, frame) = pool.parts_mut(handle);
-        // The engine was asked for single packets, and takes none in whose checksum lies outside them.
-        if meta.is_train() || finish_checksum(meta, frame).is_err() {
-            return Ruling::lost(DropReason::BadFrame);
-        }
-        let context = context(meta);
-        let words = if self.table.space.is_empty() { None } else { flow(frame) };
-        let own = words.and_then(|flow| self.table.space.find(&flow));
-        let passage = Passage::begin(context.mark);
-        let mut traveller = Traveller { handle, context, passage, ruling: Ruling::NONE };
-        for forwarder in self.table.met(own) {
-            traveller.meet(forwarder, &mut self.bench, core, pool, out);
-            if traveller.passage.end.is_some() || traveller.ruling.fate.is_some() {
-                break;
-            }
-        }
-        let Traveller { handle, passage, mut ruling, .. } = traveller;
-        passage.rule((core, classifier), &self.table, pool, (handle, class, words), &mut ruling);
-        ruling
+/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet.
+fn rule<C: Classify>(
+    (table, bench): (&Forwarders, &mut Bench),
+    router: (&mut Core, &mut C),
+    pool: &mut Pool,
+    (handle, class): (Handle, &mut Class),
+    ruling: &mut Ruling,
+    out: &mut Outbox,
+) {
+    let (meta, frame) = pool.parts_mut(handle);
+    // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+    if meta.is_train() || finish_checksum(meta, frame).is_err() {
+        *ruling = Ruling::lost(DropReason::BadFrame);
+        return;
     }
+    let words = if table.space.is_empty() { None } else { flow(frame) };
+    let own = words.as_ref().and_then(|flow| table.space.find(flow));
+    let context = context(meta);
+    let mut traveller = Traveller { handle, passage: Passage::begin(context.mark), context, ruling };
+    for forwarder in table.met(own) {
+        traveller.meet(forwarder, bench, router.0, pool, out);
+        if traveller.passage.end.is_some() || traveller.ruling.fate.is_some() {
+            break;
+        }
+    }
+    let packet = (traveller.handle, class, words.as_ref());
+    traveller.passage.rule(router, table, pool, packet, traveller.ruling);
 }
 
 /// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
@@ -310,13 +319,13 @@ impl Passage {
         (core, classifier): (&mut Core, &mut C),
         table: &Forwarders,
         pool: &mut Pool,
-        (handle, class, words): (Handle, &mut Class, Option<Words>),
+        (handle, class, words): (Handle, &mut Class, Option<&Words>),
         ruling: &mut Ruling,
     ) {
         let (meta, frame) = pool.parts_mut(handle);
         ruling.way = self.way;
         if let Some((seat, fid)) = self.above {
-            let flow = words.or_else(|| flow(frame)).map_or(0, |words| hash(&words));
+            let flow = words.map(hash).or_else(|| flow(frame).map(|words| hash(&words))).unwrap_or(0);
             ruling.above = Some(Upward { seat, fid: fid.0, flow });
         }
         if let Some(mark) = self.mark {
@@ -344,7 +353,7 @@ impl Passage {
     }
 }
 
-impl Traveller {
+impl Traveller<'_> {
     /// Runs a program on the packet.
     fn meet(
         &mut self,
@@ -378,7 +387,7 @@ impl Traveller {
     ) -> (Verdict, Effects) {
         let (verdict, effects, frame) = forwarder.run_with_room(bench, self.context, pool.data(self.handle));
         if !matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
-            self.handle = put_back(core, pool, self.handle, frame, &mut self.ruling, out);
+            self.handle = put_back(core, pool, self.handle, frame, self.ruling, out);
         }
         (verdict, effects)
     }
