@@ -170,6 +170,7 @@ mod tests {
                 "   paper  configured  ours  ours, 48 / 64 inside  error  ours / paper",
                 "a   4 ns              2 ns                  3 ns",
                 "b                        1",
+                "rows judged: 0, of them failed: 0; shown without a verdict: 2; not run: 0",
             ]
         );
     }
