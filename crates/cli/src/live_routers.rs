@@ -5,7 +5,9 @@ use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{Router, Way};
-use longwire_scenario::{Levels, Network, Plan, RouteChange, RouterRoute, WrittenRoute, change_route};
+use longwire_scenario::{
+    Levels, Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute, change_route,
+};
 use longwire_sched::Weight;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,9 +72,8 @@ impl LiveRouters {
             let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));
             RouteChange::Add(route.map_err(wrong)?)
         } else {
-            let to = text.parse::<Network>().map_err(wrong)?.masked();
-            self.plan.routers[place].check_changeable(to).map_err(wrong)?;
-            RouteChange::Remove(to)
+            let to = text.parse::<RoutedTo>().map_err(wrong)?;
+            self.plan.routers[place].removal(to).map_err(wrong)?
         };
         let done =
             remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));

@@ -461,6 +461,39 @@ fn a_changed_route_leads_over_a_smaller_mtu() {
 }
 
 #[test]
+fn default_routes_and_networks_of_ports_are_changed_while_it_runs() {
+    let Some(lab) = Up::new("default") else { return };
+    let done = |args: &[&str]| {
+        let done = lab.route(args);
+        assert!(done.status.success(), "{args:?}: {}", stderr(&done));
+    };
+    let listed = || stdout(&lab.route(&["list", "west"]));
+    let (v4, v6) = ("0.0.0.0/0 via 10.9.0.2 dev west-east", "::/0 via fd00:9::2 dev west-east");
+    for both in [true, false] {
+        done(&["add", "west", "default via fd00:9::2"]);
+        if both {
+            done(&["add", "west", "default", "via", "10.9.0.2"]);
+        }
+        let before = listed();
+        assert!(before.contains(v6) && before.contains(v4) == both, "{before}");
+        done(&["remove", "west", "default"]);
+        let after = listed();
+        assert!(!after.contains("0.0.0.0/0") && !after.contains("::/0 "), "{after}");
+    }
+    let refused = lab.route(&["remove", "west", "default"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("there is no default route"), "{}", stderr(&refused));
+    // The network of a port leads nowhere for a while, and is behind the port again.
+    let ping = || lab.says("b", "ping -c 1 -W 5 10.0.1.9");
+    assert!(ping().contains("1 received"));
+    done(&["add", "west", "unreachable", "10.0.1.0/24"]);
+    assert!(listed().contains("blackhole 10.0.1.0/24"));
+    assert!(lab.says("b", "ping -c 1 -W 1 10.0.1.9").contains("0 received"));
+    done(&["remove", "west", "10.0.1.0/24"]);
+    assert!(listed().contains("10.0.1.0/24 dev west-lan") && ping().contains("1 received"));
+}
+
+#[test]
 fn tcp_goes_through_routers() {
     if Command::new("iperf3").arg("--version").output().is_err() {
         return println!("skipped tcp_goes_through_routers: iperf3 is not installed");

@@ -104,6 +104,25 @@ impl Fib {
         self.let_go(hop)
     }
 
+    /// Takes an IPv4 route out, and puts `own` in its place if that is another. Whether there was one.
+    pub fn withdraw_v4(&mut self, prefix: Prefix<u32>, own: Option<NextHop>) -> Result<bool, RouteError> {
+        let hop = self.v4.remove(prefix);
+        let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
+        self.note_own(address_v4(prefix), &Ok(hop), None);
+        let was_there = self.let_go(hop);
+        own.map_or(Ok(()), |own| self.insert_v4(prefix, &own.into()))?;
+        Ok(was_there)
+    }
+
+    pub fn withdraw_v6(&mut self, prefix: Prefix<u128>, own: Option<NextHop>) -> Result<bool, RouteError> {
+        let hop = self.v6.remove(prefix);
+        let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
+        self.note_own(address_v6(prefix), &Ok(hop), None);
+        let was_there = self.let_go(hop);
+        own.map_or(Ok(()), |own| self.insert_v6(prefix, &own.into()))?;
+        Ok(was_there)
+    }
+
     /// The next hop's number for a destination; the cache learns it.
     #[inline]
     pub fn find_v4(&mut self, destination: u32) -> Option<HopId> {

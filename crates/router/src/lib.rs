@@ -17,6 +17,7 @@ mod icmp;
 mod minimal;
 mod neighbour;
 mod own;
+mod own_routes;
 mod police;
 mod ports;
 pub mod prefix;

@@ -1,6 +1,7 @@
 //! A router's ports: their places, link addresses, addresses and longest packets.
 
-use crate::prefix::Address;
+use crate::classify::is_link_local;
+use crate::prefix::{Address, Prefix};
 use std::net::IpAddr;
 use thiserror::Error;
 
@@ -178,6 +179,16 @@ impl Ports {
         &self.places
     }
 
+    /// The place of the port behind which a network is, by one of the port's addresses.
+    pub fn near_v4(&self, net: Prefix<u32>) -> Option<u16> {
+        near(&self.list, net, |port| &port.v4)
+    }
+
+    /// The same for IPv6. Networks within a link are behind every port, and are none.
+    pub fn near_v6(&self, net: Prefix<u128>) -> Option<u16> {
+        near(&self.list, net, |port| &port.v6).filter(|_| !is_link_local(net.address()))
+    }
+
     /// An IPv4 address for what the router sends because of a packet that came in by the port `place`: one of that port's, else any.
     pub fn source_v4(&self, place: u16) -> Option<u32> {
         let own = self.at(place).into_iter().chain(&self.list);
@@ -190,6 +201,16 @@ impl Ports {
         let global = own.clone().flat_map(|port| &port.v6).find(|own| own.address >> 118 != 0x3fa);
         global.or_else(|| self.at(place)?.v6.first()).map(|own| own.address)
     }
+}
+
+fn near<A: Address>(
+    ports: &[RouterPort],
+    net: Prefix<A>,
+    addresses: impl Fn(&RouterPort) -> &[InterfaceAddress<A>],
+) -> Option<u16> {
+    let has =
+        |own: &InterfaceAddress<A>| own.len < A::BITS && own.len == net.bits() && net.holds(own.address);
+    ports.iter().find(|port| addresses(port).iter().any(has)).map(|port| port.place)
 }
 
 fn check(port: &RouterPort) -> Result<(), PortsError> {

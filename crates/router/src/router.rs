@@ -402,39 +402,6 @@ impl<C> Router<C> {
     }
 }
 
-impl Core {
-    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC 1812, 5.3.5) or any router (RFC
-    /// 4291, 2.6.1) of a network.
-    fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
-        let (direct, local, broadcast) =
-            (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());
-        for own in &port.v4 {
-            let network = Prefix::new(own.address, own.len)?;
-            if own.len < 32 {
-                self.fib.insert_v4(network, &direct)?;
-            }
-            if own.len < 31 {
-                let last = network.address() | (u32::MAX >> own.len);
-                self.fib.insert_v4(Prefix::host(last), &broadcast)?;
-                self.fib.insert_v4(Prefix::host(network.address()), &broadcast)?;
-            }
-            self.fib.insert_v4(Prefix::host(own.address), &local)?;
-        }
-        let global = |address| !crate::classify::is_link_local(address);
-        for own in port.v6.iter().filter(|own| global(own.address)) {
-            let network = Prefix::new(own.address, own.len)?;
-            if own.len < 127 {
-                self.fib.insert_v6(Prefix::host(network.address()), &local)?;
-            }
-            if own.len < 128 {
-                self.fib.insert_v6(network, &direct)?;
-            }
-            self.fib.insert_v6(Prefix::host(own.address), &local)?;
-        }
-        Ok(())
-    }
-}
-
 impl<C: Classify> Node for Router<C> {
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox) {
         if let Some((sharing, host)) = self.shared(pool, out) {

@@ -1,7 +1,7 @@
 //! Addresses as a scenario writes them: networks and hardware addresses.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An IP address with the length of its network's prefix, as `10.0.0.1/24`.
@@ -41,6 +41,24 @@ impl Network {
         Self { address, prefix: self.prefix }
     }
 
+    /// All addresses of IPv4, and all of IPv6.
+    pub const EVERYTHING: [Self; 2] = [v4([0; 4], 0), v6(0, 0)];
+
+    /// Whether an address means everybody in it, or any router (RFC 1812, 4.2.3.1; RFC 4291, 2.6.1). Networks of two addresses have none of these
+    /// (RFC 3021, RFC 6164).
+    pub fn means_all(&self, address: IpAddr) -> bool {
+        let ((lowest, highest), number) = (self.range(), number(address));
+        let v4 = self.address.is_ipv4();
+        let for_all = number == lowest || (v4 && number == highest);
+        v4 == address.is_ipv4() && highest - lowest > 1 && for_all
+    }
+
+    /// What the addresses in it are, if routers forward packets to none of them (RFC 6890; RFC 3927, 7): a route to it is never used.
+    pub(crate) fn unforwarded(&self) -> Option<&'static str> {
+        let holds = |(net, _): &&(Self, _)| net.prefix <= self.prefix && net.contains(self.address);
+        UNFORWARDED.iter().find(holds).map(|(_, what)| *what)
+    }
+
     /// Its first and its last address as numbers.
     pub(crate) fn range(&self) -> (u128, u128) {
         let host_bits = u32::from(bits(self.address) - self.prefix);
@@ -75,6 +93,47 @@ impl FromStr for Network {
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// Networks to which nothing is forwarded, and what they are.
+const UNFORWARDED: [(Network, &str); 9] = [
+    (v4([0, 0, 0, 0], 8), "addresses of this network"),
+    (v4([127, 0, 0, 0], 8), "loopback addresses"),
+    (v4([169, 254, 0, 0], 16), "addresses within a link"),
+    (v4([224, 0, 0, 0], 4), "groups"),
+    (v4([240, 0, 0, 0], 4), "reserved addresses"),
+    (v6(0, 127), "the unspecified and the loopback address"),
+    (v6(0xffff << 32, 96), "IPv4 addresses in IPv6 form"),
+    (v6(0xfe80 << 112, 10), "addresses within a link"),
+    (v6(0xff00 << 112, 8), "groups"),
+];
+
+const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Network {
+    Network { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+}
+
+const fn v6(address: u128, prefix: u8) -> Network {
+    Network { address: IpAddr::V6(Ipv6Addr::from_bits(address)), prefix }
+}
+
+/// What routes lead to that are to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoutedTo {
+    /// This network.
+    Network(Network),
+    /// `default`: all addresses, of IPv4 as of IPv6.
+    Default,
+}
+
+impl FromStr for RoutedTo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "default" => Ok(Self::Default),
+            text => text.parse().map(Self::Network),
+        }
     }
 }
 
@@ -158,6 +217,53 @@ mod tests {
         assert!("10.0.0.1".parse::<Network>().unwrap().is_single());
         for bad in ["", "10.0.0/8", "10.0.0.0/33", "fd00::/129", "10.0.0.1/", "10.0.0.1/-1"] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn some_networks_are_never_forwarded_to() {
+        for (net, what) in [
+            ("224.0.0.0/4", Some("groups")),
+            ("239.1.0.0/16", Some("groups")),
+            ("224.0.0.0/3", None),
+            ("255.255.255.255", Some("reserved addresses")),
+            ("127.0.0.1", Some("loopback addresses")),
+            ("126.0.0.0/7", None),
+            ("169.254.0.0/16", Some("addresses within a link")),
+            ("169.254.0.0/15", None),
+            ("0.0.0.0/0", None),
+            ("10.0.0.0/8", None),
+            ("ff02::/16", Some("groups")),
+            ("::1", Some("the unspecified and the loopback address")),
+            ("::/0", None),
+            ("fe80::/64", Some("addresses within a link")),
+            ("fec0::/10", None),
+            ("::ffff:10.0.0.0/104", Some("IPv4 addresses in IPv6 form")),
+            ("fd00::/8", None),
+        ] {
+            assert_eq!(net.parse::<Network>().unwrap().unforwarded(), what, "{net}");
+        }
+    }
+
+    #[test]
+    fn some_addresses_mean_all_or_any_router() {
+        for (net, address, all) in [
+            ("10.0.0.1/24", "10.0.0.0", true),
+            ("10.0.0.1/24", "10.0.0.255", true),
+            ("10.0.0.1/24", "10.0.0.2", false),
+            ("10.0.0.1/24", "10.0.1.255", false),
+            ("10.0.0.0/31", "10.0.0.1", false),
+            ("10.0.0.1/32", "10.0.0.1", false),
+            ("fd00::1/64", "fd00::", true),
+            ("fd00::1/64", "fd00::ffff:ffff:ffff:ffff", false),
+            ("fd00::1/127", "fd00::", false),
+            ("fd00::1/64", "10.0.0.0", false),
+        ] {
+            assert_eq!(
+                net.parse::<Network>().unwrap().means_all(address.parse().unwrap()),
+                all,
+                "{net}, {address}"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON schema
 //! all come from these structures and, for what a link is made of, from the block registry.
 
-use crate::address::{Mac, Network};
+use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
@@ -371,9 +371,9 @@ pub(crate) struct At {
     /// Routes that the router has from then on: "10.1.0.0/16 via 10.0.0.2", or a list of such.
     #[serde(default)]
     pub(crate) add_route: Listed<Text>,
-    /// Networks that the router has no route to from then on, or a list of them.
+    /// Networks that the router has no route to from then on, or a list of them; "default" is all addresses.
     #[serde(default)]
-    pub(crate) remove_route: Listed<Network>,
+    pub(crate) remove_route: Listed<RoutedTo>,
     /// A flow that shares the router's processors, by its name, and gets a weight from then on.
     pub(crate) flow: Option<Written<Name>>,
     /// What it weighs from then on, 1 to 65535.

@@ -36,7 +36,7 @@ mod template;
 mod words;
 mod written;
 
-pub use address::{Mac, Network};
+pub use address::{Mac, Network, RoutedTo};
 pub use build::{
     BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_route, measure_processors,
     port_workers, tolerance,

@@ -1,13 +1,13 @@
 //! Routers in a checked plan, and routes as people write them.
 
-use crate::address::{Mac, Network};
+use crate::address::{Mac, Network, RoutedTo};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
 use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, Way};
 use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A router of the scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,6 +84,7 @@ impl RouterEvent {
         let each = self.changes.iter().map(|change| match change {
             RouteChange::Add(route) => router.written(route),
             RouteChange::Remove(to) => format!("no route to {to}"),
+            RouteChange::RemoveDefault => "no default route".into(),
         });
         let weight =
             self.weight.iter().map(|(flow, weight)| format!("flow {flow} weighs {}", weight.number()));
@@ -96,8 +97,10 @@ impl RouterEvent {
 pub enum RouteChange {
     /// There is this one from then on, in place of what led to the same network.
     Add(RouterRoute),
-    /// There is none to exactly this network.
+    /// There is none to exactly this network; or, if it is a port's and had another, the port's own again.
     Remove(Network),
+    /// There is none to all addresses, neither of IPv4 nor of IPv6.
+    RemoveDefault,
 }
 
 /// A neighbour that a router knows from the start.
@@ -135,13 +138,14 @@ pub struct WrittenHop<'t> {
     pub weight: u16,
 }
 
-impl WrittenHop<'_> {
-    const NONE: Self = Self { via: None, port: None, weight: 1 };
-}
-
 /// Words of `ip route` that a value follows, and those without.
-const WITH_VALUE: [&str; 8] = ["proto", "scope", "src", "metric", "pref", "table", "mtu", "advmss"];
+const WITH_VALUE: [&str; 11] =
+    ["proto", "scope", "src", "metric", "pref", "table", "mtu", "advmss", "nhid", "expires", "error"];
 const ALONE: [&str; 5] = ["onlink", "linkdown", "dead", "pervasive", "unicast"];
+/// What `ip route` writes before a destination that nothing leads to.
+const NOWHERE: [&str; 3] = ["blackhole", "unreachable", "prohibit"];
+/// What it writes before routes that are none of those that can be added here.
+const OF_THE_KERNEL: [&str; 6] = ["local", "broadcast", "multicast", "anycast", "throw", "nat"];
 
 impl<'t> WrittenRoute<'t> {
     /// Reads a route.
@@ -151,49 +155,38 @@ impl<'t> WrittenRoute<'t> {
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
-        let discard = first == Some("blackhole");
+        // `ip route` knows several ways of leading nowhere; here all are one, as those of a control plane are.
+        let discard = first.is_some_and(|word| NOWHERE.contains(&word));
         if discard {
             first = words.next();
         }
         let prefix = first.ok_or("a route begins with a prefix, as in \"10.1.0.0/16 via 10.0.0.2\"")?;
-        let mut hops: Vec<WrittenHop<'t>> = Vec::new();
+        if OF_THE_KERNEL.contains(&prefix) {
+            return Err(format!(
+                "there are no routes of the kind \"{prefix}\" here: leave it out, those to a port's addresses come by themselves"
+            ));
+        }
+        let mut hops: Vec<HopWords<'t>> = Vec::new();
         while let Some(word) = words.next() {
             if word == "nexthop" {
-                hops.push(WrittenHop::NONE);
+                hops.push(HopWords::default());
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("nothing follows \"{word}\""))?;
-            match word {
-                "via" if value == "inet6" || value == "inet" => {
-                    return Err("a gateway of the other family is not supported; name one of the same".into());
-                }
-                "via" => {
-                    let via = value.parse::<IpAddr>().map_err(|_| format!("\"{value}\" is no address"))?;
-                    match hops.last_mut().filter(|last| last.via.is_none()) {
-                        Some(last) => last.via = Some(via),
-                        None => hops.push(WrittenHop { via: Some(via), ..WrittenHop::NONE }),
-                    }
-                }
-                "dev" => last_of(&mut hops).port = Some(value),
-                "weight" => {
-                    let wrong = || format!("weight {value}: it must be 1 to {MOST_WEIGHT}");
-                    last_of(&mut hops).weight = value.parse().map_err(|_| wrong())?;
-                }
-                _ if WITH_VALUE.contains(&word) => {}
-                _ => {
-                    let known = "via ADDRESS, dev PORT, weight NUMBER, nexthop";
-                    return Err(format!("there is no \"{word}\" in a route; there are {known}"));
-                }
+            // So it prints what leads nowhere, of IPv6.
+            let is_nowhere = discard && (word, value) == ("dev", "lo");
+            if !is_nowhere && !WITH_VALUE.contains(&word) {
+                HopWords::note(&mut hops, word, value)?;
             }
         }
         let to = match prefix {
             "default" if hops.iter().any(|hop| hop.via.is_some_and(|via| via.is_ipv6())) => {
-                whole(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+                Network::EVERYTHING[1]
             }
-            "default" => whole(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            "default" => Network::EVERYTHING[0],
             prefix => prefix.parse()?,
         };
-        let route = Self { to, hops, discard };
+        let route = Self { to, hops: hops.into_iter().map(HopWords::hop).collect(), discard };
         route.check()?;
         Ok(route)
     }
@@ -233,18 +226,60 @@ impl WrittenHop<'_> {
     }
 }
 
-/// The next hop that is being read.
-fn last_of<'h, 't>(hops: &'h mut Vec<WrittenHop<'t>>) -> &'h mut WrittenHop<'t> {
-    if hops.is_empty() {
-        hops.push(WrittenHop::NONE);
-    }
-    let last = hops.len() - 1;
-    &mut hops[last]
+/// What the words of a next hop have said so far.
+#[derive(Debug, Default)]
+struct HopWords<'t> {
+    via: Option<IpAddr>,
+    port: Option<&'t str>,
+    weight: Option<u16>,
 }
 
-/// All addresses of a family.
-const fn whole(address: IpAddr) -> Network {
-    Network { address, prefix: 0 }
+impl<'t> HopWords<'t> {
+    /// Notes a word and its value for the last of `hops`, or for another one.
+    fn note(hops: &mut Vec<Self>, word: &str, value: &'t str) -> Result<(), String> {
+        let is_via = word == "via";
+        if hops.last().is_none_or(|last| is_via && last.via.is_some()) {
+            hops.push(Self::default());
+        }
+        let Some(last) = hops.last_mut() else { return Ok(()) };
+        let known = match word {
+            "via" if value == "inet6" || value == "inet" => {
+                return Err("a gateway of the other family is not supported; name one of the same".into());
+            }
+            "via" => {
+                let via = value.parse().map_err(|_| format!("\"{value}\" is no address"))?;
+                last.via.replace(via).is_some()
+            }
+            "dev" => last.port.replace(value).is_some(),
+            "weight" => {
+                let wrong = || format!("a next hop's weight is \"{value}\", it must be 1 to {MOST_WEIGHT}");
+                let weight = weight_of(value.parse().map_err(|_| wrong())?)?;
+                last.weight.replace(weight).is_some()
+            }
+            _ => {
+                let known = "via ADDRESS, dev PORT, weight NUMBER, nexthop";
+                return Err(format!("there is no \"{word}\" in a route; there are {known}"));
+            }
+        };
+        if known {
+            return Err(format!("{word} {value}: its next hop has a {word} already, keep one of the two"));
+        }
+        Ok(())
+    }
+
+    fn hop(self) -> WrittenHop<'t> {
+        let Self { via, port, weight } = self;
+        WrittenHop { via, port, weight: weight.unwrap_or(1) }
+    }
+}
+
+/// A next hop's weight.
+///
+/// # Errors
+/// If there is none such.
+pub(crate) fn weight_of(number: i128) -> Result<u16, String> {
+    let weight = u16::try_from(number).ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight));
+    weight.ok_or_else(|| format!("a next hop's weight is {number}, it must be 1 to {MOST_WEIGHT}"))
 }
 
 impl Router {
@@ -280,6 +315,21 @@ impl Router {
         Ok(RouterRoute { to, way })
     }
 
+    /// The change that takes a route away.
+    ///
+    /// # Errors
+    /// If it is to an address of the router itself.
+    pub fn removal(&self, to: RoutedTo) -> Result<RouteChange, String> {
+        match to {
+            RoutedTo::Default => Ok(RouteChange::RemoveDefault),
+            RoutedTo::Network(to) => {
+                let to = to.masked();
+                self.check_changeable(to)?;
+                Ok(RouteChange::Remove(to))
+            }
+        }
+    }
+
     /// The next hop that is meant by what is written.
     fn next_hop(&self, written: &WrittenHop<'_>) -> Result<NextHop, String> {
         let WrittenHop { via, port, .. } = *written;
@@ -302,29 +352,29 @@ impl Router {
     /// Whether an address may be a neighbour's.
     ///
     /// # Errors
-    /// If it is the router's own: packets sent there would come back, or go nowhere.
+    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there would come back, or go nowhere.
     pub(crate) fn check_neighbour(&self, address: IpAddr) -> Result<(), String> {
-        let has = |port: &&RouterPort| port.addresses.iter().any(|net| net.address == address);
-        self.ports.iter().find(has).map_or(Ok(()), |own| {
-            Err(format!("{address} is the router's own address at \"{}\": name a neighbour", own.name))
-        })
+        for port in &self.ports {
+            let name = &port.name;
+            if port.addresses.iter().any(|net| net.address == address) {
+                return Err(format!("{address} is the router's own address at \"{name}\": name a neighbour"));
+            }
+            if port.addresses.iter().any(|net| net.means_all(address)) {
+                return Err(format!(
+                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": name a neighbour"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the route to a network may be another one, or none.
     ///
     /// # Errors
     /// If it is an address of the router itself, or one that means everybody in a network of its ports: what is for these has no other way.
-    pub fn check_changeable(&self, to: Network) -> Result<(), String> {
-        let (first, last) = to.range();
-        let is_own = |net: &Network| {
-            let (lowest, highest) = net.range();
-            let v4 = net.address.is_ipv4();
-            // A network of two addresses has no others (RFC 3021, RFC 6164).
-            let with_others = highest - lowest > 1;
-            let for_all = with_others && (first == lowest || (v4 && first == highest));
-            v4 == to.address.is_ipv4() && (to.address == net.address || for_all)
-        };
-        let own = self.ports.iter().find(|port| first == last && port.addresses.iter().any(is_own));
+    fn check_changeable(&self, to: Network) -> Result<(), String> {
+        let is_own = |net: &Network| to.address == net.address || net.means_all(to.address);
+        let own = self.ports.iter().find(|port| to.is_single() && port.addresses.iter().any(is_own));
         own.map_or(Ok(()), |port| {
             Err(format!(
                 "{to} is the router's own at \"{}\", which no route changes: name another destination",
@@ -450,7 +500,11 @@ mod tests {
             ("default via fe80::2 dev east pref medium", "::/0 via fe80::2 dev east"),
             ("10.2.0.0/24 dev east proto kernel scope link src 10.2.0.1", "10.2.0.0/24 dev east"),
             ("10.9.9.9 dev west onlink", "10.9.9.9/32 dev west"),
+            ("10.0.1.0/24 dev east proto kernel scope link src 10.0.1.1", "10.0.1.0/24 dev east"),
             ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
+            ("unreachable 10.3.0.0/16 proto static metric 20", "blackhole 10.3.0.0/16"),
+            ("prohibit fd03::/16 dev lo metric 1024 error -13 pref medium", "blackhole fd03::/16"),
+            ("10.5.0.0/16 nhid 7 via 10.0.1.2 dev east proto ospf", "10.5.0.0/16 via 10.0.1.2 dev east"),
             (
                 "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev west weight 1",
                 "10.4.0.0/16 nexthop via 10.0.0.2 dev west weight 1 nexthop via 10.0.1.2 dev east weight 2",
@@ -495,7 +549,23 @@ mod tests {
             ("10.1.0.0/16 via fd00::2", "different families"),
             ("10.1.0.0/16 via 10.0.2.2", "in none of the router's networks (10.0.0.1/24, "),
             ("10.1.0.0/16 via 10.0.1.1", "the router's own address at \"east\""),
+            (
+                "10.1.0.0/16 via 10.0.1.255",
+                "10.0.1.255 is no host's, but means all, or any router, in the network of \"east\"",
+            ),
+            ("10.1.0.0/16 via 10.0.0.0", "means all, or any router, in the network of \"west\""),
+            ("fd01::/16 via fd00::", "means all, or any router, in the network of \"west\""),
             ("10.1.0.0/16 dev north", "there are west, east"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 2 weight 3", "keep one"),
+            ("10.1.0.0/16 weight 2 via 10.0.0.2 weight 2", "its next hop has a weight already, keep one"),
+            ("10.1.0.0/16 via 10.0.0.2 dev west dev east", "dev east: its next hop has a dev already"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 0", "a next hop's weight is 0, it must be 1 to 256"),
+            ("10.1.0.0/16 via 10.0.0.2 weight 70000", "a next hop's weight is 70000, it must be 1 to 256"),
+            ("10.1.0.0/16 via 10.0.0.2 weight some", "a next hop's weight is \"some\", it must be 1 to 256"),
+            ("local 10.0.1.1 dev east", "no routes of the kind \"local\" here"),
+            ("throw 10.3.0.0/16", "no routes of the kind \"throw\""),
+            ("unreachable 10.3.0.0/16 dev east", "leave them out"),
+            ("unreachable 10.1.0.0/16 via 10.0.0.2", "leave them out"),
             ("10.1.0.0/16 nexthop 10.0.0.2", "nothing follows \"10.0.0.2\""),
             ("10.1.0.0/16 gateway 10.0.0.2", "no \"gateway\""),
             ("10.1.0.0/16 nexthop nexthop via 10.0.0.2", "a gateway or a port"),

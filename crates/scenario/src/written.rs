@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use toml::Spanned;
 
-use crate::address::{Mac, Network};
+use crate::address::{Mac, Network, RoutedTo};
 
 /// A kind of value that can be read from a text.
 pub(crate) trait Term: Sized {
@@ -212,6 +212,7 @@ macro_rules! address {
 }
 
 address!(Network, "an address such as \"10.0.0.1/24\"", str::parse);
+address!(RoutedTo, "a network such as \"10.1.0.0/16\", or \"default\"", str::parse);
 address!(Mac, "a hardware address such as \"02:00:00:00:00:01\"", str::parse);
 address!(IpAddr, "an address such as \"10.0.0.1\" or \"fd00::1\"", |text: &str| {
     text.trim()

@@ -126,7 +126,22 @@ fn mistakes_are_told() {
     for (route, wanted) in [
         ("{ to = \"10.0.2.0/24\", next-hops = [{}] }", "name one"),
         ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 0 }] }", "1 to 256"),
-        ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 66000 }] }", "1 to 256"),
+        (
+            "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 70000 }] }",
+            "a next hop's weight is 70000, it must be 1 to 256",
+        ),
+        (
+            "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = -1 }] }",
+            "a next hop's weight is -1, it must be 1 to 256",
+        ),
+        (
+            "{ to = \"10.0.2.0/24\", via = \"10.9.1.3\" }",
+            "means all, or any router, in the network of \"r1-1\"",
+        ),
+        (
+            "{ to = \"10.0.2.0/24\", via = \"10.9.1.0\" }",
+            "means all, or any router, in the network of \"r1-1\"",
+        ),
         (
             "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }, { via = \"10.8.1.2\" }] }",
             "in none of the router's networks",

@@ -294,6 +294,104 @@ fn routes_change_at_their_time() {
 }
 
 #[test]
+fn a_network_of_a_port_comes_back_and_default_means_both_families() {
+    let at = |time: u32, change: &str| format!("[[at]]\ntime = \"{time} ms\"\nrouter = \"r\"\n{change}\n");
+    // b's network is behind b again as soon as its other route is taken away, at 45 ms; from 65 ms to 85 ms it has none.
+    let events = at(25, "add-route = \"unreachable 10.0.2.0/24\"")
+        + &at(45, "remove-route = \"10.0.2.0/24\"")
+        + &at(65, "remove-route = \"10.0.2.0/24\"")
+        + &at(85, "add-route = \"10.0.2.0/24 dev b\"");
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
+    let plan_of = |events: &str| plan(&between(&format!("{events}{source}")));
+    let report = run(&plan_of(&events), TO_THE_END);
+    assert_eq!(report.errors, [""; 0]);
+    assert_eq!((report.flow.sent, &report.flow.drops[..]), (6 + 2, &[("discard", 2), ("no-route", 2)][..]));
+    // Both default routes go at once; a third time there is none.
+    let routes =
+        "routes = [{ to = \"0.0.0.0/0\", via = \"10.0.2.7\" }, { to = \"::/0\", via = \"fd02::7\" }]\n";
+    let twice = at(5, "remove-route = \"default\"") + &at(15, "remove-route = [\"default\"]");
+    let plan = plan(&between(&format!("{routes}{twice}{source}")));
+    assert_eq!(plan.router_events[0].describe(&plan.routers), "router r: no default route");
+    let report = run(&plan, TO_THE_END);
+    assert_eq!((report.flow.sent, report.errors.len()), (10, 1), "{:?}", report.errors);
+    let error = &report.errors[0];
+    assert!(
+        error.contains("router \"r\" at 15 ms") && error.contains("there is no default route"),
+        "{error}"
+    );
+}
+
+#[test]
+fn routes_by_which_nothing_goes_are_noted() {
+    let told = |keys: &str| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let scenario = format!("{HOSTS}{}", between(keys));
+        let plan = parse(&folder.join("s.toml").display().to_string(), &scenario).unwrap();
+        plan.notes
+            .iter()
+            .map(|note| format!("{}: {} = {}", note.field, note.what, note.mend))
+            .collect::<Vec<_>>()
+    };
+    for (net, what) in [
+        ("224.0.0.0/4", "groups"),
+        ("127.0.0.0/8", "loopback addresses"),
+        ("169.254.0.0/16", "addresses within a link"),
+        ("240.0.0.0/8", "reserved addresses"),
+        ("ff00::/8", "groups"),
+        ("fe80::/10", "addresses within a link"),
+        ("::1/128", "the unspecified and the loopback address"),
+    ] {
+        let routes = format!(
+            "routes = [{{ to = \"{net}\", port = \"b\" }}, {{ to = \"10.7.0.0/16\", port = \"b\" }}]\n"
+        );
+        let wanted = format!(
+            "router \"r\", routes: the route to {net} is never used: nothing is forwarded to {what} = leave it out"
+        );
+        assert_eq!(told(&routes), [wanted], "{net}");
+    }
+    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = [\"10.7.0.0/16 dev b\", \"224.0.0.0/24 dev b\"]\n";
+    let notes = told(event);
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("at \"1 s\", add-route: the route to 224.0.0.0/24"),
+        "{notes:?}"
+    );
+    // Of a table they are told once.
+    let table =
+        "10.7.0.0/16 dev b\nfe80::/64 dev a proto kernel\nfe80::/64 dev b proto kernel\nff02::/16 dev b\n";
+    std::fs::write(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unused.txt"), table).unwrap();
+    let notes = told("routes-file = \"unused.txt\"\n");
+    let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is forwarded to addresses within a \
+        link = leave it out, and 2 more";
+    assert_eq!(notes, [wanted]);
+    // All addresses together are not among them.
+    assert_eq!(
+        told("routes = [{ to = \"0.0.0.0/0\", port = \"b\" }, { to = \"::/0\", discard = true }]\n"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn neighbours_that_are_none_are_noted() {
+    for (address, what) in [
+        ("10.0.1.1", Some("10.0.1.1 is the router's own address at \"a\"")),
+        (
+            "10.0.2.255",
+            Some("10.0.2.255 is no host's, but means all, or any router, in the network of \"b\""),
+        ),
+        ("fd01::", Some("fd01:: is no host's")),
+        ("10.0.1.2", None),
+    ] {
+        let keys = format!("neighbours = [{{ address = \"{address}\", mac = \"02:00:00:00:00:09\" }}]\n");
+        let told: Vec<String> = plan(&between(&keys)).notes.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), usize::from(what.is_some()), "{address}: {told:?}");
+        assert!(
+            what.is_none_or(|what| told[0].starts_with("s.toml:7:27: ") && told[0].contains(what)),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
 fn a_table_comes_from_a_file() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let lines = (0..40_000u32)

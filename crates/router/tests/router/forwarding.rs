@@ -102,6 +102,33 @@ fn the_longest_route_counts_at_once() {
 }
 
 #[test]
+fn a_ports_network_comes_back_when_what_replaced_its_route_goes() {
+    let mut rig = Rig::new();
+    let (net, net_v6) = ("10.0.2.0/24".parse().unwrap(), "fd00:2::/64".parse().unwrap());
+    let (near, via) = (NextHop::Direct { port: 2 }, NextHop::via(3, IpAddr::from([10, 0, 3, 9])));
+    let way = |rig: &Rig| rig.router.routes_v4().find(|(to, _)| *to == net).map(|(_, way)| way);
+    let way_v6 = |rig: &Rig| rig.router.routes_v6().find(|(to, _)| *to == net_v6).map(|(_, way)| way);
+    for other in [via, NextHop::Discard] {
+        rig.router.add_route_v4(net, other).unwrap();
+        assert_eq!(way(&rig), Some(other.into()));
+        assert_eq!(rig.router.withdraw_route_v4(net), Ok(true));
+        assert_eq!(way(&rig), Some(near.into()));
+    }
+    assert_eq!(rig.send(1, 1, &udp(HOST, FAR, 64, 10))[0].out().0, 2);
+    rig.router.add_route_v6(net_v6, NextHop::Discard).unwrap();
+    assert_eq!((rig.router.withdraw_route_v6(net_v6), way_v6(&rig)), (Ok(true), Some(near.into())));
+    // Its own route can be taken away, and is not there a second time.
+    assert_eq!((rig.router.withdraw_route_v4(net), way(&rig)), (Ok(true), None));
+    assert_eq!((rig.router.withdraw_route_v4(net), way(&rig)), (Ok(false), None));
+    assert_eq!((rig.router.withdraw_route_v6(net_v6), way_v6(&rig)), (Ok(true), None));
+    // Of other networks nothing comes back.
+    let part = "10.0.2.0/25".parse().unwrap();
+    rig.router.add_route_v4(part, NextHop::Discard).unwrap();
+    assert_eq!(rig.router.withdraw_route_v4(part), Ok(true));
+    assert!(rig.router.routes_v4().all(|(to, _)| to != part));
+}
+
+#[test]
 fn a_traceroute_sees_every_router_and_the_last_port() {
     let mut rig = Rig::new();
     // Two routers: each answers from the address of the port by which the packet came.

@@ -54,8 +54,14 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
 pub fn change_route(router: &mut longwire_router::Router, change: &RouteChange) -> Result<(), String> {
     match change {
         RouteChange::Add(route) => add_route(router, route).map_err(|error| error.to_string()),
-        RouteChange::Remove(to) if remove_route(router, *to) => Ok(()),
-        RouteChange::Remove(to) => Err(format!("there is no route to {to}")),
+        RouteChange::Remove(to) => match withdraw(router, *to)? {
+            true => Ok(()),
+            false => Err(format!("there is no route to {to}")),
+        },
+        RouteChange::RemoveDefault => {
+            let [v4, v6] = Network::EVERYTHING.map(|all| withdraw(router, all));
+            if v4? | v6? { Ok(()) } else { Err("there is no default route".into()) }
+        }
     }
 }
 
@@ -111,11 +117,13 @@ fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Resul
     }
 }
 
-fn remove_route(router: &mut longwire_router::Router, to: Network) -> bool {
-    match prefix(to) {
-        Either::V4(prefix) => router.remove_route_v4(prefix),
-        Either::V6(prefix) => router.remove_route_v6(prefix),
-    }
+/// Takes a route away, whether there was one; if it had replaced that to a network of a port, this comes back.
+fn withdraw(router: &mut longwire_router::Router, to: Network) -> Result<bool, String> {
+    let withdrawn = match prefix(to) {
+        Either::V4(prefix) => router.withdraw_route_v4(prefix),
+        Either::V6(prefix) => router.withdraw_route_v6(prefix),
+    };
+    withdrawn.map_err(|error| error.to_string())
 }
 
 /// The ports that lead to other nodes, and those whose nodes decide in their turn.

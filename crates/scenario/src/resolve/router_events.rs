@@ -93,12 +93,10 @@ impl Desk<'_, '_> {
         }
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
-            let to = self.term(entry, "remove-route", text)?.masked();
-            if let Err(what) = known.check_changeable(to) {
-                self.error(&text.span, entry, "remove-route", what, "");
-                return None;
-            }
-            changes.push(RouteChange::Remove(to));
+            let to = self.term(entry, "remove-route", text)?;
+            let removal = known.removal(to);
+            changes
+                .push(removal.map_err(|what| self.error(&text.span, entry, "remove-route", what, "")).ok()?);
         }
         for text in &written.add_route.0 {
             changes.push(RouteChange::Add(self.route_to_add(entry, text, known)?));
@@ -163,6 +161,8 @@ impl Desk<'_, '_> {
         let Text(text) = self.term(entry, "add-route", written)?;
         let read = WrittenRoute::read(&text).and_then(|route| router.route(&route));
         let span: &Range<usize> = &written.span;
-        read.map_err(|what| self.error(span, entry, "add-route", what, "")).ok()
+        let route = read.map_err(|what| self.error(span, entry, "add-route", what, "")).ok()?;
+        self.note_unforwarded(entry, ("add-route", span), route.to);
+        Some(route)
     }
 }

@@ -256,6 +256,9 @@ impl Desk<'_, '_> {
     ) -> Option<RouterNeighbour> {
         let address = self.term(entry, "neighbours.address", &written.address)?;
         let mac = self.term(entry, "neighbours.mac", &written.mac)?;
+        if let Err(what) = router.check_neighbour(address) {
+            self.findings.note(written.address.span.clone(), &entry.field("neighbours.address"), what, "");
+        }
         let port = match &written.port {
             Some(name) => self.own_port(entry, "neighbours.port", name, router)?.place,
             None => match router.port_towards(address) {

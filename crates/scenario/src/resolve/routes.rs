@@ -3,12 +3,13 @@
 use super::{Desk, Entry};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
-use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute};
+use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute, weight_of};
 use crate::written::{Name, Text, Whole, Written};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Longest file of routes in bytes.
 const LONGEST_ROUTES: u64 = 256 << 20;
@@ -39,7 +40,10 @@ impl Desk<'_, '_> {
         let read = route.check().and_then(|()| router.route(&route));
         let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
         match read {
-            Ok(route) => Some(route),
+            Ok(route) => {
+                self.note_unforwarded(entry, ("routes", &written.to.span), to);
+                Some(route)
+            }
             Err(what) => {
                 self.error(&written.to.span, entry, "routes", what, "");
                 None
@@ -62,9 +66,28 @@ impl Desk<'_, '_> {
             Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
             None => None,
         };
+        let span = weight.as_ref().map(|weight| weight.span.clone());
         let Whole(weight) = self.term_or(entry, "routes.weight", weight.as_ref(), Whole(1))?;
-        // What is out of range is told with the route.
-        Some(WrittenHop { via, port, weight: u16::try_from(weight).unwrap_or(u16::MAX) })
+        match weight_of(weight) {
+            Ok(weight) => Some(WrittenHop { via, port, weight }),
+            Err(what) => {
+                self.error(&span.unwrap_or_default(), entry, "routes.weight", what, "");
+                None
+            }
+        }
+    }
+
+    /// Notes a route by which no packet goes.
+    pub(super) fn note_unforwarded(
+        &mut self,
+        entry: &Entry<'_>,
+        (key, span): (&str, &Range<usize>),
+        to: Network,
+    ) {
+        if let Some(what) = to.unforwarded() {
+            let what = format!("the route to {to} is never used: {}", unforwarded(what));
+            self.findings.note(span.clone(), &entry.field(key), what, "leave it out");
+        }
     }
 
     /// The routes of a file, one a line. Lines that are empty or begin with # are read over.
@@ -92,8 +115,14 @@ impl Desk<'_, '_> {
             return None;
         }
         let mut routes = Vec::new();
+        let mut unused = None;
         for (line, text) in joined(&text) {
             let route = WrittenRoute::read(&text).and_then(|route| router.route(&route));
+            if let Ok(route) = &route
+                && let Some(what) = route.to.unforwarded()
+            {
+                unused.get_or_insert((line, route.to, what, 0)).3 += 1;
+            }
             match route {
                 // Of routes with several metrics the first is the best.
                 Ok(route) if known.insert(route.to) => routes.push(route),
@@ -104,8 +133,21 @@ impl Desk<'_, '_> {
                 }
             }
         }
+        // One note for all: what "ip route" prints has a route to fe80::/64 for each interface.
+        if let Some((line, to, what, count)) = unused {
+            let what = format!("{name}:{line}: the route to {to} is never used: {}", unforwarded(what));
+            let mend = match count {
+                1 => "leave it out".to_owned(),
+                _ => format!("leave it out, and {} more", count - 1),
+            };
+            self.findings.note(written.span.clone(), &entry.field("routes-file"), what, mend);
+        }
         Some(routes)
     }
+}
+
+fn unforwarded(what: &str) -> String {
+    format!("nothing is forwarded to {what}")
 }
 
 /// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the line before it.

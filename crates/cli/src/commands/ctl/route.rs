@@ -65,16 +65,17 @@ struct Add {
     instance: Option<String>,
 }
 
-/// Remove the route to a network
+/// Remove the route to a network; a port's own network is behind its port again
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire ctl route remove r1 10.1.0.0/16")]
+  longwire ctl route remove r1 10.1.0.0/16
+  longwire ctl route remove r1 default")]
 struct Remove {
     /// The router.
     router: String,
 
-    /// The network.
+    /// The network; or default, which is 0.0.0.0/0 and ::/0.
     #[arg(value_name = "PREFIX")]
     network: String,
 

@@ -1,0 +1,63 @@
+//! Routes that come with a router's ports, and come back to them.
+
+use crate::classify::is_link_local;
+use crate::fib::RouteError;
+use crate::hops::NextHop;
+use crate::ports::RouterPort;
+use crate::prefix::Prefix;
+use crate::router::{Router, RouterError};
+use crate::state::Core;
+
+impl<C> Router<C> {
+    /// Takes away an IPv4 route that was added. If it was in the place of the one to a network of a port, that one comes back. Whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// There is no number left for the next hop of what would come back; there is no route then.
+    pub fn withdraw_route_v4(&mut self, prefix: Prefix<u32>) -> Result<bool, RouteError> {
+        let own = self.core().ports.near_v4(prefix).map(|port| NextHop::Direct { port });
+        self.core_mut().fib.withdraw_v4(prefix, own)
+    }
+
+    /// The same of IPv6.
+    ///
+    /// # Errors
+    /// As [`Router::withdraw_route_v4`].
+    pub fn withdraw_route_v6(&mut self, prefix: Prefix<u128>) -> Result<bool, RouteError> {
+        let own = self.core().ports.near_v6(prefix).map(|port| NextHop::Direct { port });
+        self.core_mut().fib.withdraw_v6(prefix, own)
+    }
+}
+
+impl Core {
+    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC 1812, 5.3.5) or any router (RFC
+    /// 4291, 2.6.1) of a network.
+    pub fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
+        let (direct, local, broadcast) =
+            (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());
+        for own in &port.v4 {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 32 {
+                self.fib.insert_v4(network, &direct)?;
+            }
+            if own.len < 31 {
+                let last = network.address() | (u32::MAX >> own.len);
+                self.fib.insert_v4(Prefix::host(last), &broadcast)?;
+                self.fib.insert_v4(Prefix::host(network.address()), &broadcast)?;
+            }
+            self.fib.insert_v4(Prefix::host(own.address), &local)?;
+        }
+        let global = |address| !is_link_local(address);
+        for own in port.v6.iter().filter(|own| global(own.address)) {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 127 {
+                self.fib.insert_v6(Prefix::host(network.address()), &local)?;
+            }
+            if own.len < 128 {
+                self.fib.insert_v6(network, &direct)?;
+            }
+            self.fib.insert_v6(Prefix::host(own.address), &local)?;
+        }
+        Ok(())
+    }
+}
