@@ -64,6 +64,7 @@ impl Node for Above {
                 Ok(()) => meta.out_port = KEPT,
                 Err(Refused::Gone) => meta.out_port = 1 - meta.in_port,
                 Err(Refused::Full) => longwire_block::refuse(meta, longwire_block::DropReason::LevelFull),
+                Err(Refused::Absent) => longwire_block::refuse(meta, longwire_block::DropReason::LevelLate),
             }
         }
         self.punt.flush(now);

@@ -13,4 +13,4 @@ mod pool;
 pub use allocations::{CountingAllocator, allocations};
 pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use meta::{Checksum, Gso, Meta};
-pub use pool::{Handle, MAX_FRAME, Pool, PoolError, huge_vec, prefetch};
+pub use pool::{FirstLine, Handle, MAX_FRAME, Pool, PoolError, huge_vec, prefetch};

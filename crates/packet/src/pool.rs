@@ -11,6 +11,9 @@ use std::ops::Range;
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
 pub const MAX_FRAME: usize = 1026 * LINE;
 
+/// As many of a packet's first bytes as a cache line has: those of Ethernet, IPv6 and the ports, or of Ethernet, IPv4 and TCP.
+pub type FirstLine = [u8; LINE];
+
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
@@ -247,6 +250,12 @@ impl Pool {
         let len = self.meta(handle).len as usize;
         let first = handle.0 as usize + 1;
         &bytemuck::cast_slice::<Line, u8>(&self.arena[first..])[..len]
+    }
+
+    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so they are copied without a look at its length.
+    #[inline]
+    pub fn first_line(&self, handle: Handle) -> FirstLine {
+        self.arena.get(handle.0 as usize + 1).map_or([0; LINE], |line| line.0)
     }
 
     /// A packet's bytes, to change.

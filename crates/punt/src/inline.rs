@@ -1,6 +1,6 @@
 //! Services in virtual time: run in line, by one server, for a declared time a packet.
 
-use crate::layout::{Class, Facts};
+use crate::layout::{Class, Facts, Verdict};
 use crate::limits::Limits;
 use crate::punt::{SeatId, Seated};
 use crate::seat::{Counts, Refused};
@@ -188,8 +188,12 @@ impl Inline {
         self.turns.charge(self.services[which].time.0);
         let seated = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
+        let before = way.pool.first_line(handle);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));
         let verdict = seated.service.handle(&mut packet, &mut self.made);
+        if packet.is_changed() && verdict == Verdict::Pass {
+            way.rewritten.push((handle, before));
+        }
         seated.counts.verdicts += 1;
         seated.counts.faults += u64::from(!way.obey(handle, verdict));
         for (port, frame) in self.made.take() {
@@ -207,7 +211,7 @@ impl Inline {
         self.kept -= u64::from(facts.segments);
         desk.counts.late += 1;
         if desk.limits.drops {
-            way.out.refuse(way.pool, handle, DropReason::LevelFull);
+            way.out.refuse(way.pool, handle, DropReason::LevelLate);
         } else {
             way.pass(handle);
         }

@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::seat::{Counts, Cut, Refused, Seat};
 use crate::way::Way;
 use crate::wire::Attach;
-use longwire_block::Outbox;
-use longwire_packet::{Handle, Pool};
+use longwire_block::{OUTBOX, Outbox};
+use longwire_packet::{FirstLine, Handle, Pool};
 use longwire_units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -93,6 +93,8 @@ pub struct Punt {
     /// Which process is looked at first.
     turn: usize,
     next_look: Nanos,
+    /// See [`Punt::rewritten`].
+    rewritten: Vec<(Handle, FirstLine)>,
 }
 
 #[derive(Debug)]
@@ -113,6 +115,8 @@ impl Punt {
             capacity: 0,
             turn: 0,
             next_look: Nanos::NEVER,
+            // No more are passed at a time.
+            rewritten: Vec::with_capacity(OUTBOX / 2),
         }
     }
 
@@ -189,7 +193,9 @@ impl Punt {
         passed: &mut Vec<Handle>,
     ) -> u64 {
         self.let_in();
-        let mut way = Way { pool, out, passed, ports: &self.ports, now, made: 0 };
+        self.rewritten.clear();
+        let rewritten = &mut self.rewritten;
+        let mut way = Way { pool, out, passed, rewritten, ports: &self.ports, now, made: 0 };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
         before.iter_mut().chain(after).for_each(|seat| collect_one(seat, &mut way));
@@ -210,6 +216,12 @@ impl Punt {
         let has_seats = self.seats_mut().next().is_some();
         self.next_look = if has_seats { now + POLLS[poll] } else { Nanos::NEVER };
         made
+    }
+
+    /// The packets, of those that [`Punt::collect`] has passed last, whose first bytes were written above, in the same order, with what these were
+    /// before.
+    pub fn rewritten(&self) -> &[(Handle, FirstLine)] {
+        &self.rewritten
     }
 
     /// When [`Punt::collect`] is to be called though no packet comes.

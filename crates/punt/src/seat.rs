@@ -54,8 +54,10 @@ impl Cut {
 /// Why a packet can't go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no room, or more than was promised, or nobody is there without whom it is not to go on: the packet is to be dropped.
+    /// There is no room, or more than was promised: the packet is to be dropped.
     Full,
+    /// Nobody sits there, and without an answer it is not to go on: the packet is to be dropped.
+    Absent,
     /// Nobody sits there: the default forwarder is to take it.
     Gone,
 }
@@ -193,7 +195,7 @@ impl Seat {
     pub fn offer(&mut self, pool: &Pool, handle: Handle, class: &Class) -> Result<(), Refused> {
         let Some(wire) = &mut self.wire else {
             self.counts.absent += 1;
-            return Err(if self.limits.drops { Refused::Full } else { Refused::Gone });
+            return Err(if self.limits.drops { Refused::Absent } else { Refused::Gone });
         };
         let meta = pool.meta(handle);
         let data = pool.data(handle);
@@ -340,6 +342,7 @@ impl Seat {
         if bytes > 0
             && let Some(wire) = &self.wire
         {
+            way.note(handle, verdict);
             wire.down.bytes(1, &mut way.pool.data_mut(handle)[..bytes]);
         }
         way.obey(handle, verdict)
@@ -434,7 +437,7 @@ impl Seat {
         let segments = way.pool.meta(handle).segments;
         self.table.take(token, segments);
         if self.limits.drops {
-            way.out.refuse(way.pool, handle, DropReason::LevelFull);
+            way.out.refuse(way.pool, handle, DropReason::LevelLate);
         } else {
             way.pass(handle);
         }

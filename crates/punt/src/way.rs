@@ -2,7 +2,7 @@
 
 use crate::layout::{MAX_FRAME, Verdict};
 use longwire_block::{DropReason, Outbox};
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_packet::{FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// Where a node's packets go that come back.
@@ -11,6 +11,8 @@ pub(crate) struct Way<'a> {
     pub out: &'a mut Outbox,
     /// Those that the default forwarder is to take.
     pub passed: &'a mut Vec<Handle>,
+    /// Those of them whose first bytes were written above, in their order, with what these were before.
+    pub rewritten: &'a mut Vec<(Handle, FirstLine)>,
     /// The node's ports, ascending.
     pub ports: &'a [u16],
     pub now: Nanos,
@@ -30,6 +32,14 @@ impl Way<'_> {
     pub fn pass(&mut self, handle: Handle) {
         self.pool.meta_mut(handle).arrival = self.now.0;
         self.passed.push(handle);
+    }
+
+    /// Notes the first bytes of a packet that are about to be written, if it is passed.
+    #[inline]
+    pub fn note(&mut self, handle: Handle, verdict: Verdict) {
+        if verdict == Verdict::Pass {
+            self.rewritten.push((handle, self.pool.first_line(handle)));
+        }
     }
 
     /// Makes a packet that goes out of `port`, and lets `fill` write it. False if there is no memory for it.

@@ -78,6 +78,7 @@ impl Above {
         match self.punt.offer(pool, handle, upward.seat, &known) {
             Ok(()) => Some(Fate::Kept),
             Err(Refused::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
+            Err(Refused::Absent) => Some(Fate::Dropped(DropReason::LevelLate)),
             Err(Refused::Gone) => None,
         }
     }
@@ -109,12 +110,17 @@ impl Above {
             let fate = reason.map_or(Fate::Out(code), Fate::Dropped);
             core.counts.note(fate, pool.meta(handle).segments);
         }
+        let mut rewritten = self.punt.rewritten().iter().peekable();
         for handle in self.passed.drain(..) {
+            if let Some((_, line)) = rewritten.next_if(|(rewritten, _)| *rewritten == handle) {
+                core.before.note_as(pool, handle, *line);
+            }
             let class = core.classify_again(classifier, pool, handle);
             out.because_of(pool.meta(handle));
             let fate = core.decide(pool, handle, class, out);
             out.because_of(pool.meta(handle));
             core.settle(pool, handle, fate, out);
+            core.before.clear();
         }
     }
 }

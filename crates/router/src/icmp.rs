@@ -26,8 +26,10 @@ const INTERNETWORK: u8 = 0xc0;
 type Message = (u8, u8, u32);
 
 impl Core {
-    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7).
+    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The packet is to be dropped: it is what its sender
+    /// has sent from here on.
     pub fn error_v4(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
+        self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
         let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return };
         let (source, len) = (ip.source(), usize::from(ip.total_len()).min(frame.len() - ETHERNET));
@@ -48,6 +50,7 @@ impl Core {
 
     /// The same for IPv6 (RFC 4443, 2.4 e).
     pub fn error_v6(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
+        self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
         let packet = &frame[ETHERNET..];
         let Ok(ip) = Ipv6::check(packet) else { return };

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod above;
+mod before;
 mod bridge;
 mod cache;
 mod classify;

@@ -56,6 +56,7 @@ impl Core {
             let fate = self.decide(pool, handle, class, out);
             self.book(pool.meta_mut(handle), fate);
         }
+        self.before.clear();
     }
 
     /// Notes what becomes of a packet, with it and in the counters.

@@ -43,6 +43,7 @@ impl Core {
                     Some(true) => self.ask(pool, (place, neighbour, None), is_gateway, out),
                     Some(false) => {}
                 }
+                self.before.hold(handle);
                 Fate::Kept
             }
         }
@@ -72,6 +73,7 @@ impl Core {
     fn send_waiting(&mut self, pool: &mut Pool, mut waiting: Waiting, hop: (u16, [u8; 6]), out: &mut Outbox) {
         while let Some(handle) = waiting.pop(pool) {
             self.neighbours.release(pool.meta(handle).segments);
+            self.before.resume(handle);
             let fate = self.transmit(pool, handle, hop, out);
             self.settle(pool, handle, fate, out);
         }
@@ -233,6 +235,7 @@ impl Core {
                 Due::GivenUp { mut waiting, .. } => {
                     while let Some(handle) = waiting.pop(pool) {
                         self.neighbours.release(pool.meta(handle).segments);
+                        self.before.resume(handle);
                         let v4 = pool.data(handle).get(12..ETHERNET) == Some(&ethertype::IPV4.to_be_bytes());
                         if v4 {
                             let message = (icmp_kind::UNREACHABLE, unreachable::HOST, 0);
@@ -242,6 +245,7 @@ impl Core {
                             self.error_v6(pool, handle, message, out);
                         }
                         self.settle(pool, handle, Fate::Dropped(DropReason::NoNeighbour), out);
+                        self.before.clear();
                     }
                 }
             }

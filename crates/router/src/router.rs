@@ -1,6 +1,7 @@
 //! A router: IPv4 and IPv6 between ports, minimal IP for most packets and full IP for the others.
 
 use crate::above::Above;
+use crate::before::Before;
 use crate::classify::{Classify, IpClassifier, Why};
 use crate::control::{Control, ControlPort, PUNTED};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
@@ -164,6 +165,7 @@ impl<C: Classify> Router<C> {
             counts: Counts::default(),
             control: (!config.control.is_empty()).then(|| Box::new(Control::new(config.control))),
             bound: None,
+            before: Before::new(),
             id: 0,
             seed: config.seed,
         };

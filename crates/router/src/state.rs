@@ -1,5 +1,6 @@
 //! What minimal and full IP work on together, and what they count.
 
+use crate::before::Before;
 use crate::classify::Why;
 use crate::control::Control;
 use crate::fib::Fib;
@@ -77,6 +78,8 @@ pub(crate) struct Core {
     pub control: Option<Box<Control>>,
     /// Where a program's installation sends the packet that is being decided about, if it does.
     pub bound: Option<NextHop>,
+    /// What packets were that have been rewritten.
+    pub before: Before,
     /// The identification of the next IPv4 packet that is made.
     pub id: u16,
     /// Makes flows choose among next hops in another way than at other routers.

@@ -75,7 +75,8 @@ impl Bench {
 
     fn collect(&mut self, at: u64) -> Back {
         let Self { seat, pool, out, passed, .. } = self;
-        seat.collect(&mut Way { pool, out, passed, ports: PORTS, now: Nanos(at), made: 0 });
+        let rewritten = &mut Vec::new();
+        seat.collect(&mut Way { pool, out, passed, rewritten, ports: PORTS, now: Nanos(at), made: 0 });
         let mut back = Back::default();
         for handle in passed.drain(..) {
             assert_eq!(pool.meta(handle).arrival, at);
@@ -87,7 +88,7 @@ impl Bench {
                 port if PORTS.contains(&port) => back.sent.push((port, pool.data(handle).to_vec())),
                 port => {
                     let by_verdict = longwire_block::REFUSED + DropReason::Service as u16;
-                    let unanswered = longwire_block::REFUSED + DropReason::LevelFull as u16;
+                    let unanswered = longwire_block::REFUSED + DropReason::LevelLate as u16;
                     assert!([by_verdict, unanswered].contains(&port), "{port}");
                     assert!(port == by_verdict || seat.limits.drops);
                     back.dropped += 1;
@@ -152,7 +153,7 @@ fn what_is_not_to_go_on_without_an_answer_is_dropped() {
     bench.offer(31 * MS, &frame(60)).unwrap();
     bench.seat.cut(Cut::Left);
     assert_eq!(bench.collect(32 * MS), dropped(), "who had it is gone");
-    assert_eq!(bench.offer(33 * MS, &frame(60)), Err(Refused::Full), "nobody is there");
+    assert_eq!(bench.offer(33 * MS, &frame(60)), Err(Refused::Absent), "nobody is there");
     let Counts { late, returned, absent, .. } = bench.seat.counts;
     assert_eq!((late, returned, absent), (1, 1, 1));
 }

@@ -64,7 +64,7 @@ impl Below {
         match offered {
             Ok(()) => self.up += 1,
             Err(Refused::Full) => self.full += 1,
-            Err(Refused::Gone) => self.gone += 1,
+            Err(Refused::Absent | Refused::Gone) => self.gone += 1,
         }
         if offered.is_err() {
             self.pool.free(handle);

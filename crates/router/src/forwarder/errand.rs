@@ -140,6 +140,7 @@ impl Programs {
         let mut ruling = Ruling::NONE;
         let mut own = handle;
         if errand.is_changed() {
+            core.before.note(pool, handle);
             own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
         }
         let now = self.table();

@@ -35,6 +35,13 @@ impl Programs {
         classes: &mut [Class; BATCH],
     ) -> &'l [Handle] {
         let (table, bench, left) = self.parts();
+        if table.writes {
+            for (&handle, class) in handles.iter().zip(&*classes) {
+                if !matches!(class, Class::Dropped(_)) {
+                    router.0.before.note(pool, handle);
+                }
+            }
+        }
         let alone = bench.alone;
         let mut desk = Desk::new(&mut bench.stack, Context::default());
         let ruled = match &*table.general {

@@ -45,6 +45,8 @@ pub struct Forwarders {
     pub(super) space: Space,
     /// Whether none of them has more to say of packets than to let them pass, or not.
     pub(super) plain: bool,
+    /// Whether one of them may rewrite packets.
+    pub(super) writes: bool,
     need: Demand,
 }
 
@@ -66,6 +68,7 @@ impl Forwarders {
             flows: Box::default(),
             space: Space::default(),
             plain: true,
+            writes: false,
             need,
         }
     }
@@ -131,8 +134,7 @@ impl Forwarders {
     /// What a packet costs at worst that has this program of its flow's, in picoseconds.
     pub(crate) fn price(&self, own: Option<&Forwarder>) -> u64 {
         let prices = &self.admission.prices;
-        let writes = self.all.iter().any(|forwarder| forwarder.writes);
-        let router = classifier(prices, &self.space, writes).amount(Resource::Time)
+        let router = classifier(prices, &self.space, self.writes).amount(Resource::Time)
             + minimal_ip(prices).demand.amount(Resource::Time);
         let programs = own.into_iter().chain(self.general.iter().map(AsRef::as_ref));
         router + programs.map(|forwarder| forwarder.demand.amount(Resource::Time)).sum::<u64>()
@@ -174,6 +176,7 @@ impl Forwarders {
             flows: owned(flows),
             space,
             plain,
+            writes,
             need,
             all,
         }))

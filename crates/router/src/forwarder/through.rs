@@ -193,7 +193,9 @@ impl Programs {
             let router = (&mut *core, &mut *classifier);
             rule((&self.table, &mut self.bench), router, pool, (handle, &mut class), &mut ruling, out);
         }
-        carry_out(core, above, pool, (handle, class, &ruling), out)
+        let decided = carry_out(core, above, pool, (handle, class, &ruling), out);
+        core.before.clear();
+        decided
     }
 
     /// The program of a flow, if it has one.
@@ -224,6 +226,9 @@ fn rule<C: Classify>(
     ruling: &mut Ruling,
     out: &mut Outbox,
 ) {
+    if table.writes {
+        router.0.before.note(pool, handle);
+    }
     let (meta, frame) = pool.parts_mut(handle);
     // The engine was asked for single packets, and takes none in whose checksum lies outside them.
     if meta.is_train() || finish_checksum(meta, frame).is_err() {

@@ -193,6 +193,7 @@ impl Threads {
 
     fn decide<C: Classify>(&mut self, host: &mut Host<'_, C>, key: u32, back: &Back, now: Nanos) {
         host.out.at(now);
+        host.core.before.resume(back.handle);
         if back.broken_off {
             self.measured.scheduler.abandon(back.ticket);
             host.core.settle(host.pool, back.handle, Fate::Dropped(DropReason::Aborted), host.out);
@@ -200,6 +201,7 @@ impl Threads {
         }
         let before = (self.measured.meter.cycles)();
         let gone_on = host.carry_out((back.handle, back.class, &back.ruling), now);
+        host.core.before.clear();
         let cycles = back.cycles.unwrap_or_else(|| {
             let cycles = (self.measured.meter.cycles)().wrapping_sub(before);
             self.measured.scheduler.feedback(key, cycles);
@@ -221,6 +223,9 @@ fn came_back<C: Classify>(
     let router = (&mut *host.core, &mut *host.classifier);
     let mut ruling =
         host.programs.came_back(&mut job.errand, router, host.pool, (handle, &mut class), host.out);
+    // Others of its flow may have to be decided about before.
+    host.core.before.hold(handle);
+    host.core.before.clear();
     if let Some(other) = ruling.instead.take() {
         host.core.settle(host.pool, handle, Fate::Consumed, host.out);
         handle = other;

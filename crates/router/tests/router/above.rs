@@ -209,3 +209,13 @@ fn a_process_decides_while_it_is_there() {
     let counts = rig.router.levels().unwrap().counts(seat);
     assert_eq!((counts.up, counts.verdicts, counts.returned, counts.absent), (2, 1, 1, 2), "{counts:?}");
 }
+
+#[test]
+fn what_is_not_to_go_on_without_an_answer_is_late_if_nobody_is_there() {
+    let mut punt = Punt::new(vec![1, 2, 3]);
+    let seat = punt.add_control("test", Limits { drops: true, ..Limits::default() }).unwrap();
+    let mut rig = Rig::new();
+    rig.router.set_levels(punt);
+    install(&mut rig, PASS, seat);
+    assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::LevelLate)]);
+}

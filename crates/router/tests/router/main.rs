@@ -4,6 +4,7 @@ mod above;
 mod control;
 #[path = "../../../../fuzz/corpus.rs"]
 mod corpus;
+mod errors;
 mod exercise;
 mod floods;
 mod forwarding;

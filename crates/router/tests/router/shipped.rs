@@ -11,7 +11,7 @@ const CLIENT: [u8; 4] = [10, 0, 1, 9];
 const SERVER: [u8; 4] = [10, 0, 2, 9];
 
 /// Installs a forwarder by its name, with this state at first.
-fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
+pub fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
     let shipped = Shipped::named(name).unwrap();
     let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
     let link = |number: u16| LinkChoice { name: "".into(), number, port: 2, from: None };

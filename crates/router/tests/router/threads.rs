@@ -32,16 +32,16 @@ fn now() -> Nanos {
 }
 
 /// A machine of 2 GHz on which each packet takes 3000 cycles.
-const METER: Meter = Meter { cycles, per_microsecond: 2000, now };
+pub const METER: Meter = Meter { cycles, per_microsecond: 2000, now };
 
 /// Several processors with rings of this depth; no named flow costs anything but what is measured.
-fn several(scheduler: &str, processors: u32, requests: usize) -> SharingConfig {
+pub fn several(scheduler: &str, processors: u32, requests: usize) -> SharingConfig {
     let mut own = sharing(scheduler);
     (own.settings.processors, own.rings.requests) = (processors, requests);
     own
 }
 
-fn measured(own: SharingConfig, meter: Meter) -> Rig {
+pub fn measured(own: SharingConfig, meter: Meter) -> Rig {
     let mut rig = rig(own);
     rig.router.measure_processors(meter).unwrap();
     rig
@@ -69,7 +69,7 @@ fn tick(rig: &mut Rig) -> Vec<Seen> {
 }
 
 /// Tells the time until so many packets have gone, or are kept.
-fn until(rig: &mut Rig, is_so: impl Fn(&Rig, &[Seen]) -> bool) -> Vec<Seen> {
+pub fn until(rig: &mut Rig, is_so: impl Fn(&Rig, &[Seen]) -> bool) -> Vec<Seen> {
     let (mut looks, mut seen) = (0, Vec::new());
     while !is_so(rig, &seen) {
         looks += 1;
