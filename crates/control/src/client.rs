@@ -110,6 +110,14 @@ impl Client {
         &self.found
     }
 
+    /// Whether it is there no more: its socket is gone, or nobody listens there. One that hangs has not ended, and is not waited for.
+    pub fn has_ended(&self) -> bool {
+        // What is not taken at once for a queue that is full is refused at once.
+        let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
+        let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+        tried.is_err_and(|error| gone.contains(&error.kind()))
+    }
+
     /// Which instance it is.
     ///
     /// # Errors

@@ -410,3 +410,39 @@ fn media_are_shown_and_changed() {
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("cell")));
     assert_eq!(refused(client.set_medium("cel", &[])).status, 404);
 }
+
+#[test]
+fn whether_an_instance_has_ended_is_said_at_once_even_if_it_hangs() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path()).unwrap();
+    let socket = scratch.path().join("hung-7.sock");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Nobody takes in who comes, until no more can wait for it.
+    let (listener, waiting) = runtime.block_on(async {
+        let listener = tokio::net::UnixSocket::new_stream().unwrap();
+        listener.bind(&socket).unwrap();
+        let listener = listener.listen(1).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match tokio::net::UnixStream::connect(&socket).await {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
+        (listener, waiting)
+    });
+    let client = Client::connect(scratch.path(), None).unwrap();
+    let (said, heard) = std::sync::mpsc::channel();
+    // Who waited for it would wait for good.
+    std::thread::spawn(move || {
+        let has_ended = client.has_ended();
+        said.send((has_ended, client)).is_ok()
+    });
+    let (has_ended, client) = heard.recv_timeout(std::time::Duration::from_secs(100)).unwrap();
+    assert!(!has_ended);
+    drop((listener, waiting));
+    assert!(client.has_ended(), "nobody listens");
+    std::fs::remove_file(&socket).unwrap();
+    assert!(client.has_ended(), "it is gone");
+}

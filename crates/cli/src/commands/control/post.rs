@@ -5,15 +5,12 @@ use crate::live_forwarders::digits;
 use crate::outcome;
 use crate::stop_signals::StopSignals;
 use anyhow::{Context, bail};
-use longwire_control::{Client, ClientError, ForwarderAsk, directory};
+use longwire_control::{Client, ClientError, ForwarderAsk, RoutePage, directory};
 use longwire_scenario::{WrittenForwarder, hexadecimal};
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -75,6 +72,11 @@ impl Post {
     /// Everything that the instance counts.
     pub(super) fn stats(&self) -> anyhow::Result<Value> {
         Ok(self.client.stats()?)
+    }
+
+    /// The router's routes, or the first of them.
+    pub(super) fn routes(&self) -> anyhow::Result<RoutePage> {
+        Ok(self.client.routes(&self.router)?)
     }
 
     fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
@@ -222,12 +224,8 @@ impl Post {
 
     /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where nobody listens.
     fn has_ended(&self, error: &anyhow::Error) -> bool {
-        let is_gone = |path: &Path| {
-            let refused = UnixStream::connect(path).map_err(|error| error.kind()).err();
-            matches!(refused, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
-        };
-        let silent = |cause: &ClientError| matches!(cause, ClientError::Silent { path, .. } if is_gone(path));
-        error.downcast_ref::<ClientError>().is_some_and(silent)
+        let silent = matches!(error.downcast_ref(), Some(ClientError::Silent { .. }));
+        silent && self.client.has_ended()
     }
 
     /// Whether somebody sits in the seat with this name.
