@@ -323,9 +323,13 @@ fn one(forwarder: &Forwarder) -> Value {
     let reasons =
         reasons.chain([("other".to_owned(), stats.other_reasons)]).filter(|(_, packets)| *packets > 0);
     let reasons: serde_json::Map<_, _> = reasons.map(|(reason, packets)| (reason, packets.into())).collect();
+    let constants = forwarder.verified().program().constants.iter();
+    let constants: serde_json::Map<_, _> =
+        constants.map(|(name, numbers)| (name.to_string(), written(numbers))).collect();
     json!({
         "fid": forwarder.fid().0,
         "name": installation.name,
+        "constants": constants,
         "key": installation.key.to_string(),
         "state": forwarder.state().size(),
         "queue": installation.queue,
@@ -345,6 +349,15 @@ fn one(forwarder: &Forwarder) -> Value {
         },
         "reasons": reasons,
     })
+}
+
+/// The numbers of a constant: one, or a list. They are 64 bits wide at most, signed or not.
+fn written(numbers: &[i128]) -> Value {
+    let number = |&number: &i128| i64::try_from(number).map_or_else(|_| (number as u64).into(), Value::from);
+    match numbers {
+        [only] => number(only),
+        several => several.iter().map(number).collect(),
+    }
 }
 
 fn lease_of(text: &str) -> Result<Duration, SetError> {

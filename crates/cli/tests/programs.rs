@@ -572,6 +572,7 @@ fn links_are_chosen_while_real_traffic_passes() {
     assert!(elsewhere.contains("no link \"cable.backward\" that programs may name begins"), "{elsewhere}");
     what_is_installed_is_listed(&lab);
     maps_say_what_is_wrong(&lab);
+    constants_are_set_and_listed(&lab);
 }
 
 fn what_is_installed_is_listed(lab: &Up) {
@@ -593,6 +594,33 @@ fn what_is_installed_is_listed(lab: &Up) {
     }
     let near = lab.refused(&["install", "r1", "syn_montor"]);
     assert!(near.contains("did you mean \"syn-monitor\"?"), "{near}");
+}
+
+fn constants_are_set_and_listed(lab: &Up) {
+    let object = repository("crates/program/tests/objects/constants.o").display().to_string();
+    let with = |constant| ["install", "r1", &object, "--function", "counted", "--constant", constant];
+    let fid = &*lab.forwarder(&with("chosen=2"));
+    assert_eq!(&lab.forwarder(&["map", "r1", fid, ".rodata", "00000000"])[..8], "02000000");
+    // Lists say what it was installed with, of arrays all numbers.
+    let several = &*lab.forwarder(&with("steps=7,-8,9"));
+    let list: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
+    let of = |fid: &str| {
+        let list = list["forwarders"].as_array().unwrap();
+        list.iter().find(|one| one["fid"].as_u64() == fid.parse().ok()).unwrap()["constants"].clone()
+    };
+    assert_eq!(of(fid), serde_json::json!({ "before": -2, "beyond": 0, "chosen": 2, "steps": [1, -2, 3] }));
+    assert_eq!(of(several)["steps"], serde_json::json!([7, -8, 9]));
+    let text = lab.forwarder(&["list", "r1"]);
+    assert!(text.contains("before=-2  beyond=0  chosen=5  steps=7,-8,9"), "{text}");
+    let told = lab.refused(&with("steps=7,8"));
+    assert!(told.contains("constant steps is 3 whole numbers, not 2"), "{told}");
+    let told = lab.refused(&with("pair=7,8"));
+    assert!(
+        told.contains("a whole number or an array of up to 256); there are before, beyond, chosen, steps"),
+        "{told}"
+    );
+    let told = lab.refused(&with("chosen=8"));
+    assert!(told.contains("of a value of map .bss, which has 0 to 63"), "{told}");
 }
 
 fn maps_say_what_is_wrong(lab: &Up) {
@@ -633,11 +661,6 @@ fn maps_say_what_is_wrong(lab: &Up) {
     assert_eq!(lab.forwarder(&["map", "r1", fid, "settings", "00000000"]), "07000000");
     lab.forwarder(&["map", "r1", fid, "settings", "--clear"]);
     assert_eq!(lab.forwarder(&["map", "r1", fid, "settings", "00000000"]), "00000000");
-    let with = |constant| ["install", "r1", &object, "--function", "counted", "--constant", constant];
-    let fid = &*lab.forwarder(&with("chosen=2"));
-    assert_eq!(&lab.forwarder(&["map", "r1", fid, ".rodata", "00000000"])[..8], "02000000");
-    let told = lab.refused(&with("chosen=8"));
-    assert!(told.contains("of a value of map .bss, which has 0 to 63"), "{told}");
     let told = lab.refused(&["install", "r1", &object, "--function", "set"]);
     assert!(told.contains("constants.o: program set, instruction "), "{told}");
 }

@@ -110,7 +110,19 @@ fn constants_are_known_when_a_program_is_verified() {
     assert_eq!(bench.run(&counted.code).unwrap().verdict, Verdict::Pass);
     let counts = bench.maps.named(".bss").unwrap().get(&[0; 4], 0).unwrap();
     let counts: Vec<_> = (0..8).map(|i| number(&counts, i * 8)).collect();
-    assert_eq!(counts, [0, 0, 0, 10, 0, 1, 0, 0]);
+    assert_eq!(counts, [2, 0, 0, 10, 0, 1, 0, 0]);
+
+    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several kinds.
+    let told = |program: &Program| {
+        let constants = program.constants.iter();
+        constants.map(|(name, numbers)| format!("{name} {numbers:?}")).collect::<Vec<_>>()
+    };
+    assert_eq!(told(counted), ["before [-2]", "beyond [0]", "chosen [5]", "steps [1, -2, 3]"]);
+    let mut other = Object::parse(CONSTANTS).unwrap();
+    other.set_constant("steps", &[0xffff, -3, 4]).unwrap();
+    other.set_constant("chosen", &[6]).unwrap();
+    let other = other.program("counted").unwrap();
+    assert_eq!(told(&other), ["before [-2]", "beyond [0]", "chosen [6]", "steps [-1, -3, 4]"]);
 
     // So nobody changes them after that.
     let constants = bench.maps.named(".rodata").unwrap();

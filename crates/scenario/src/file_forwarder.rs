@@ -19,7 +19,7 @@ pub(crate) struct Forwarder {
     pub(crate) program: Option<Written<Text>>,
     /// The function in the object. Default: the only program.
     pub(crate) function: Option<Written<Text>>,
-    /// Whole numbers that take the place of constants (const volatile) of its object, by name. Default: what its source says.
+    /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array, with commas between, as a text. Default: what its source says.
     #[serde(default)]
     pub(crate) constants: BTreeMap<String, Written<Constant>>,
     /// What it is called. Default: the program's name.

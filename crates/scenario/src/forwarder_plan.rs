@@ -52,7 +52,7 @@ pub struct WrittenForwarder {
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name.
+    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array, with commas between.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
     /// What it is called; the program's name without that.
@@ -193,10 +193,12 @@ impl WrittenForwarder {
         let of_object = |error: ObjectError| fault("program", format!("{}: {error}", self.program));
         let mut read = Object::parse(object).map_err(of_object)?;
         for (name, text) in &self.constants {
-            let why =
-                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug());
-            let value = whole(text).ok_or_else(|| fault("constants", why))?;
-            read.set_constant(name, value).map_err(|error| fault("constants", error.to_string()))?;
+            let why = |text: &str| {
+                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug())
+            };
+            let number = |text: &str| whole(text.trim()).ok_or_else(|| fault("constants", why(text)));
+            let numbers: Vec<i128> = text.split(',').map(number).collect::<Result<_, _>>()?;
+            read.set_constant(name, &numbers).map_err(|error| fault("constants", error.to_string()))?;
         }
         let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);
@@ -547,6 +549,7 @@ mod tests {
         assert_eq!(with("chosen", "7").unwrap()[..4], [7, 0, 0, 0]);
         assert_eq!(with("chosen", "0x2").unwrap()[..4], [2, 0, 0, 0]);
         assert_eq!(with("before", "-5").unwrap()[4..6], [0xfb, 0xff]);
+        assert_eq!(with("steps", "1, 0x202,-1").unwrap()[8..14], [1, 0, 2, 2, 0xff, 0xff]);
         // Beyond the array; a branch that is taken now; what can't be.
         assert!(with("chosen", "8").unwrap_err().contains("constants.o: program counted, instruction "));
         assert!(with("beyond", "1").unwrap_err().contains("constants.o: program counted, instruction "));
@@ -560,9 +563,14 @@ mod tests {
             (
                 "chosn",
                 "1",
-                "constants: there is no constant chosn that could be set (const volatile, one whole number); there are before, beyond, chosen",
+                "constants: there is no constant chosn that could be set (const volatile, a whole number or an array of up to 256); there are before, beyond, chosen, steps",
             ),
             ("counts", "1", "constants: there is no constant counts"),
+            ("pair", "1,2", "constants: there is no constant pair"),
+            ("chosen", "1,2", "constants: constant chosen is 1 whole number, not 2: write as many"),
+            ("steps", "1,2", "constants: constant steps is 3 whole numbers, not 2: write as many"),
+            ("steps", "1,2,70000", "constants: constant steps is from -32768 to 65535, not 70000"),
+            ("steps", "1,,3", "constants: \"\" is no whole number"),
         ] {
             let error = with(name, value).unwrap_err();
             assert!(error.starts_with(wanted), "{error}");

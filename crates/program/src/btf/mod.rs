@@ -62,6 +62,17 @@ pub(crate) struct Member<'d> {
     pub type_id: u32,
 }
 
+/// Whole numbers that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Bytes of each.
+    pub size: u32,
+    /// How many.
+    pub count: u32,
+    /// Whether they may be negative.
+    pub signed: bool,
+}
+
 impl<'d> Btf<'d> {
     /// Reads the section `.BTF`.
     pub(crate) fn parse(section: &'d [u8]) -> Result<Self, BtfError> {
@@ -145,21 +156,29 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// Whether it is a whole number that is read anew wherever it is used.
-    pub(crate) fn is_volatile_number(&self, mut id: u32) -> bool {
-        let mut volatile = false;
+    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew wherever they are used.
+    pub(crate) fn volatile_numbers(&self, mut id: u32) -> Option<Numbers> {
+        const INT: u32 = 1;
+        const SIGNED: u32 = 1 << 24;
+        let (mut volatile, mut count) = (false, 1u32);
         for _ in 0..DEPTH {
-            match self.kind(id) {
-                Some(Kind::Int) => return volatile,
-                Some(Kind::Alias) => {
-                    let kind = self.start(id).and_then(|at| self.kind_at(at));
-                    volatile |= matches!(kind, Some((VOLATILE, _)));
-                    id = self.word(id, 8).unwrap_or(0);
+            match self.kind(id)? {
+                Kind::Alias => {
+                    volatile |= self.start(id).and_then(|at| self.kind_at(at))?.0 == VOLATILE;
+                    id = self.word(id, 8)?;
                 }
-                _ => return false,
+                Kind::Array => {
+                    count = count.checked_mul(self.word(id, TYPE + 8)?)?;
+                    id = self.word(id, TYPE)?;
+                }
+                Kind::Int if volatile && self.start(id).and_then(|at| self.kind_at(at))?.0 == INT => {
+                    let (size, encoding) = (self.word(id, 8)?, self.word(id, TYPE)?);
+                    return Some(Numbers { size, count, signed: encoding & SIGNED != 0 });
+                }
+                _ => return None,
             }
         }
-        false
+        None
     }
 
     /// The name of a type, or of what it stands for.

@@ -1,4 +1,5 @@
-//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const volatile` variables of one whole number.
+//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const volatile` variables that are whole
+//! numbers, or arrays of them.
 
 use super::file::File;
 use super::maps::Declared;
@@ -14,9 +15,15 @@ pub(super) struct Constant {
     /// The number of its section's map.
     map: u32,
     offset: usize,
-    /// 1, 2, 4 or 8.
+    /// Bytes of each of its numbers: 1, 2, 4 or 8.
     size: usize,
+    /// How many there are, from 1 to [`MOST_NUMBERS`].
+    count: usize,
+    signed: bool,
 }
+
+/// Most numbers of a constant that may be set: all are written down where it is.
+const MOST_NUMBERS: u32 = 256;
 
 /// The constants that may be set, by name. Those that are not volatile may stand in the instructions already.
 pub(super) fn found(
@@ -35,16 +42,39 @@ pub(super) fn found(
         for variable in btf.variables(file.sections[section].name) {
             let mut symbols = file.symbols.iter();
             let symbol = symbols.find(|one| one.section == Some(section) && one.name == variable.name);
-            let size = btf.size(variable.type_id).filter(|size| matches!(size, 1 | 2 | 4 | 8));
-            if let (Some(symbol), Some(size)) = (symbol, size)
-                && btf.is_volatile_number(variable.type_id)
+            let numbers = btf.volatile_numbers(variable.type_id).filter(|numbers| {
+                matches!(numbers.size, 1 | 2 | 4 | 8) && (1..=MOST_NUMBERS).contains(&numbers.count)
+            });
+            if let (Some(symbol), Some(numbers)) = (symbol, numbers)
                 && let Ok(offset) = usize::try_from(symbol.value)
             {
-                constants.insert(variable.name.into(), Constant { map, offset, size: size as usize });
+                let (size, count) = (numbers.size as usize, numbers.count as usize);
+                let constant = Constant { map, offset, size, count, signed: numbers.signed };
+                if constant.bytes(specs).is_some() {
+                    constants.insert(variable.name.into(), constant);
+                }
             }
         }
     }
     constants
+}
+
+impl Constant {
+    /// Its bytes as they are now; none if some lie beyond its section's data.
+    fn bytes<'s>(&self, specs: &'s [MapSpec]) -> Option<&'s [u8]> {
+        let initial = &specs.get(self.map as usize)?.initial;
+        initial.get(self.offset..self.offset.checked_add(self.size * self.count)?)
+    }
+
+    fn numbers(&self, specs: &[MapSpec]) -> Box<[i128]> {
+        let number = |bytes: &[u8]| {
+            let negative = self.signed && bytes.last().is_some_and(|high| high >> 7 == 1);
+            let mut wide = if negative { [0xff; 16] } else { [0; 16] };
+            wide[..bytes.len()].copy_from_slice(bytes);
+            i128::from_le_bytes(wide)
+        };
+        self.bytes(specs).unwrap_or_default().chunks_exact(self.size).map(number).collect()
+    }
 }
 
 impl Object<'_> {
@@ -53,25 +83,32 @@ impl Object<'_> {
         self.constants.keys().map(AsRef::as_ref)
     }
 
-    /// Gives a constant another value than the source does. Programs that are put together after that have it.
+    /// The same with their numbers, as they are now.
+    pub(super) fn constant_values(&self) -> BTreeMap<Box<str>, Box<[i128]>> {
+        let values = self.constants.iter().map(|(name, one)| (name.clone(), one.numbers(&self.specs)));
+        values.collect()
+    }
+
+    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that are put together after that have them.
     ///
     /// # Errors
-    /// If there is no such constant, or it can't have this value.
-    pub fn set_constant(&mut self, name: &str, value: i128) -> Result<(), ObjectError> {
-        let Some(&Constant { map, offset, size }) = self.constants.get(name) else {
+    /// If there is no such constant, or it can't have these.
+    pub fn set_constant(&mut self, name: &str, numbers: &[i128]) -> Result<(), ObjectError> {
+        let Some(&Constant { map, offset, size, count, .. }) = self.constants.get(name) else {
             let known: Vec<&str> = self.constants().collect();
             let known = if known.is_empty() { "none".into() } else { known.join(", ") };
             return Err(ObjectError::NoConstant { name: name.into(), known });
         };
+        if numbers.len() != count {
+            return Err(ObjectError::ConstantCount { name: name.into(), count, given: numbers.len() });
+        }
         let (low, high) = (-(1 << (size * 8 - 1)), (1 << (size * 8)) - 1);
-        if !(low..=high).contains(&value) {
+        if let Some(&value) = numbers.iter().find(|number| !(low..=high).contains(*number)) {
             return Err(ObjectError::ConstantRange { name: name.into(), value, low, high });
         }
         let spec = &mut Arc::make_mut(&mut self.specs)[map as usize];
-        // A section's data is all of its value; what lies beyond is no constant's.
-        match spec.initial.get_mut(offset..).and_then(|rest| rest.get_mut(..size)) {
-            Some(bytes) => bytes.copy_from_slice(&value.to_le_bytes()[..size]),
-            None => return Err(ObjectError::NoConstant { name: name.into(), known: String::new() }),
+        for (place, number) in spec.initial[offset..].chunks_exact_mut(size).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes()[..size]);
         }
         Ok(())
     }

@@ -62,13 +62,23 @@ pub enum ObjectError {
     },
     /// There is no such constant.
     #[error(
-        "there is no constant {name} that could be set (const volatile, one whole number); there are {known}"
+        "there is no constant {name} that could be set (const volatile, a whole number or an array of up to 256); there are {known}"
     )]
     NoConstant {
         /// What was given.
         name: Box<str>,
         /// Those there are.
         known: String,
+    },
+    /// A constant has another count of numbers.
+    #[error("constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between", plural = if *count == 1 { "" } else { "s" })]
+    ConstantCount {
+        /// The constant.
+        name: Box<str>,
+        /// How many it has.
+        count: usize,
+        /// How many were given.
+        given: usize,
     },
     /// A constant can't have a value.
     #[error("constant {name} is from {low} to {high}, not {value}")]

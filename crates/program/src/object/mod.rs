@@ -164,6 +164,7 @@ impl<'d> Object<'d> {
             section: section.into(),
             functions: linked.functions.iter().map(function).collect(),
             maps: self.specs.clone(),
+            constants: self.constant_values(),
             lines: self.lines(&linked),
             code,
         })

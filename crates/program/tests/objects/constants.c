@@ -5,6 +5,10 @@
 const volatile __u32 chosen = 5;
 const volatile __s16 before = -2;
 const volatile __u8 beyond = 0;
+const volatile __s16 steps[3] = { 1, -2, 3 };
+const volatile struct {
+	__u32 first, second;
+} pair = { 1, 2 };
 __u64 counts[8];
 
 struct {
@@ -22,6 +26,7 @@ int counted(struct xdp_md *ctx)
 	counts[(int)chosen + before] += 10;
 	if (beyond)
 		counts[chosen + 1000]++;
+	counts[0] += steps[0] + pair.first;
 	return XDP_PASS;
 }
 

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long)]
     function: Option<String>,
 
-    /// A constant of the object (const volatile) and the whole number that takes its place. May be given several times.
+    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = super::constant)]
     constants: Vec<(String, String)>,
 

@@ -2,8 +2,9 @@
 
 mod cost;
 mod levels;
+mod list;
 
-use crate::shown::{columns, count};
+
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Client, ForwarderAsk, directory};
@@ -101,7 +102,7 @@ struct Install {
     #[arg(long)]
     function: Option<String>,
 
-    /// A constant of the object (const volatile) and the whole number that takes its place. May be given several times.
+    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
@@ -297,7 +298,7 @@ impl Args {
         match self.action {
             Action::Cost(args) => args.run(),
             Action::Install(args) => install(*args),
-            Action::List(args) => list(&args),
+            Action::List(args) => list::list(&args),
             Action::Levels(args) => args.run(),
             Action::Get(Get { router, fid, instance }) => {
                 let answer = ask(instance.as_deref(), &router, &ForwarderAsk::Get { fid })?;
@@ -397,34 +398,6 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-fn list(args: &List) -> anyhow::Result<Outcome> {
-    let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List {})?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
-    }
-    let head = ["fid", "packets", "passed", "sent", "dropped", "aborted", "name and key"];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for one in answer["forwarders"].as_array().into_iter().flatten() {
-        let number = |key: &str| one[key].as_u64().unwrap_or_default();
-        lines.push(vec![
-            one["fid"].to_string(),
-            count(number("packets")),
-            count(number("passed")),
-            count(number("transmitted") + number("redirected")),
-            count(number("dropped")),
-            count(number("aborted")),
-            format!("{}  {}{}", text(&one["name"]), text(&one["key"]), rest(one)),
-        ]);
-    }
-    outcome::print(&columns(&lines).join("\n"))?;
-    for (resource, limit) in answer["budget"].as_object().into_iter().flatten() {
-        let need = &answer["need"][resource];
-        outcome::print(&format!("a packet needs at most {need} of {limit} {resource}"))?;
-    }
-    Ok(Outcome::Well)
-}
-
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
@@ -462,34 +435,6 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         outcome::note("there are more; these are the first");
     }
     Ok(Outcome::Well)
-}
-
-/// Where packets go that a program lets pass, and how long it is there, as far as that is said.
-fn rest(one: &Value) -> String {
-    let mut rest = String::new();
-    let mut add = |part: String| rest += &format!("  {part}");
-    match one["where"].as_str() {
-        None | Some("data-path") => {}
-        Some(level) => add(format!("up to {level}")),
-    }
-    if let Some(port) = one["port"].as_str() {
-        add(format!("out of {port}"));
-    }
-    if let Some(via) = one["via"].as_str() {
-        add(format!("via {via}"));
-    }
-    if let Some(queue) = one["queue"].as_u64() {
-        add(format!("queue {queue}"));
-    }
-    let links: Vec<&str> = one["links"].as_array().into_iter().flatten().map(text).collect();
-    if !links.is_empty() {
-        add(format!("links {}", links.join(", ")));
-    }
-    if let (Some(length), Some(left)) = (one["lease-ns"].as_u64(), one["lease-left-ns"].as_u64()) {
-        let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
-        add(format!("lease of {} s, {} s left", seconds(length), seconds(left)));
-    }
-    rest
 }
 
 fn text(value: &Value) -> &str {
