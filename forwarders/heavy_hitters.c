@@ -4,7 +4,8 @@
 //
 // Key: general (ALL), or any. Flows are addresses, ports and protocol, of IPv4, with options too, and IPv6, with extension headers too. Ports
 // are 0 where there are none, and so they are of fragments: only the first has any, and all fragments between two addresses are one flow of
-// their protocol.
+// their protocol. What has more than eight extension headers, or ends within them, is without ports, too, and of the protocol that the last of them
+// says that comes next: nothing of IP goes uncounted.
 //
 // With b bytes counted altogether, an estimate is never too low, and too high by more than b · e / 1024 with a probability of at most e^-4.
 //
@@ -78,11 +79,13 @@ int heavy_hitters(struct xdp_md *ctx)
 	__u32 protocol, at;
 
 	at = whole(ctx, data, end, &protocol);
-	if (protocol == NO_IP || protocol == UNSEEN)
+	if (protocol == NO_IP)
 		return XDP_PASS;
 	address(data, end, SOURCE, flow.source);
 	address(data, end, DESTINATION, flow.destination);
 	flow.protocol = protocol;
+	if (protocol == UNSEEN)
+		flow.protocol = lw_transport(ctx) & 0xff;
 	ports = data + at;
 	if (at && (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP) && (void *)&ports->length <= end) {
 		flow.source_port = ports->source;

@@ -40,7 +40,8 @@ static long (*const lw_choose_link)(__u32 link) = (void *)0x10007;
 
 /* Where an IP packet's transport header is: behind IPv4's options, or behind at most eight extension headers of IPv6. Bits 0 to 7 are its
  * protocol, bits 16 to 31 its offset from the packet's first byte; 0, if it is not in this packet, which is a later fragment, is encrypted or has
- * no such header. A negative number, if it is no IP packet, ends within these headers, or has more.
+ * no such header. A negative number, if it is no IP packet, ends within these headers, or has more: -22 in the first case, and else one whose bits 0 to
+ * 7 are the protocol that the last header says comes next, of those that were walked over.
  */
 static long (*const lw_transport)(struct xdp_md *context) = (void *)0x10008;
 

@@ -14,6 +14,8 @@ const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
 /// The bit that says that a packet is a fragment, the first one or another.
 const FRAGMENT: u64 = 0x100;
+/// What it begins with if the transport header was not reached: it is negative then.
+const UNSEEN: u64 = -0x1_0000_i64 as u64;
 
 impl Machine<'_> {
     /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the verifier knows of them
@@ -222,7 +224,8 @@ impl Buffer {
 }
 
 /// What `lw_transport` tells of a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half of 32 bits the offset of the protocol's
-/// header, 0 if that is not in this packet. None if it is no IP packet, ends within its headers, or has more of them than are walked over.
+/// header, 0 if that is not in this packet, or all ones ([`UNSEEN`]), if it ends within its headers, or has more of them than are walked over. None if it
+/// is no IP packet.
 fn transport(frame: &[u8]) -> Option<u64> {
     let ethernet = Ethernet::check(frame).ok()?;
     let packet = ethernet.payload();
@@ -233,10 +236,13 @@ fn transport(frame: &[u8]) -> Option<u64> {
             let offset = if ip.is_later_fragment() { 0 } else { before + ip.header_len() };
             (ip.protocol(), offset, ip.is_fragment())
         }
-        ethertype::IPV6 => match Ipv6::check(packet).ok()?.walk()? {
+        ethertype::IPV6 => match Ipv6::check(packet).ok()?.walk() {
             Reached::Transport(found) => (found.protocol, before + found.offset, found.is_fragment),
             Reached::Later { protocol } => (protocol, 0, true),
             Reached::Closed { protocol, is_fragment } => (protocol, 0, is_fragment),
+            Reached::Beyond { protocol, is_fragment } => {
+                return Some(UNSEEN | u64::from(protocol) | if is_fragment { FRAGMENT } else { 0 });
+            }
         },
         _ => return None,
     };

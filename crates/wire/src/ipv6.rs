@@ -45,6 +45,13 @@ pub enum Reached {
         /// Whether the packet is a fragment.
         is_fragment: bool,
     },
+    /// Nothing: there are more extension headers than [`MAX_EXTENSIONS`], or the packet ends within them.
+    Beyond {
+        /// What the last header that was walked over says that comes next.
+        protocol: u8,
+        /// Whether one of them says that the packet is a fragment.
+        is_fragment: bool,
+    },
 }
 
 impl<'a> Ipv6<'a> {
@@ -103,17 +110,25 @@ impl<'a> Ipv6<'a> {
     /// transport header, has more extension headers, or ends within them.
     #[inline]
     pub fn transport(&self) -> Option<Transport> {
-        match self.walk()? {
+        match self.walk() {
             Reached::Transport(found) => Some(found),
-            Reached::Later { .. } | Reached::Closed { .. } => None,
+            Reached::Later { .. } | Reached::Closed { .. } | Reached::Beyond { .. } => None,
         }
     }
 
-    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet has more, or ends within them.
+    /// Walks over at most [`MAX_EXTENSIONS`] headers.
     #[inline]
-    pub fn walk(&self) -> Option<Reached> {
+    pub fn walk(&self) -> Reached {
         let mut found =
             Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false };
+        let reached = self.walk_on(&mut found);
+        let Transport { protocol, is_fragment, .. } = found;
+        reached.unwrap_or(Reached::Beyond { protocol, is_fragment })
+    }
+
+    /// Walks on from a header. None if there are too many, or the packet ends within them; what was found by then stays.
+    #[inline]
+    fn walk_on(&self, found: &mut Transport) -> Option<Reached> {
         for _ in 0..=MAX_EXTENSIONS {
             let rest = self.payload.get(found.offset..)?;
             let len = match found.protocol {
@@ -135,7 +150,7 @@ impl<'a> Ipv6<'a> {
                         is_fragment: found.is_fragment,
                     });
                 }
-                _ => return Some(Reached::Transport(Transport { offset: HEADER + found.offset, ..found })),
+                _ => return Some(Reached::Transport(Transport { offset: HEADER + found.offset, ..*found })),
             };
             found.is_routed |= found.protocol == protocol::ROUTING;
             found.protocol = rest[0];
@@ -197,14 +212,18 @@ mod tests {
             Ipv6::check(&bytes).unwrap().walk()
         };
         // Fragments of UDP, of options before UDP, and one of ESP.
-        assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Some(Reached::Later { protocol: 17 }));
-        assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Some(Reached::Later { protocol: 60 }));
-        let closed = |protocol, is_fragment| Some(Reached::Closed { protocol, is_fragment });
+        assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 17 });
+        assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 60 });
+        let closed = |protocol, is_fragment| Reached::Closed { protocol, is_fragment };
         assert_eq!(reached(44, &[50, 0, 0, 1, 0, 0, 0, 9]), closed(50, true));
         assert_eq!(reached(59, &[]), closed(59, false));
-        // The walk ends before it is known.
-        assert_eq!(reached(44, &[17, 0, 0]), None);
-        assert_eq!(reached(60, &[]), None);
+        // The walk ends before it is known: within the first header, or before the second.
+        let beyond = |protocol, is_fragment| Reached::Beyond { protocol, is_fragment };
+        assert_eq!(reached(44, &[17, 0, 0]), beyond(44, false));
+        assert_eq!(reached(60, &[]), beyond(60, false));
+        assert_eq!(reached(44, &[60, 0, 0, 1, 0, 0, 0, 9, 17]), beyond(60, true));
+        assert_eq!(reached(60, &[6, 1, 0, 0, 0, 0, 0, 0]), beyond(6, false));
+        assert_eq!(reached(60, &[60, 0, 0, 0, 0, 0, 0, 0].repeat(9)), beyond(60, false));
     }
 
     #[test]

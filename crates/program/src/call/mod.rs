@@ -221,7 +221,7 @@ helpers! {
     ChooseLink 0x1_0007 "lw_choose_link" (Number) -> Number, Call,
         "Chooses a link by its number, as lw_redirect_link, for a packet that is routed: if the route leads where the link begins. Returns 0.";
     Transport 0x1_0008 "lw_transport" (Context) -> Number, Copy,
-        "Where the transport header of an IP packet is, behind extension headers, and its protocol; a negative error number if none can be found.";
+        "Where the transport header of an IP packet is, behind extension headers, and its protocol; a negative number if none can be found.";
 }
 
 impl Helper {

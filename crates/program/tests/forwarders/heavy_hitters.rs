@@ -83,6 +83,24 @@ fn fragments_are_one_flow_without_ports() {
 }
 
 #[test]
+fn what_has_too_many_headers_is_counted_without_ports() {
+    let plain = udp(v6(), [7, 53], &[0; 500]);
+    let cut = extended(&plain, &[OPTIONS6, (0, OPTIONS6.1)])[..TRANSPORT6 + 9].to_vec();
+    // Nine headers, of which the last says UDP; ten; one that ends within its second, of hop-by-hop options.
+    for (sent, times, protocol) in
+        [(extended(&plain, &[OPTIONS6; 9]), 2, 17), (extended(&plain, &[OPTIONS6; 10]), 2, 60), (cut, 9, 0)]
+    {
+        let mut counter = ready();
+        for _ in 0..times {
+            assert_eq!(counter.send(&sent).verdict, Verdict::Pass);
+        }
+        let key = flow(&CLIENT6, &SERVER6, [0, 0], protocol);
+        assert_eq!(counter.entry("top", &key)[0], (sent.len() * times) as u64, "{protocol}");
+        assert_eq!(counter.bench.maps.named("top").unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn estimates_are_never_too_low() {
     // 2000 flows over 1024 columns: most columns are shared. Flow n has sent 50 + n mod 100 bytes, the first hundred ten times.
     let mut counter = above(450);

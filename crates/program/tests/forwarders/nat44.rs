@@ -66,7 +66,48 @@ fn both_directions_are_translated() {
     nat.send(&tcp(v4(CLIENT, SERVER), [5000, 80], ends));
     assert_eq!(flags(&nat, CLIENT, 5000, 0), 0x11);
     nat.send(&tcp(v4(CLIENT, SERVER), [5000, 80], syn));
-    assert_eq!(flags(&nat, CLIENT, 5000, 0), 0x02);
+    assert_eq!(flags(&nat, CLIENT, 5000, 0), 0x218 << 5 | 0x02);
+}
+
+#[test]
+fn several_connections_of_a_port_are_noted() {
+    let other = [198, 51, 100, 1];
+    let fin = |header: &mut etherparse::TcpHeader| (header.ack, header.fin) = (true, true);
+    let rst = |header: &mut etherparse::TcpHeader| header.rst = true;
+    let syn_ack = |header: &mut etherparse::TcpHeader| (header.syn, header.ack) = (true, true);
+    type Set = fn(&mut etherparse::TcpHeader);
+    let out = |peer, set: Set| tcp(v4(CLIENT, peer), [5000, 80], set);
+    let back = |peer, set: Set| tcp(v4(peer, PUBLIC), [80, 40001], set);
+    let key = |address: [u8; 4], port: u16, side| [&address[..], &port.to_be_bytes(), &[TCP, side]].concat();
+    // What is sent, and the lower bits of both sides' flags afterwards: FIN 1, SYN 2, RST 4, several 8, ACK 16.
+    for (what, sent, wanted) in [
+        (
+            "one, whose SYN is sent again",
+            vec![out(SERVER, syn), out(SERVER, syn), out(SERVER, ack)],
+            [0x12, 0],
+        ),
+        ("two at once", vec![out(SERVER, syn), out(other, syn)], [0x0a, 0]),
+        (
+            "two, of which one ends",
+            vec![out(SERVER, syn), out(SERVER, ack), out(other, syn), out(other, ack), out(SERVER, fin)],
+            [0x1b, 0],
+        ),
+        ("one after another", vec![out(SERVER, syn), out(SERVER, fin), out(other, syn)], [0x02, 0]),
+        ("one after a reset", vec![out(SERVER, syn), out(SERVER, rst), out(other, syn)], [0x02, 0]),
+        ("the same again", vec![out(SERVER, syn), out(SERVER, ack), out(SERVER, syn)], [0x02, 0]),
+        ("two that are answered", vec![back(SERVER, syn_ack), back(other, syn_ack)], [0, 0x1a]),
+        (
+            "it is not forgotten",
+            vec![out(SERVER, syn), out(other, syn), out(other, fin), out(other, syn)],
+            [0x0a, 0],
+        ),
+    ] {
+        let mut nat = ready();
+        sent.iter().for_each(|sent| drop(nat.send(sent)));
+        let noted = [key(CLIENT, 5000, 0), key(PUBLIC, 40001, 1)]
+            .map(|key| nat.entry("bindings", &key)[0] >> 48 & 0x1f);
+        assert_eq!(noted, wanted, "{what}");
+    }
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub struct FlowKey {
     pub destination: Option<KeyAddress>,
     /// The destination port.
     pub destination_port: Option<u16>,
-    /// The protocol after IP and its extension headers. Packets that hide it match only a wild one.
+    /// The protocol after IP and its extension headers; of packets that have too many, or end within them, what the last of these says that comes
+    /// next.
     pub protocol: Option<u8>,
 }
 
@@ -125,7 +126,7 @@ pub(crate) type Words = [u64; 5];
 
 /// Protocols whose header begins with two ports.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
-/// What stands for the port of a packet that has none, and for a protocol that is not known.
+/// What stands for the port of a packet that has none.
 const NONE: u64 = 0x1_0000;
 const PORT_BITS: u32 = 17;
 const DESTINATION_PORT: u32 = PORT_BITS;
@@ -211,17 +212,16 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
         ethertype::IPV6 => {
             let ip = Ipv6::check(packet).ok()?;
             let (protocol, transport) = match ip.walk() {
-                Some(Reached::Transport(found)) => (u64::from(found.protocol), packet.get(found.offset..)),
-                Some(Reached::Later { protocol } | Reached::Closed { protocol, .. }) => {
-                    (protocol.into(), None)
-                }
-                None => (NONE, None),
+                Reached::Transport(found) => (found.protocol, packet.get(found.offset..)),
+                Reached::Later { protocol }
+                | Reached::Closed { protocol, .. }
+                | Reached::Beyond { protocol, .. } => (protocol, None),
             };
-            (ip.source(), ip.destination(), protocol, transport)
+            (ip.source(), ip.destination(), u64::from(protocol), transport)
         }
         _ => return None,
     };
-    let has_ports = protocol < NONE && WITH_PORTS.contains(&(protocol as u8));
+    let has_ports = WITH_PORTS.contains(&(protocol as u8));
     let ports = match transport {
         Some([a, b, c, d, ..]) if has_ports => {
             let [source, destination] = [[*a, *b], [*c, *d]].map(|port| u64::from(u16::from_be_bytes(port)));
@@ -241,7 +241,7 @@ pub(crate) fn hash(words: &Words) -> u64 {
     mixed.max(1)
 }
 
-/// The key that the fields of a flow make that `mask` covers; its protocol and ports are wild if the packet had none.
+/// The key that the fields of a flow make that `mask` covers; its ports are wild if the packet had none.
 pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
     let address = |at: usize| {
         let told = mask[at] == u64::MAX;
@@ -395,9 +395,11 @@ mod tests {
         assert!(
             matches(&of(50), &encrypted) && !matches(&FlowKey { source_port: Some(0), ..of(50) }, &encrypted)
         );
-        // More headers than are walked over: nothing is known.
-        let many = frame_v6(hosts.0, hosts.1, 60, 64, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9));
-        assert!(!matches(&of(60), &many) && matches(&FlowKey::default(), &many));
+        // More headers than are walked over: what comes next is known, and no ports.
+        let mut many = [60, 0, 1, 4, 0, 0, 0, 0].repeat(9);
+        many[64] = 17;
+        let many = frame_v6(hosts.0, hosts.1, 60, 64, &[&many[..], &[3, 232, 0, 53, 0, 8, 0, 0]].concat());
+        assert!(matches(&of(17), &many) && !matches(&key, &many));
     }
 
     #[test]
