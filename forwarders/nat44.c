@@ -15,7 +15,8 @@
 // Map bindings, written by the control half, two entries a binding:
 //	key	4 bytes address, 2 bytes port, as in headers; u8 protocol; u8 side, 0: of the source, 1: of the destination
 //	value	4 bytes new address, 2 bytes new port; u16 flags of TCP since the last SYN, that included: FIN (1), SYN (2), RST (4),
-//		ACK (16); u64 packets, u64 time of the last in nanoseconds (flags, packets and time are written here)
+//		ACK (16), and SEVERAL (8), once a SYN was exchanged with another peer than the one before while nothing of that had ended, from
+//		bit 5 on a hash of the last SYN's peer; u64 packets, u64 time of the last in nanoseconds (flags, packets and time are written here)
 //
 // Returns XDP_PASS: with nothing changed if there is no binding. What goes to an external address and has none is for the router
 // itself; so is what comes from inside with a TTL of 1, so that who sent it learns of it.
@@ -25,6 +26,8 @@
 
 enum { ECHO_REPLY = 0, ECHO_REQUEST = 8 };
 enum { INSIDE = 4 };
+/* Of a binding's flags: there have been several connections at once. Where the hash of the last SYN's peer begins, which has the 11 bits above. */
+enum { SEVERAL = 0x08, PEER = 5 };
 
 struct network {
 	__be32 address, mask;
@@ -92,8 +95,19 @@ static __always_inline struct binding *find(__be32 address, __be16 port, __u8 pr
 	return bpf_map_lookup_elem(&bindings, &key);
 }
 
-/* Writes what the binding of an endpoint says. */
-static __always_inline void translate(struct binding *binding, __be32 *address, __be16 *port, __u8 flags, struct change *change)
+/* The flags of a binding after a SYN that was exchanged with this peer. The one before may have been another connection, which is still there. */
+static __always_inline __u16 begun(__u16 before, __u8 flags, __be32 address, __be16 port)
+{
+	__u16 peer = (address ^ port) * 0x9e3779b1u >> 21;
+
+	if (before & (SYN | ACK) && !(before & (FIN | RST)) && before >> PEER != peer)
+		before |= SEVERAL;
+	return (before & SEVERAL) | flags | peer << PEER;
+}
+
+/* Writes what the binding of an endpoint says. The packet's other end is the peer. */
+static __always_inline void translate(struct binding *binding, __be32 *address, __be16 *port, __u8 flags, __be32 peer, __be16 peer_port,
+				      struct change *change)
 {
 	change->addresses += (__u64)binding->address - *address;
 	change->ports += (__u64)binding->port - *port;
@@ -101,8 +115,10 @@ static __always_inline void translate(struct binding *binding, __be32 *address, 
 	*port = binding->port;
 	__sync_fetch_and_add(&binding->packets, 1);
 	binding->last = bpf_ktime_get_ns();
-	if (flags)
-		binding->flags = (flags & SYN ? 0 : binding->flags) | flags;
+	if (flags & SYN)
+		binding->flags = begun(binding->flags, flags, peer, peer_port);
+	else if (flags)
+		binding->flags |= flags;
 }
 
 static __always_inline int shown(struct state *state)
@@ -163,10 +179,10 @@ int nat44(struct xdp_md *ctx)
 			source = find(ip->saddr, *source_port, ip->protocol, SOURCE);
 		if (!source)
 			return shown(state);
-		translate(source, &ip->saddr, source_port, flags, &change);
+		translate(source, &ip->saddr, source_port, flags, ip->daddr, *destination_port, &change);
 	}
 	if (destination)
-		translate(destination, &ip->daddr, destination_port, flags, &change);
+		translate(destination, &ip->daddr, destination_port, flags, ip->saddr, *source_port, &change);
 
 	ip->check = adjusted(ip->check, change.addresses);
 	if (ip->protocol == IPPROTO_ICMP) {

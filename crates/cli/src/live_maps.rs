@@ -7,8 +7,8 @@ use longwire_program::map::Refusal;
 use longwire_router::Forwarder;
 use serde_json::{Value, json};
 
-/// Most entries of a map that are shown at once.
-const MOST_ENTRIES: usize = 10_000;
+/// Most entries of a map that are shown at once: as many as any forwarder has that comes with Longwire.
+const MOST_ENTRIES: usize = 65_536;
 
 /// The maps of a program, or the entries of one, or one entry.
 ///

@@ -186,14 +186,15 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
     assert_eq!(fids(), before, "who is refused removes nothing");
     lab.until("the seat is not free", || !seated(&lab));
     let half = nat(&lab, &[]);
-    // What is new waits until the bindings before have ended; then the others are new, too.
-    let (other, event) =
-        (udp(&lab, "a", "10.0.1.9:5002"), |half: &Half| half.event("bound")["inside"].clone());
-    for (socket, port) in [(&other, 5002), (&own, 5000)] {
+    // What was bound still is; what is new is bound.
+    let other = udp(&lab, "a", "10.0.1.9:5002");
+    for (socket, port) in [(&own, 5000), (&other, 5002)] {
         socket.send_to(b"two", "10.0.2.9:7").unwrap();
         assert_eq!(heard(&far), (b"two".to_vec(), format!("{EXTERNAL}:{port}")));
-        assert_eq!(event(&half), format!("10.0.1.9:{port}"));
+        far.send_to(b"back", (EXTERNAL, port)).unwrap();
+        assert_eq!(heard(socket).0, b"back");
     }
+    assert_eq!(half.event("bound")["inside"], "10.0.1.9:5002", "the first that it has bound");
     assert_eq!(fids(), before);
     half.end();
     assert_eq!(fids().len(), 0, "it takes away what it has taken over");
@@ -218,6 +219,27 @@ fn one_that_hung_leaves_the_other_what_it_has() {
     assert_eq!(heard(&far), (b"one".to_vec(), format!("{EXTERNAL}:5000")));
     half.end();
     assert_eq!(lab.programs("nat44").len(), 0);
+}
+
+#[test]
+fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
+    let Some(lab) = Up::new("natastray") else { return };
+    // One that nobody has in b's network, then the router's own.
+    for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
+        let half = lab.half(&["nat44", "r1", "--inside", "10.0.1.0/24", "--external", external, "--log"]);
+        lab.until("it has not come", || seated(&lab));
+        // The first event of the other is that of a flow.
+        let own = udp(&lab, "a", "10.0.1.9:5000");
+        own.send_to(b"one", "10.0.2.9:7").unwrap();
+        let first = half.events.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(first["event"], if is_astray { "astray" } else { "bound" }, "{first}");
+        if is_astray {
+            assert_eq!((&first["external"], &first["addresses"]), (&external.into(), &1.into()));
+            let why = first["why"].as_str().unwrap();
+            assert!(why.contains("takes it for a host behind b"), "{why}");
+        }
+        half.end();
+    }
 }
 
 #[test]

@@ -47,8 +47,8 @@ struct Work {
 
 impl Work {
     /// Adds both entries of a binding.
-    fn bind(&mut self, inside: Endpoint, external: Endpoint, flags: u8, time: u64) {
-        self.entries.extend(entries((inside, external), flags, time));
+    fn bind(&mut self, inside: Endpoint, external: Endpoint, noted: u16, time: u64) {
+        self.entries.extend(entries((inside, external), noted, time));
         self.bound.push((inside, external));
     }
 }
@@ -128,8 +128,8 @@ impl<'p> Nat<'p> {
             }
             Ruling::Dropped => Verdict::Drop,
             Ruling::Pass | Ruling::Rewritten => Verdict::Pass,
-            Ruling::Bound(inside, external, flags) => {
-                work.bind(inside, external, flags, up.time);
+            Ruling::Bound(inside, external, noted) => {
+                work.bind(inside, external, noted, up.time);
                 Verdict::Pass
             }
         };

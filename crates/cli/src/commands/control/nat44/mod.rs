@@ -5,6 +5,7 @@ mod forerunner;
 mod half;
 mod network;
 mod packet;
+mod reach;
 mod table;
 mod translator;
 mod waiting;
@@ -105,6 +106,8 @@ const NAME: &str = "nat44";
 const CYCLES: u64 = 50_000;
 /// How long a packet waits for its binding at most.
 const WITHIN: &str = "5 s";
+/// How many entries of the map are removed by one request.
+const PRUNED: usize = 500;
 /// What RFCs ask for at least: 4787 (REQ-5), 5382 (REQ-5), 5508 (REQ-2).
 const LEAST: [(&str, Nanos); 4] = [
     ("--udp", Nanos::from_secs(120)),
@@ -121,11 +124,13 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         self.check()?;
         let post = Post::take(&self.beside, self.json)?;
+        reach::warn(&post, &self.external, self.json)?;
+        let mut translator = self.translator();
         let (fid, control) = match Left::find(&post, &self.state(), self.beside.lease)? {
-            Some(left) => (left.program, self.take_over(&post, left)?),
+            Some(left) => (left.program, self.take_over(&post, left, &mut translator)?),
             None => self.install(&post)?,
         };
-        let mut nat = Nat::new(&post, control, self.translator(), fid, &self);
+        let mut nat = Nat::new(&post, control, translator, fid, &self);
         let ended = post.every(Nanos(0), |_| nat.go_on());
         // One that hung is cut off; who has come since then goes on with what was installed here.
         if nat.is_cut_off() && post.is_seated(NAME) {
@@ -153,14 +158,21 @@ impl Args {
         Ok((fid, self.connect()?))
     }
 
-    /// Takes the seat of one that is there no more. Of its bindings nothing is known, so they end.
-    fn take_over(&self, post: &Post, left: Left) -> anyhow::Result<Control> {
+    /// Takes the seat of one that is there no more, and its bindings, as the program has them, as far as they may still be.
+    fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
         let Left { program, seat } = left;
         // Nobody else comes to the seat from here on.
         let control = self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
         post.adopt(&[program, seat])?;
-        post.clear(program, BINDINGS)?;
-        outcome::note(&format!("takes over the programs {program} and {seat}, which one before has left; its bindings have ended"));
+        let entries = post.entries(program, BINDINGS)?;
+        let stray = translator.restore(&entries);
+        for keys in stray.chunks(PRUNED) {
+            post.prune(program, BINDINGS, keys)?;
+        }
+        let bindings = (entries.len() - stray.len()) / 2;
+        outcome::note(&format!(
+            "takes over the programs {program} and {seat}, which one before has left, with {bindings} bindings"
+        ));
         Ok(control)
     }
 

@@ -114,6 +114,27 @@ impl Table {
         let address = self.limits.external[place];
         let port = self.free_port(address, inside).ok_or(Full::Ports)?;
         let external = Endpoint { address, port, ..inside };
+        self.enter(place, inside, external, look);
+        Ok(external)
+    }
+
+    /// Binds an inside endpoint to the external one that it had before. Whether it may have that.
+    pub fn restore(&mut self, inside: Endpoint, external: Endpoint, look: u64) -> bool {
+        let place = self.limits.external.iter().position(|&address| address == external.address);
+        let Some(place) = place.filter(|_| self.limits.ports.contains(&external.port)) else { return false };
+        let host = self.hosts.get(&inside.address);
+        let fits = self.inside.len() < self.limits.bindings
+            && host.is_none_or(|host| host.place == place && host.bindings < self.limits.each)
+            && !self.inside.contains_key(&inside)
+            && !self.external.contains_key(&external);
+        if fits {
+            self.enter(place, inside, external, look);
+        }
+        fits
+    }
+
+    /// Notes a binding to the external address at this place.
+    fn enter(&mut self, place: usize, inside: Endpoint, external: Endpoint, look: u64) {
         let host = self.hosts.entry(inside.address).or_insert_with(|| {
             self.shares[place] += 1;
             Host { place, bindings: 0 }
@@ -121,9 +142,8 @@ impl Table {
         host.bindings += 1;
         self.inside.insert(inside, (external, look));
         self.external.insert(external, inside);
-        self.used.entry((address, inside.protocol)).or_default().set(port, true);
+        self.used.entry((external.address, inside.protocol)).or_default().set(external.port, true);
         self.due.insert((look, inside));
-        Ok(external)
     }
 
     /// The bindings that are to be looked at by this time, the earliest first: inside and external.
@@ -360,6 +380,33 @@ mod tests {
         }
         assert_eq!((table.hosts(), table.release(inside(1, 2000))), (2, None));
         assert_eq!(table.shares.iter().sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn bindings_are_restored_as_far_as_they_may_be() {
+        let mut table = table(2, 2000..=2999, 5, 2);
+        let outside = |last: u8, port| Endpoint { address: [192, 0, 2, last].into(), port, protocol: UDP };
+        for (host, port, external, is_restored) in [
+            (1, 7, outside(2, 2000), true),
+            (1, 8, outside(2, 3000), false),
+            (1, 8, outside(1, 2001), false),
+            (1, 8, outside(3, 2001), false),
+            (1, 7, outside(2, 2001), false),
+            (1, 8, outside(2, 2000), false),
+            (1, 8, outside(2, 2001), true),
+            (1, 9, outside(2, 2002), false),
+            (2, 7, outside(1, 2001), true),
+            (3, 7, outside(1, 2002), true),
+            (4, 7, outside(1, 2003), true),
+            (5, 7, outside(1, 2004), false),
+        ] {
+            assert_eq!(table.restore(inside(host, port), external, 9), is_restored, "{host} {port}");
+        }
+        assert_eq!((table.bindings(UDP), table.hosts(), table.due(9).count()), (5, 4, 5));
+        assert_eq!(table.external(inside(1, 8)), Some(outside(2, 2001)));
+        // Their ports are used, and free once they end.
+        table.release(inside(2, 7));
+        assert_eq!(table.bind(inside(2, 2002), 9).map(|it| it.address), Ok([192, 0, 2, 2].into()));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What becomes of a packet that the program has left to its control half.
 
+use super::entry;
 use super::network::Network4;
 use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
 use super::table::{Endpoint, Full, Limits, Table};
-use std::collections::{HashMap, VecDeque};
+use crate::commands::control::post::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// After how many nanoseconds without a packet bindings end.
@@ -41,8 +43,8 @@ pub(super) enum Ruling {
     Pass,
     /// It goes on as it has been rewritten.
     Rewritten,
-    /// It goes on as it has been rewritten, once this binding is written: inside, external, flags of TCP.
-    Bound(Endpoint, Endpoint, u8),
+    /// It goes on as it has been rewritten, once this binding is written: inside, external, and what is noted of TCP.
+    Bound(Endpoint, Endpoint, u16),
     Dropped,
     /// More bytes of it are needed: so many altogether.
     Needs(usize),
@@ -71,7 +73,8 @@ impl Noted {
     /// Reads a value of the program's map.
     pub fn read(value: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
-        Some(Self { flags: *value.get(6)?, packets: number(8)?, last: number(16)? })
+        // Above the lower bits there is a hash.
+        Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
     }
 }
 
@@ -79,6 +82,26 @@ impl Translator {
     pub fn new(inside: Vec<Network4>, external: Network4, limits: Limits, times: Times, seed: u64) -> Self {
         let (table, parts) = (Table::new(limits, seed), Parts::default());
         Self { inside, external, times, table, parts, counts: Counts::default() }
+    }
+
+    /// Takes over bindings from entries of the program's map. Answers the keys of those that are none, or may not be any more, to be removed.
+    pub fn restore(&mut self, entries: &[Entry]) -> Vec<Vec<u8>> {
+        let read: Vec<_> = entries.iter().map(entry::read).collect();
+        let both: HashSet<(u8, Endpoint, Endpoint)> =
+            read.iter().flatten().map(|&(side, from, to, _)| (side, from, to)).collect();
+        for &(side, from, to, noted) in read.iter().flatten() {
+            if side == 0 && both.contains(&(1, to, from)) && self.is_inside(from.address) {
+                // How long it is kept is seen then.
+                let look = noted.last.saturating_add(self.first_time(from.protocol));
+                self.table.restore(from, to, look);
+            }
+        }
+        let is_kept = |&(side, from, to, _): &(u8, Endpoint, Endpoint, Noted)| match side {
+            0 => self.table.external(from) == Some(to),
+            _ => self.table.inside(from) == Some(to),
+        };
+        let stray = entries.iter().zip(&read).filter(|(_, read)| !read.as_ref().is_some_and(is_kept));
+        stray.map(|((key, _), _)| key.clone()).collect()
     }
 
     /// Decides about a packet of which these are the first bytes, or all, and rewrites it. The time is that of its arrival, in nanoseconds.
@@ -123,10 +146,12 @@ impl Translator {
         (until > now).then_some(until)
     }
 
-    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC 5382, section 5).
+    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC 5382, section 5). Of several connections
+    /// at once one may have, and another not: what is kept of them is the longest.
     fn tcp_time(&self, source: u8, destination: u8) -> u64 {
-        let both = source & destination;
-        let is_established = both & ACK != 0 && both & FIN == 0 && (source | destination) & RST == 0;
+        let (both, any) = (source & destination, source | destination);
+        let is_open = both & FIN == 0 && any & RST == 0;
+        let is_established = both & ACK != 0 && (is_open || any & SEVERAL != 0);
         if is_established { self.times.established } else { self.times.transitory }
     }
 
@@ -176,7 +201,7 @@ impl Translator {
                     Ok(external) => {
                         self.counts.made += 1;
                         to[0] = Some(external);
-                        ruling = Ruling::Bound(inside, external, flags);
+                        ruling = Ruling::Bound(inside, external, begun(flags, packet.destination, destination.unwrap_or(0)));
                     }
                     Err(full) => return self.full(full),
                 }
@@ -239,8 +264,22 @@ impl Translator {
 
 /// Flags of TCP (RFC 9293, section 3.1).
 const FIN: u8 = 1;
+const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
+/// What the program notes besides: there have been several connections at once.
+const SEVERAL: u8 = 8;
+
+/// What the program would note of the first packet of a connection with this peer: flags, and of a SYN a hash of the peer above them.
+fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
+    const PEER: u32 = 5;
+    if flags & SYN == 0 {
+        return flags.into();
+    }
+    let (address, port) = (u32::from_le_bytes(address.octets()), u16::from_le_bytes(port.to_be_bytes()));
+    let hash = (address ^ u32::from(port)).wrapping_mul(0x9e37_79b1) >> 21;
+    u16::from(flags) | (hash << PEER) as u16
+}
 
 /// Where parts of packets go, whose first has come.
 #[derive(Debug, Default)]
@@ -394,6 +433,10 @@ mod tests {
             (TCP, noted(0x13, 30), noted(0x13, 20), 270),
             (TCP, noted(0x12, 10), noted(0x16, 20), 260),
             (TCP, noted(0x02, 100), noted(0x13, 20), 340),
+            // Several at once, of which one has finished, or was reset; several that nobody has answered.
+            (TCP, noted(0x1b, 30), noted(0x13, 20), 7470),
+            (TCP, noted(0x1a, 30), noted(0x1c, 20), 7470),
+            (TCP, noted(0x0a, 30), none, 270),
         ] {
             let inside = Endpoint { address: [10, 0, 0, 1].into(), port: 1, protocol };
             let until = |now: u64| nat.keep_until(inside, source, destination, now * SECOND);
@@ -402,8 +445,34 @@ mod tests {
     }
 
     #[test]
+    fn bindings_are_taken_over_from_the_map() {
+        let end = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
+        let (inside, external) = (end([10, 0, 0, 1], 5000), end(OWN, 5000));
+        let both = entry::entries((inside, external), 0, 7 * SECOND);
+        // Half of one; of nobody inside; not an entry.
+        let [half, _] = entry::entries((end([10, 0, 0, 2], 1), end(OWN, 2000)), 0, 0);
+        let stranger = entry::entries((end([11, 0, 0, 1], 1), end(OWN, 2001)), 0, 0);
+        let wrong = (vec![1, 2], vec![3]);
+        let entries = [&both[..], std::slice::from_ref(&half), &stranger, std::slice::from_ref(&wrong)].concat();
+        let mut nat = translator();
+        let keys = [half.0, stranger[0].0.clone(), stranger[1].0.clone(), wrong.0];
+        assert_eq!(nat.restore(&entries), keys);
+        let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
+        assert_eq!((nat.judge(&mut out, 0), nat.counts.made), (Ruling::Rewritten, 0));
+        assert_eq!(nat.table.due(307 * SECOND).next(), Some((inside, external)));
+        assert_eq!(nat.table.due(307 * SECOND - 1).next(), None);
+    }
+
+    #[test]
+    fn what_is_noted_of_a_syn_is_what_the_program_notes() {
+        // The program's own test has the same number for the same peer.
+        assert_eq!(begun(SYN, [192, 0, 2, 80].into(), 80), 0x218 << 5 | 2);
+        assert_eq!(begun(ACK, [192, 0, 2, 80].into(), 80), 0x10);
+    }
+
+    #[test]
     fn values_of_the_map_are_read() {
-        let value = [&[1, 2, 3, 4, 5, 6, 0x12, 0][..], &7u64.to_le_bytes(), &9u64.to_le_bytes()].concat();
+        let value = [&[1, 2, 3, 4, 5, 6, 0xf2, 0xff][..], &7u64.to_le_bytes(), &9u64.to_le_bytes()].concat();
         assert_eq!(Noted::read(&value), Some(Noted { flags: 0x12, packets: 7, last: 9 }));
         assert_eq!(Noted::read(&value[..23]), None);
     }
