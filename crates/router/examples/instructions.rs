@@ -8,7 +8,8 @@ use longwire_packet::{BATCH, Batch, Pool};
 use longwire_program::map::{MapKind, MapSpec};
 use longwire_program::{Object, Program, Shipped, assemble};
 use longwire_router::{
-    FlowKey, Forwarder, Installation, InterfaceAddress, Key, Router, RouterConfig, RouterPort, RouterPrices,
+    FlowKey, Forwarder, Installation, InterfaceAddress, Key, NextHop, Router, RouterConfig, RouterPort,
+    RouterPrices,
 };
 use longwire_wire::{Ipv4Header, ethernet_header, ethertype};
 use std::error::Error;
@@ -23,13 +24,15 @@ fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let (what, batches) = (arguments.next().ok_or("what?")?, arguments.next().ok_or("how often?")?.parse()?);
     let mut router = router()?;
-    let copies = if what == "three" {
-        3
-    } else if what == "none" {
-        0
-    } else {
-        1
+    let copies = match &*what {
+        "three" => 3,
+        "none" | "wide" => 0,
+        _ => 1,
     };
+    if what == "wide" {
+        // A network that is the router's own, as one of a loopback interface is.
+        router.add_route_v4("172.16.0.0/24".parse()?, NextHop::Local)?;
+    }
     for _ in 0..copies {
         install(&mut router, &what)?;
     }

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::group::Way;
 use crate::hops::{NextHop, NextHops};
-use crate::own::{OwnSources, folded};
+use crate::own::{OwnSources, To, folded};
 use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
 use thiserror::Error;
 
@@ -81,26 +81,26 @@ impl Fib {
     pub fn insert_v4(&mut self, prefix: Prefix<u32>, way: &Way) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v4.insert(prefix, id);
-        self.note_own(address_v4(prefix), &before, Some(self.hops.at(id)));
+        self.note_own(to_v4(prefix), &before, Some(self.hops.at(id)));
         self.settle(before, id)
     }
 
     pub fn insert_v6(&mut self, prefix: Prefix<u128>, way: &Way) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v6.insert(prefix, id);
-        self.note_own(address_v6(prefix), &before, Some(self.hops.at(id)));
+        self.note_own(to_v6(prefix), &before, Some(self.hops.at(id)));
         self.settle(before, id)
     }
 
     pub fn remove_v4(&mut self, prefix: Prefix<u32>) -> bool {
         let hop = self.v4.remove(prefix);
-        self.note_own(address_v4(prefix), &Ok(hop), None);
+        self.note_own(to_v4(prefix), &Ok(hop), None);
         self.let_go(hop)
     }
 
     pub fn remove_v6(&mut self, prefix: Prefix<u128>) -> bool {
         let hop = self.v6.remove(prefix);
-        self.note_own(address_v6(prefix), &Ok(hop), None);
+        self.note_own(to_v6(prefix), &Ok(hop), None);
         self.let_go(hop)
     }
 
@@ -108,7 +108,7 @@ impl Fib {
     pub fn withdraw_v4(&mut self, prefix: Prefix<u32>, own: Option<NextHop>) -> Result<bool, RouteError> {
         let hop = self.v4.remove(prefix);
         let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
-        self.note_own(address_v4(prefix), &Ok(hop), None);
+        self.note_own(to_v4(prefix), &Ok(hop), None);
         let was_there = self.let_go(hop);
         own.map_or(Ok(()), |own| self.insert_v4(prefix, &own.into()))?;
         Ok(was_there)
@@ -117,7 +117,7 @@ impl Fib {
     pub fn withdraw_v6(&mut self, prefix: Prefix<u128>, own: Option<NextHop>) -> Result<bool, RouteError> {
         let hop = self.v6.remove(prefix);
         let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
-        self.note_own(address_v6(prefix), &Ok(hop), None);
+        self.note_own(to_v6(prefix), &Ok(hop), None);
         let was_there = self.let_go(hop);
         own.map_or(Ok(()), |own| self.insert_v6(prefix, &own.into()))?;
         Ok(was_there)
@@ -169,13 +169,13 @@ impl Fib {
 
     /// Whether an address is the router's own, or means everybody in one of its networks.
     pub fn is_own_v4(&self, address: u32) -> bool {
-        self.may_be_own_v4(address)
+        self.own.may_well_be_v4(address)
             && matches!(self.way_v4(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
     /// The same for IPv6.
     pub fn is_own_v6(&self, address: u128) -> bool {
-        self.may_be_own_v6(address)
+        self.own.may_well_be_v6(address)
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
@@ -234,14 +234,9 @@ impl Fib {
         self.v4.memory() + self.v6.memory()
     }
 
-    fn note_own(
-        &mut self,
-        address: Option<u64>,
-        before: &Result<Option<HopId>, TableFull>,
-        after: Option<NextHop>,
-    ) {
+    fn note_own(&mut self, to: To, before: &Result<Option<HopId>, TableFull>, after: Option<NextHop>) {
         if let Ok(before) = before {
-            self.own.note(address, before.map(|id| self.hops.at(id)), after);
+            self.own.note(to, before.map(|id| self.hops.at(id)), after);
         }
     }
 
@@ -273,13 +268,12 @@ impl Fib {
     }
 }
 
-/// The address of a route to only one.
-fn address_v4(prefix: Prefix<u32>) -> Option<u64> {
-    (prefix.bits() == 32).then(|| prefix.address().into())
+fn to_v4(prefix: Prefix<u32>) -> To {
+    if prefix.bits() == 32 { To::Address(prefix.address().into()) } else { To::V4(prefix) }
 }
 
-fn address_v6(prefix: Prefix<u128>) -> Option<u64> {
-    (prefix.bits() == 128).then(|| folded(prefix.address()))
+fn to_v6(prefix: Prefix<u128>) -> To {
+    if prefix.bits() == 128 { To::Address(folded(prefix.address())) } else { To::V6(prefix) }
 }
 
 #[cfg(test)]

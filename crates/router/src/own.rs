@@ -1,11 +1,13 @@
 //! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its networks (RFC 1812, 5.3.7).
 //!
 //! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit is set are looked up. It is asked
-//! about what has come in, before any program has seen it: programs that translate addresses may well write the router's own.
+//! about what has come in, before any program has seen it: programs that translate addresses may well write the router's own. Whole networks
+//! that are the router's, as those of a loopback interface, set all bits: then each source is compared with the few networks there are.
 
 use crate::classify::{Class, ETHERNET, is_link_local};
 use crate::hops::NextHop;
 use crate::ports::RouterPort;
+use crate::prefix::{Address, Prefix};
 use crate::state::Core;
 use longwire_block::DropReason;
 use longwire_wire::ethertype;
@@ -14,62 +16,92 @@ use longwire_wire::ethertype;
 const BITS: u32 = 12;
 const WORDS: usize = (1 << BITS) / 64;
 
+/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is looked up.
+const LISTED: usize = 8;
+
+/// What a route leads to: an address, as it is hashed, or a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    Address(u64),
+    V4(Prefix<u32>),
+    V6(Prefix<u128>),
+}
+
 /// Bits of the addresses that routes say are the router's, with how many have set each.
 #[derive(Debug)]
 pub(crate) struct OwnSources {
+    /// What is asked for every packet: every bit is set while whole networks are the router's.
     bits: [u64; WORDS],
+    /// Bits of the addresses alone.
+    marked: [u64; WORDS],
     counts: Box<[u32]>,
-    /// Routes of more than one address: while there are any, every bit is set.
-    wide: u32,
+    /// The networks: those of addresses of a loopback interface with a prefix, and of routes that say so.
+    v4: Vec<Prefix<u32>>,
+    v6: Vec<Prefix<u128>>,
 }
 
 impl OwnSources {
     pub fn new() -> Self {
-        Self { bits: [0; WORDS], counts: vec![0; 1 << BITS].into(), wide: 0 }
+        let (bits, marked) = ([0; WORDS], [0; WORDS]);
+        Self { bits, marked, counts: vec![0; 1 << BITS].into(), v4: Vec::new(), v6: Vec::new() }
     }
 
-    /// Notes that the route to an address, or to a network if there is none, leads to `after` instead of `before`.
-    pub fn note(&mut self, address: Option<u64>, before: Option<NextHop>, after: Option<NextHop>) {
+    /// Notes that a route leads to `after` instead of `before`.
+    pub fn note(&mut self, to: To, before: Option<NextHop>, after: Option<NextHop>) {
         let is_own = |hop: Option<NextHop>| matches!(hop, Some(NextHop::Local | NextHop::Broadcast));
-        match (is_own(before), is_own(after), address) {
-            (false, true, Some(address)) => {
-                let place = place(address);
-                self.counts[place] += 1;
-                self.bits[place / 64] |= 1 << (place % 64);
+        let comes = is_own(after);
+        if is_own(before) == comes {
+            return;
+        }
+        match to {
+            To::Address(address) => self.mark(place(address), comes),
+            To::V4(net) if comes => self.v4.push(net),
+            To::V4(net) => self.v4.retain(|own| *own != net),
+            To::V6(net) if comes => self.v6.push(net),
+            To::V6(net) => self.v6.retain(|own| *own != net),
+        }
+        let is_wide = !(self.v4.is_empty() && self.v6.is_empty());
+        self.bits = if is_wide { [u64::MAX; WORDS] } else { self.marked };
+    }
+
+    fn mark(&mut self, place: usize, comes: bool) {
+        let (count, bit) = (&mut self.counts[place], 1 << (place % 64));
+        if comes {
+            *count += 1;
+            self.marked[place / 64] |= bit;
+        } else {
+            *count -= 1;
+            if *count == 0 {
+                self.marked[place / 64] &= !bit;
             }
-            (true, false, Some(address)) => {
-                let place = place(address);
-                self.counts[place] -= 1;
-                if self.counts[place] == 0 && self.wide == 0 {
-                    self.bits[place / 64] &= !(1 << (place % 64));
-                }
-            }
-            (false, true, None) => {
-                self.wide += 1;
-                self.bits.fill(u64::MAX);
-            }
-            (true, false, None) => {
-                self.wide -= 1;
-                if self.wide == 0 {
-                    self.recount();
-                }
-            }
-            (true, true, _) | (false, false, _) => {}
         }
     }
 
     /// Whether an address may be one of these; if not, it is none.
     #[inline]
     pub fn may_be(&self, address: u64) -> bool {
-        let place = place(address);
-        self.bits[place / 64] >> (place % 64) & 1 == 1
+        is_set(&self.bits, address)
     }
 
-    fn recount(&mut self) {
-        for (word, counts) in self.bits.iter_mut().zip(self.counts.chunks(64)) {
-            *word = counts.iter().rev().fold(0, |word, count| word << 1 | u64::from(*count > 0));
-        }
+    /// The same, looked at more closely: an IPv4 address that may be one may be one of the networks' only.
+    pub fn may_well_be_v4(&self, address: u32) -> bool {
+        is_set(&self.marked, address.into()) || holds(&self.v4, address)
     }
+
+    /// The same for IPv6.
+    pub fn may_well_be_v6(&self, address: u128) -> bool {
+        is_set(&self.marked, folded(address)) || holds(&self.v6, address)
+    }
+}
+
+#[inline]
+const fn is_set(bits: &[u64; WORDS], address: u64) -> bool {
+    let place = place(address);
+    bits[place / 64] >> (place % 64) & 1 == 1
+}
+
+fn holds<A: Address>(nets: &[Prefix<A>], address: A) -> bool {
+    nets.len() > LISTED || nets.iter().any(|net| net.holds(address))
 }
 
 /// An IPv6 address as the filter takes it.
@@ -135,43 +167,68 @@ mod tests {
         let mut own = OwnSources::new();
         // Sixteen ports: address, network and broadcast of each.
         for net in 0..16 {
-            [0, 1, 255].iter().for_each(|last| own.note(Some(0x0a00_0000 | net << 8 | last), None, LOCAL));
+            [0, 1, 255]
+                .iter()
+                .for_each(|last| own.note(To::Address(0x0a00_0000 | net << 8 | last), None, LOCAL));
         }
         let suspects = (0..100_000_u64).filter(|n| own.may_be(0xc000_0000 + n)).count();
         // At most 48 bits of 4096 are set: 1.2 %.
         assert!((300..=1_172).contains(&suspects), "{suspects}");
     }
 
+    fn net(net: u32) -> To {
+        To::V4(Prefix::new(net << 8, 24).unwrap())
+    }
+
     #[test]
     fn of_several_reasons_the_last_counts() {
         let mut own = OwnSources::new();
-        own.note(Some(7), None, LOCAL);
-        own.note(Some(7), LOCAL, Some(NextHop::Broadcast));
-        own.note(None, DIRECT, LOCAL);
+        own.note(To::Address(7), None, LOCAL);
+        own.note(To::Address(7), LOCAL, Some(NextHop::Broadcast));
+        own.note(net(3), DIRECT, LOCAL);
         assert!((0..99).all(|address| own.may_be(address)), "a network of them");
-        own.note(Some(7), Some(NextHop::Broadcast), DIRECT);
-        own.note(Some(8), None, LOCAL);
-        own.note(None, LOCAL, None);
+        own.note(To::Address(7), Some(NextHop::Broadcast), DIRECT);
+        own.note(To::Address(8), None, LOCAL);
+        own.note(net(3), LOCAL, None);
         assert!(!own.may_be(7) && own.may_be(8));
+    }
+
+    #[test]
+    fn a_network_leaves_what_is_not_in_it_alone() {
+        let mut own = OwnSources::new();
+        own.note(To::Address(7), None, LOCAL);
+        own.note(net(3), None, LOCAL);
+        own.note(To::V6(Prefix::new(0xfd << 120, 64).unwrap()), None, LOCAL);
+        for (address, may_be) in [(7, true), (0x300, true), (0x3ff, true), (0x400, false), (0x2ff, false)] {
+            assert_eq!(own.may_well_be_v4(address), may_be, "{address:x}");
+        }
+        assert!(own.may_well_be_v6(0xfd << 120 | 5) && !own.may_well_be_v6(0xfd << 120 | 5 << 64));
+        // Of more networks than are listed nothing is said.
+        (10..10 + LISTED as u32).for_each(|number| own.note(net(number), None, LOCAL));
+        assert!(own.may_well_be_v4(0x400) && !own.may_well_be_v6(0xfd << 120 | 5 << 64));
+        own.note(net(3), LOCAL, DIRECT);
+        assert!(!own.may_well_be_v4(0x400) && !own.may_well_be_v4(0x300) && own.may_well_be_v4(0xa00));
     }
 
     proptest! {
         #[test]
-        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u64, any::<bool>(), any::<bool>()), 0..300)) {
-            let (mut own, mut known) = (OwnSources::new(), std::collections::BTreeMap::new());
-            for (address, there, wide) in changes {
-                // Some are networks; those have addresses above all others here.
-                let key = if wide { 1000 + address % 4 } else { address };
-                let after = there.then_some(NextHop::Local);
-                let before = if there { known.insert(key, NextHop::Local) } else { known.remove(&key) };
-                own.note((!wide).then_some(address), before, after);
-                prop_assert!(known.keys().filter(|key| **key < 1000).all(|address| own.may_be(*address)));
-                if known.keys().next_back().is_some_and(|last| *last >= 1000) {
-                    prop_assert!((0..500).all(|address| own.may_be(address)));
-                } else {
-                    let bits: u32 = own.bits.iter().map(|word| word.count_ones()).sum();
-                    prop_assert!(bits as usize <= known.len());
+        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u32, any::<bool>(), any::<bool>()), 0..300)) {
+            let (mut own, mut known) = (OwnSources::new(), std::collections::BTreeSet::new());
+            for (number, comes, wide) in changes {
+                // Some are networks of 256 addresses, of the first few thousand.
+                let number = if wide { number % 12 } else { number * 16 };
+                let to = if wide { net(number) } else { To::Address(number.into()) };
+                let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide, number)) };
+                let was_there = comes != changed;
+                own.note(to, was_there.then_some(NextHop::Local), comes.then_some(NextHop::Local));
+                for address in (0..3200_u32).step_by(8) {
+                    let is_own = known.contains(&(false, address)) || known.contains(&(true, address >> 8));
+                    prop_assert!(!is_own || own.may_be(address.into()) && own.may_well_be_v4(address), "{}", address);
                 }
+                let is_wide = known.iter().any(|(wide, _)| *wide);
+                let bits: u32 = own.bits.iter().map(|word| word.count_ones()).sum();
+                let is_right = if is_wide { bits == 1 << BITS } else { bits as usize <= known.len() };
+                prop_assert!(is_right, "{} bits", bits);
             }
         }
     }
