@@ -1,30 +1,21 @@
 //! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC 1812 (section 5.2) and RFC 8200 say.
 
 use crate::classify::{ETHERNET, Why, is_link_local, is_link_local_v4};
+use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
 use crate::hops::{NextHop, v4_key};
+use crate::icmp::UNKNOWN_OPTION;
 use crate::minimal::{longest_packet, lower_hop_limit, lower_ttl};
+use crate::options::{BadOption, check_options, write_options};
 use crate::police::Work;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
-use longwire_wire::checksum::Sum;
 use longwire_wire::{
-    Ethernet, Ipv4, Ipv4Options, Ipv6, Ipv6Options, ethertype, icmp_kind, icmpv6_kind, option_kind, protocol,
-    unreachable, unreachable_v6,
+    Ethernet, Ipv4, Ipv6, ethertype, icmp_kind, icmpv6_kind, protocol, unreachable, unreachable_v6,
 };
 
 /// Don't fragment, in the flags of an IPv4 header.
 const DONT_FRAGMENT: u8 = 0x40;
-
-/// Which option a packet fails by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BadOption {
-    /// Where in the header it goes wrong.
-    Parameter(u8),
-    /// Routes chosen by senders are not followed (RFC 7126, 4.3 and 4.4).
-    SourceRoute,
-}
 
 impl Core {
     /// Decides about a packet that minimal IP did not.
@@ -121,7 +112,7 @@ impl Core {
         match write_options(pool.data_mut(handle), own, out.time()) {
             Ok(()) => return None,
             Err(BadOption::Parameter(at)) => {
-                self.error_v4(pool, handle, (icmp_kind::PARAMETER, 0, u32::from(at) << 24), out);
+                self.error_v4(pool, handle, parameter_v4(at), out);
             }
             Err(BadOption::SourceRoute) => {
                 let message = (icmp_kind::UNREACHABLE, unreachable::SOURCE_ROUTE, 0);
@@ -161,10 +152,7 @@ impl Core {
         let (source, destination) = (ip.source(), ip.destination());
         let (hop_limit, next_header) = (ip.hop_limit(), ip.next_header());
         if frame[0] & 1 == 1 || destination >> 120 == 0xff {
-            let read = self.discovery(pool, handle, out);
-            let is_group = destination >> 120 == 0xff;
-            let fate = read.or_else(|| if is_group { self.punt(pool, handle, out) } else { None });
-            return fate.unwrap_or(Fate::Dropped(DropReason::Group));
+            return self.group_v6(pool, handle, destination, out);
         }
         if is_link_local(source) || is_link_local(destination) {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v6(destination));
@@ -189,8 +177,8 @@ impl Core {
             if !self.allows(in_port, Work::Options, out) {
                 return Fate::Dropped(DropReason::SlowPath);
             }
-            if !self.may_pass_hop_by_hop(pool, handle, out) {
-                return Fate::Dropped(DropReason::Options);
+            if let Some(bad) = bad_hop_by_hop(&pool.data(handle)[ETHERNET..]) {
+                return self.refuse_option_v6(pool, handle, bad, out);
             }
         }
         let mtu = self.ports.at(place).map_or(0, |port| port.mtu);
@@ -202,25 +190,45 @@ impl Core {
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
     }
 
-    /// Whether the hop-by-hop options of a packet let it pass; if not, its sender is told as they want (RFC 8200, 4.2).
-    fn may_pass_hop_by_hop(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> bool {
-        const ROUTER_ALERT: u8 = 5;
-        const FIXED: usize = 40;
-        let packet = &pool.data(handle)[ETHERNET..];
-        let Ok(options) = Ipv6Options::check(&packet[FIXED..]) else { return false };
-        let known = |kind| kind == ROUTER_ALERT;
-        let mut wanted = options
-            .filter(|option| option.is_err() || option.is_ok_and(|it| !known(it.kind) && it.kind >> 6 != 0));
-        match wanted.next() {
-            None => true,
-            Some(Ok(option)) if option.kind >> 6 >= 2 => {
-                const UNKNOWN_OPTION: u8 = 2;
-                let at = (FIXED + option.offset) as u32;
-                self.error_v6(pool, handle, (icmpv6_kind::PARAMETER, UNKNOWN_OPTION, at), out);
-                false
-            }
-            Some(_) => false,
+    /// Tells the sender of a packet what is wrong with an option, if the option wants that (RFC 8200, 4.2).
+    fn refuse_option_v6(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        bad: BadOptionV6,
+        out: &mut Outbox,
+    ) -> Fate {
+        let to_group =
+            Ipv6::check(&pool.data(handle)[ETHERNET..]).is_ok_and(|ip| ip.destination() >> 120 == 0xff);
+        let is_told = match bad.telling {
+            Telling::Never => false,
+            Telling::Always => true,
+            Telling::IfUnicast => !to_group,
+        };
+        if is_told {
+            self.error_v6(pool, handle, (icmpv6_kind::PARAMETER, UNKNOWN_OPTION, bad.at), out);
         }
+        Fate::Dropped(DropReason::Options)
+    }
+
+    /// What is for a group: read, or the control plane's; nothing is forwarded.
+    fn group_v6(&mut self, pool: &mut Pool, handle: Handle, destination: u128, out: &mut Outbox) -> Fate {
+        let is_group = destination >> 120 == 0xff;
+        let place = pool.meta(handle).in_port;
+        if is_group {
+            let packet = &pool.data(handle)[ETHERNET..];
+            let hears =
+                self.control.is_some() || self.ports.at(place).is_some_and(|port| port.hears(destination));
+            // Options for destinations are not for those that are none.
+            let bad =
+                if hears { open(packet).err().and_then(Unopened::option) } else { bad_hop_by_hop(packet) };
+            if let Some(bad) = bad {
+                return self.refuse_option_v6(pool, handle, bad, out);
+            }
+        }
+        let read = self.discovery(pool, handle, out);
+        let fate = read.or_else(|| if is_group { self.punt(pool, handle, out) } else { None });
+        fate.unwrap_or(Fate::Dropped(DropReason::Group))
     }
 
     /// An IPv4 packet for the router itself.
@@ -228,15 +236,23 @@ impl Core {
         let Ok(ip) = Ipv4::check(&pool.data(handle)[ETHERNET..]) else {
             return Fate::Dropped(DropReason::BadHeader);
         };
-        let is_own = ip.protocol() == protocol::ICMP && !ip.is_fragment();
+        let (protocol, is_fragment) = (ip.protocol(), ip.is_fragment());
+        let is_own = protocol == protocol::ICMP && !is_fragment;
+        if let Err(bad) = check_options(ip.options()) {
+            // Of source routes nobody is told, as nobody is by hosts that take none (RFC 7126, 4.3.5).
+            if let BadOption::Parameter(at) = bad {
+                self.error_v4(pool, handle, parameter_v4(at), out);
+            }
+            return Fate::Dropped(DropReason::Options);
+        }
         if !is_own && let Some(fate) = self.punt(pool, handle, out) {
             return fate;
         }
         // There is no reassembly: what comes in parts is not served.
-        if ip.is_fragment() {
+        if is_fragment {
             return Fate::Dropped(DropReason::Unserved);
         }
-        let code = match ip.protocol() {
+        let code = match protocol {
             protocol::ICMP => return self.local_icmp_v4(pool, handle, out),
             protocol::TCP | protocol::UDP => unreachable::PORT,
             _ => unreachable::PROTOCOL,
@@ -247,22 +263,23 @@ impl Core {
 
     /// An IPv6 packet for the router itself.
     fn local_v6(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
-        let packet = &pool.data(handle)[ETHERNET..];
-        let transport = Ipv6::check(packet).ok().and_then(|ip| ip.transport());
-        let whole = transport.filter(|transport| !transport.is_fragment && !transport.is_routed);
-        let is_own = whole.as_ref().is_some_and(|transport| transport.protocol == protocol::ICMPV6);
+        const UNKNOWN_HEADER: u8 = 1;
+        let opened = match open(&pool.data(handle)[ETHERNET..]) {
+            Ok(opened) => Some(opened),
+            Err(Unopened::Option(bad)) => return self.refuse_option_v6(pool, handle, bad, out),
+            Err(Unopened::Unreadable) => None,
+        };
+        let is_own = opened.is_some_and(|opened| opened.protocol == protocol::ICMPV6);
         if !is_own && let Some(fate) = self.punt(pool, handle, out) {
             return fate;
         }
-        let Some(transport) = whole else {
+        let Some(opened) = opened else {
             return Fate::Dropped(DropReason::Unserved);
         };
-        let message = match transport.protocol {
-            protocol::ICMPV6 => return self.local_icmp_v6(pool, handle, transport.offset, out),
+        let message = match opened.protocol {
+            protocol::ICMPV6 => return self.local_icmp_v6(pool, handle, opened.offset, out),
             protocol::TCP | protocol::UDP => (icmpv6_kind::UNREACHABLE, unreachable_v6::PORT, 0),
-            // The field that names the protocol stands in the fixed header, if no other header follows.
-            _ if transport.offset == 40 => (icmpv6_kind::PARAMETER, 1, 6),
-            _ => return Fate::Dropped(DropReason::Unserved),
+            _ => (icmpv6_kind::PARAMETER, UNKNOWN_HEADER, opened.named_at),
         };
         self.error_v6(pool, handle, message, out);
         Fate::Dropped(DropReason::Unserved)
@@ -285,125 +302,7 @@ const fn too_much(why: Why) -> Option<DropReason> {
     }
 }
 
-/// Writes the router's `own` address and the time into the options that want it (RFC 791, 3.1; RFC 1812, 5.2.4 and 5.3.13).
-fn write_options(frame: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
-    const FIXED: usize = 20;
-    let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
-    let header = &mut frame[ETHERNET..end];
-    let mut at = 0;
-    while let Some(option) = Ipv4Options::new(&header[FIXED + at..]).next() {
-        let option = option.map_err(|_| BadOption::Parameter((FIXED + at) as u8))?;
-        let start = FIXED + at + option.offset;
-        let bytes = &mut header[start..start + option.len];
-        let written = match option.kind {
-            option_kind::LOOSE_ROUTE | option_kind::STRICT_ROUTE => return Err(BadOption::SourceRoute),
-            option_kind::RECORD_ROUTE => record_route(bytes, own),
-            option_kind::TIMESTAMP => stamp(bytes, own, now),
-            _ => Some(()),
-        };
-        written.ok_or(BadOption::Parameter((start + 2) as u8))?;
-        at += option.offset + option.len;
-    }
-    header[10..12].fill(0);
-    let checksum = Sum::ZERO.bytes(header).checksum();
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
-    Ok(())
-}
-
-/// None if the option is malformed; full is not. Its third byte points, counting from one, at the next free place.
-fn record_route(option: &mut [u8], own: u32) -> Option<()> {
-    let pointer = usize::from(*option.get(2)?);
-    if pointer < 4 || !pointer.is_multiple_of(4) {
-        return None;
-    }
-    if let Some(place) = option.get_mut(pointer - 1..pointer + 3) {
-        place.copy_from_slice(&own.to_be_bytes());
-        option[2] += 4;
-    }
-    Some(())
-}
-
-/// Milliseconds of the engine's clock, marked as not being those since midnight.
-fn stamp(option: &mut [u8], own: u32, now: Nanos) -> Option<()> {
-    const NOT_STANDARD: u32 = 1 << 31;
-    const ADDRESSES: u8 = 1;
-    const PRESCRIBED: u8 = 3;
-    let (pointer, flags) = (usize::from(*option.get(2)?), *option.get(3)?);
-    let kind = flags & 15;
-    let size = match kind {
-        0 => 4,
-        ADDRESSES | PRESCRIBED => 8,
-        _ => return None,
-    };
-    if pointer < 5 || !(pointer - 1).is_multiple_of(4) {
-        return None;
-    }
-    let Some(place) = option.get_mut(pointer - 1..pointer - 1 + size) else {
-        // One more that found no room; there may be fifteen.
-        option[3] = flags.checked_add(0x10)?;
-        return Some(());
-    };
-    if kind == PRESCRIBED && place[..4] != own.to_be_bytes() {
-        return Some(());
-    }
-    if kind == ADDRESSES {
-        place[..4].copy_from_slice(&own.to_be_bytes());
-    }
-    let time = (now.0 / 1_000_000) as u32 | NOT_STANDARD;
-    place[size - 4..].copy_from_slice(&time.to_be_bytes());
-    option[2] += size as u8;
-    Some(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::support::{frame_v4, mend};
-
-    /// What becomes of options in a header, or by what they fail.
-    fn options(bytes: &[u8]) -> Result<Vec<u8>, BadOption> {
-        let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, bytes);
-        frame[14] = 0x45 + (bytes.len() / 4) as u8;
-        mend(&mut frame);
-        write_options(&mut frame, 0x0a00_0101, Nanos(7_000_000))?;
-        assert_eq!(Sum::ZERO.bytes(&frame[14..34 + bytes.len()]).checksum(), 0);
-        Ok(frame[34..].to_vec())
-    }
-
-    #[test]
-    fn routes_are_recorded_while_there_is_room() {
-        let record = |pointer| vec![1, 7, 11, pointer, 0, 0, 0, 0, 0, 0, 0, 0];
-        let mut first = record(8);
-        (first[3], first[4..8].as_mut()).1.copy_from_slice(&[10, 0, 1, 1]);
-        assert_eq!(options(&record(4)), Ok(first));
-        let mut second = record(12);
-        second[8..].copy_from_slice(&[10, 0, 1, 1]);
-        assert_eq!(options(&record(8)), Ok(second));
-        assert_eq!(options(&record(12)), Ok(record(12)), "full");
-        for pointer in [0, 3, 5] {
-            assert_eq!(options(&record(pointer)), Err(BadOption::Parameter(23)), "{pointer}");
-        }
-    }
-
-    #[test]
-    fn time_stamps_are_written() {
-        let stamped = [0x80, 0, 0, 7];
-        let empty = |flags| vec![68, 12, 5, flags, 0, 0, 0, 0, 0, 0, 0, 0];
-        let times = options(&empty(0)).unwrap();
-        assert_eq!((times[2], &times[4..8]), (9, &stamped[..]));
-        let both = options(&empty(1)).unwrap();
-        assert_eq!((both[2], &both[4..8], &both[8..]), (13, &[10, 0, 1, 1][..], &stamped[..]));
-        assert_eq!(options(&empty(3)), Ok(empty(3)), "prescribed to another");
-        let full = [68, 4, 5, 0xe0];
-        assert_eq!(options(&full), Ok(vec![68, 4, 5, 0xf0]));
-        assert_eq!(options(&[68, 4, 5, 0xf0]), Err(BadOption::Parameter(22)), "sixteen found no room");
-    }
-
-    #[test]
-    fn some_options_are_refused() {
-        assert_eq!(options(&[131, 7, 4, 10, 0, 0, 1, 0]), Err(BadOption::SourceRoute));
-        assert_eq!(options(&[1, 137, 3, 4]), Err(BadOption::SourceRoute));
-        assert_eq!(options(&[7, 9, 4, 0]), Err(BadOption::Parameter(20)), "longer than the header");
-        assert_eq!(options(&[148, 4, 0, 0]), Ok(vec![148, 4, 0, 0]), "router alert");
-    }
+/// Something is wrong with the byte at this place of the header.
+const fn parameter_v4(at: u8) -> (u8, u8, u32) {
+    (icmp_kind::PARAMETER, 0, (at as u32) << 24)
 }

@@ -2,6 +2,7 @@
 
 use crate::classify::{ETHERNET, is_link_local, is_link_local_v4};
 use crate::hops::{NextHop, v4_key};
+use crate::options::{BadOption, echoed, write_checksum};
 use crate::police::Work;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
@@ -19,11 +20,21 @@ const V4: usize = 20;
 const V6: usize = 40;
 const ICMP: usize = 8;
 const HOPS: u8 = 64;
+/// Code of [`icmpv6_kind::PARAMETER`]: an option that is not known (RFC 4443, 3.4).
+pub(crate) const UNKNOWN_OPTION: u8 = 2;
 /// Precedence 6, internetwork control: what errors have (RFC 1812, 4.3.2.5).
 const INTERNETWORK: u8 = 0xc0;
 
 /// Type, code, and the four bytes behind the checksum.
 type Message = (u8, u8, u32);
+
+/// The ends of an IPv4 packet that the router makes, and its options.
+#[derive(Debug, Clone, Copy)]
+struct Ends<'a> {
+    source: u32,
+    destination: u32,
+    options: &'a [u8],
+}
 
 impl Core {
     /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The packet is to be dropped: it is what its sender
@@ -45,7 +56,8 @@ impl Core {
         let Some(handle) = self.make(pool, place, ETHERNET + V4 + ICMP + quoted, out) else { return };
         pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V4 + ICMP);
         self.counts.errors += 1;
-        self.send_icmp_v4(pool, handle, (own, source), message, INTERNETWORK, out);
+        let ends = Ends { source: own, destination: source, options: &[] };
+        self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
     /// The same for IPv6 (RFC 4443, 2.4 e).
@@ -55,7 +67,9 @@ impl Core {
         let packet = &frame[ETHERNET..];
         let Ok(ip) = Ipv6::check(packet) else { return };
         let (source, len) = (ip.source(), (usize::from(ip.payload_len()) + V6).min(packet.len()));
-        let to_many = frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff;
+        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC 4443, 2.4 e.3).
+        let is_of_option = (message.0, message.1) == (icmpv6_kind::PARAMETER, UNKNOWN_OPTION);
+        let to_many = (frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff) && !is_of_option;
         if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
             return;
         }
@@ -88,10 +102,19 @@ impl Core {
         if meta.is_train() || payload.len() < whole || Sum::ZERO.bytes(payload).checksum() != 0 {
             return Fate::Dropped(DropReason::BadHeader);
         }
-        let echoed = whole - ICMP;
-        if let Some(reply) = self.make(pool, meta.in_port, ETHERNET + V4 + ICMP + echoed, out) {
-            pool.copy(handle, start..start + echoed, reply, ETHERNET + V4 + ICMP);
-            self.send_icmp_v4(pool, reply, (from, to), (icmp_kind::ECHO_REPLY, 0, rest), class, out);
+        let (options, len) = match echoed(ip.options(), from, out.time()) {
+            Ok((options, len)) => (options, len),
+            Err(BadOption::Parameter(at)) => {
+                self.error_v4(pool, handle, (icmp_kind::PARAMETER, 0, u32::from(at) << 24), out);
+                return Fate::Dropped(DropReason::Options);
+            }
+            Err(BadOption::SourceRoute) => return Fate::Dropped(DropReason::Options),
+        };
+        let ends = Ends { source: from, destination: to, options: &options[..len] };
+        let (echoed, before) = (whole - ICMP, ETHERNET + V4 + len + ICMP);
+        if let Some(reply) = self.make(pool, meta.in_port, before + echoed, out) {
+            pool.copy(handle, start..start + echoed, reply, before);
+            self.send_icmp_v4(pool, reply, &ends, (icmp_kind::ECHO_REPLY, 0, rest), class, out);
         }
         Fate::Consumed
     }
@@ -115,9 +138,10 @@ impl Core {
         if icmp.kind() != icmpv6_kind::ECHO {
             return self.punt(pool, handle, out).unwrap_or(Fate::Consumed);
         }
-        let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
+        let (asked, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
         let echoed = payload.len() - ICMP;
-        let sum = pseudo_v6(to, from, protocol::ICMPV6, payload.len() as u32).bytes(payload);
+        let sum = pseudo_v6(to, asked, protocol::ICMPV6, payload.len() as u32).bytes(payload);
+        let from = self.ports.answers_for(asked);
         let intact = !meta.is_train() && sum.checksum() == 0;
         if !self.allows(meta.in_port, Work::Echo, out) {
             return Fate::Dropped(DropReason::SlowPath);
@@ -142,7 +166,8 @@ impl Core {
 
     fn is_elsewhere_v6(&self, address: u128) -> bool {
         let way = self.fib.way_v6(address);
-        matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. } | NextHop::Group(_)))
+        is_link_local(address)
+            || matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. } | NextHop::Group(_)))
     }
 
     /// Writes headers before what is echoed or quoted, and sends it.
@@ -150,20 +175,28 @@ impl Core {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        (source, destination): (u32, u32),
+        ends: &Ends<'_>,
         message: Message,
         traffic_class: u8,
         out: &mut Outbox,
     ) {
+        let Ends { source, destination, options } = *ends;
         let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
+        // The header counts its options for payload until it is told of them.
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
         self.id = self.id.wrapping_add(1);
         let header = Ipv4Header { source, destination, protocol, ttl: HOPS, traffic_class, id, payload_len };
         frame[12..ETHERNET].copy_from_slice(&ethertype::IPV4.to_be_bytes());
         frame[ETHERNET..ETHERNET + V4].copy_from_slice(&header.bytes());
-        write_message(&mut frame[ETHERNET + V4..], message, Sum::ZERO);
+        let end = ETHERNET + V4 + options.len();
+        if !options.is_empty() {
+            frame[ETHERNET + V4..end].copy_from_slice(options);
+            frame[ETHERNET] = 0x40 | ((V4 + options.len()) / 4) as u8;
+            write_checksum(&mut frame[ETHERNET..end]);
+        }
+        write_message(&mut frame[end..], message, Sum::ZERO);
         // An address within the link is behind the port by which the question came.
         let link = is_link_local_v4(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };

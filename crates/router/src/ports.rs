@@ -2,6 +2,7 @@
 
 use crate::classify::is_link_local;
 use crate::prefix::{Address, Prefix};
+use longwire_wire::solicited_node;
 use std::net::IpAddr;
 use thiserror::Error;
 
@@ -54,6 +55,27 @@ impl RouterPort {
     /// Whether it has the IPv6 address.
     pub fn has_v6(&self, address: u128) -> bool {
         self.v6.iter().any(|own| own.address == address)
+    }
+
+    /// Its address in the network of which `address` means any router (RFC 4291, 2.6.1); none if it means none, or is the port's own.
+    pub(crate) fn behind_anycast(&self, address: u128) -> Option<u128> {
+        let means_any = |own: &&InterfaceAddress<u128>| {
+            // A network of two addresses has none that means any router (RFC 6164, 5.1).
+            own.len < 127 && !is_link_local(own.address) && own.address.masked(own.len) == address
+        };
+        let own = self.v6.iter().find(means_any)?;
+        (!self.has_v6(address)).then_some(own.address)
+    }
+
+    /// Whether it is in the group: that of all nodes, of all routers, or of those with addresses as its own (RFC 4291, 2.7.1).
+    pub(crate) fn hears(&self, group: u128) -> bool {
+        const ALL_NODES: [u128; 2] = [0xff01 << 112 | 1, 0xff02 << 112 | 1];
+        const ALL_ROUTERS: [u128; 3] = [0xff01 << 112 | 2, 0xff02 << 112 | 2, 0xff05 << 112 | 2];
+        let is_solicited = |own: &InterfaceAddress<u128>| {
+            let any = own.address.masked(own.len);
+            solicited_node(own.address) == group || (solicited_node(any) == group && !is_link_local(any))
+        };
+        ALL_NODES.contains(&group) || ALL_ROUTERS.contains(&group) || self.v6.iter().any(is_solicited)
     }
 }
 
@@ -201,6 +223,11 @@ impl Ports {
         let global = own.clone().flat_map(|port| &port.v6).find(|own| own.address >> 118 != 0x3fa);
         global.or_else(|| self.at(place)?.v6.first()).map(|own| own.address)
     }
+
+    /// Whose address answers for what was sent to `address`, one of the router's: not that which means any router (RFC 4443, 2.2).
+    pub fn answers_for(&self, address: u128) -> u128 {
+        self.list.iter().find_map(|port| port.behind_anycast(address)).unwrap_or(address)
+    }
 }
 
 fn near<A: Address>(
@@ -257,6 +284,39 @@ mod tests {
         // RFC 4291, appendix A: the universal bit is turned over, fffe is put in the middle.
         let link_local = 0xfe80_0000_0000_0000_0000_00ff_fe00_0009;
         assert_eq!((ports.source_v6(9), ports.list()[1].has_v6(link_local)), (Some(link_local), true));
+    }
+
+    #[test]
+    fn some_ipv6_addresses_are_of_several_routers() {
+        let net = |prefix: u128, host: u128, len| InterfaceAddress { address: prefix << 112 | host, len };
+        let v6 = vec![net(0xfd00, 1, 64), net(0xfd01, 1, 127), net(0xfd02, 0, 64)];
+        let port = RouterPort { v6, ..port(4, 1500, 0x0a00_0001) };
+        for (address, own) in [
+            (0xfd00 << 112, Some(0xfd00 << 112 | 1)),
+            (0xfd00 << 112 | 1, None),
+            (0xfd01 << 112, None),
+            // Its own address, though it is the first of its network.
+            (0xfd02 << 112, None),
+            (0xfd03 << 112, None),
+        ] {
+            assert_eq!(port.behind_anycast(address), own, "{address:x}");
+        }
+        let group = |last: u128| 0xff02 << 112 | last;
+        for (group, hears) in [
+            (group(1), true),
+            (group(2), true),
+            (group(5), false),
+            (0xff05 << 112 | 2, true),
+            (0xff05 << 112 | 1, false),
+            (solicited_node(1), true),
+            (solicited_node(0), true),
+            (solicited_node(2), false),
+        ] {
+            assert_eq!(port.hears(group), hears, "{group:x}");
+        }
+        let ports = Ports::new(vec![port]).unwrap();
+        assert_eq!(ports.answers_for(0xfd00 << 112), 0xfd00 << 112 | 1);
+        assert_eq!(ports.answers_for(0xfd07 << 112 | 7), 0xfd07 << 112 | 7);
     }
 
     #[test]

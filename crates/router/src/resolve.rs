@@ -184,11 +184,15 @@ impl Core {
             return None;
         }
         let source = ip.source();
-        let Some(message) = Discovery::read(&ip, packet, transport.offset) else {
+        // In fragments there are none, were it only one (RFC 6980, 5).
+        let read = Discovery::read(&ip, packet, transport.offset).filter(|_| !transport.is_fragment);
+        let Some(message) = read else {
             return Some(Fate::Dropped(DropReason::BadHeader));
         };
         let port = self.ports.at(place)?;
-        let (own_mac, own) = (port.mac, port.has_v6(message.target));
+        // For an address that means any router its own in that network answers.
+        let any = port.behind_anycast(message.target);
+        let (own_mac, own) = (port.mac, any.is_some() || port.has_v6(message.target));
         let address = if message.is_solicitation { source } else { message.target };
         let near = port.v6.iter().any(|own| own.is_neighbour(address));
         let plausible = !port.has_v6(address) && message.link_address.is_none_or(|mac| mac[0] & 1 == 0);
@@ -216,8 +220,9 @@ impl Core {
                 _ => (multicast_mac(ALL_NODES), ALL_NODES),
             };
             let target = message.target;
-            let answer = Discovery::advertise(target, destination, target, own_mac, source != 0);
-            self.send_discovery(pool, place, (to, own_mac), (target, destination), &answer, out);
+            let from = any.unwrap_or(target);
+            let answer = Discovery::advertise(from, destination, target, own_mac, source != 0);
+            self.send_discovery(pool, place, (to, own_mac), (from, destination), &answer, out);
         }
         let is_answer = !message.is_solicitation;
         Some(if is_answer { self.answered(place) } else { Fate::Consumed })

@@ -69,7 +69,8 @@ impl Discovery {
         message(head, source, destination, target, from)
     }
 
-    /// Tells that `target`, a router's address, has the link address `at`.
+    /// Tells that `target`, a router's address, has the link address `at`. What is not told from that address itself is of several routers: it
+    /// replaces no other (RFC 4861, 7.2.4).
     pub fn advertise(
         source: u128,
         destination: u128,
@@ -78,7 +79,8 @@ impl Discovery {
         is_solicited: bool,
     ) -> [u8; DISCOVERY_LEN] {
         const ROUTER: u8 = 0x80;
-        let flags = ROUTER | OVERRIDE | if is_solicited { SOLICITED } else { 0 };
+        let overrides = if source == target { OVERRIDE } else { 0 };
+        let flags = ROUTER | overrides | if is_solicited { SOLICITED } else { 0 };
         let head = (icmpv6_kind::ADVERTISEMENT, flags, TARGET_LINK_ADDRESS);
         message(head, source, destination, target, at)
     }

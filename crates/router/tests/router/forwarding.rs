@@ -392,7 +392,7 @@ fn options_go_to_full_ip() {
     assert_eq!(kind, Icmpv4Type::DestinationUnreachable(icmpv4::DestUnreachableHeader::SourceRouteFailed));
     let seen = rig.send(3, 1, &with(&[7, 9, 4, 0]));
     let kind = icmp(seen[1].out().1).2;
-    let pointer = icmpv4::ParameterProblemHeader::PointerIndicatesError(20);
+    let pointer = icmpv4::ParameterProblemHeader::PointerIndicatesError(21);
     assert_eq!(kind, Icmpv4Type::ParameterProblem(pointer));
 }
 

@@ -8,6 +8,7 @@ mod errors;
 mod exercise;
 mod floods;
 mod forwarding;
+mod itself;
 mod labels;
 mod martians;
 mod multipath;

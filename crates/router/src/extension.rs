@@ -1,0 +1,186 @@
+//! Extension headers of IPv6 packets, as the router itself sees to them (RFC 8200, 4).
+
+use longwire_wire::{Ipv6, Ipv6Options, MAX_EXTENSIONS, protocol};
+
+/// Bytes of the fixed header, and where in it stands what follows it.
+const FIXED: usize = 40;
+const NEXT_HEADER: u32 = 6;
+/// That routers should look closer (RFC 2711): the one option that is known.
+const ROUTER_ALERT: u8 = 5;
+
+/// A packet for the router itself, behind its extension headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// Number of the protocol.
+    pub protocol: u8,
+    /// Where that stands, from the first byte of the IPv6 header.
+    pub named_at: u32,
+    /// Where the protocol's header begins.
+    pub offset: usize,
+}
+
+/// Why a packet for the router itself is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// An option says that it is to be dropped.
+    Option(BadOptionV6),
+    /// It is a part of a larger packet, has a routing header, is encrypted, ends within its headers, or has too many.
+    Unreadable,
+}
+
+/// An option that is not known and says that the packet is to be dropped, or one that is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadOptionV6 {
+    /// Where it stands, from the first byte of the IPv6 header.
+    pub at: u32,
+    pub telling: Telling,
+}
+
+/// Whether the sender of a packet with a bad option is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    Never,
+    Always,
+    /// Unless the packet was for a group.
+    IfUnicast,
+}
+
+impl Unopened {
+    /// The option that is the reason.
+    pub fn option(self) -> Option<BadOptionV6> {
+        match self {
+            Self::Option(bad) => Some(bad),
+            Self::Unreadable => None,
+        }
+    }
+}
+
+/// What a packet for the router itself is, behind its extension headers. A fragment that is all there is of its packet is taken for that (RFC 6946).
+pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
+    const FRAGMENT: usize = 8;
+    /// The offset, and that more fragments follow.
+    const PART: u16 = 0xfff9;
+    let ip = Ipv6::check(packet).map_err(|_| Unopened::Unreadable)?;
+    let packet = &packet[..FIXED + ip.payload().len()];
+    let mut at = Opened { protocol: ip.next_header(), named_at: NEXT_HEADER, offset: FIXED };
+    for _ in 0..=MAX_EXTENSIONS {
+        let rest = packet.get(at.offset..).ok_or(Unopened::Unreadable)?;
+        let len = match (at.protocol, rest) {
+            (protocol::HOP_BY_HOP | protocol::DESTINATION, _) => options_len(rest, at.offset)?,
+            (protocol::MOBILITY, [_, len, ..]) => 8 + usize::from(*len) * 8,
+            (protocol::AUTHENTICATION, [_, len, ..]) => 8 + usize::from(*len) * 4,
+            (protocol::FRAGMENT, [_, _, high, low, ..]) if u16::from_be_bytes([*high, *low]) & PART == 0 => {
+                FRAGMENT
+            }
+            (
+                protocol::MOBILITY
+                | protocol::AUTHENTICATION
+                | protocol::FRAGMENT
+                | protocol::ROUTING
+                | protocol::ENCRYPTED
+                | protocol::NONE,
+                _,
+            ) => return Err(Unopened::Unreadable),
+            _ => return Ok(at),
+        };
+        at = Opened { protocol: rest[0], named_at: at.offset as u32, offset: at.offset + len };
+    }
+    Err(Unopened::Unreadable)
+}
+
+/// What in a packet's hop-by-hop options, if it has such, says that it is to be dropped, wherever it is.
+pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
+    let ip = Ipv6::check(packet).ok().filter(|ip| ip.next_header() == protocol::HOP_BY_HOP)?;
+    match options_len(ip.payload(), FIXED) {
+        Ok(_) => None,
+        Err(Unopened::Option(bad)) => Some(bad),
+        // It ends within them.
+        Err(Unopened::Unreadable) => Some(BadOptionV6 { at: FIXED as u32, telling: Telling::Never }),
+    }
+}
+
+/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let the packet pass. The two highest bits of one
+/// that is not known say what is to be done (RFC 8200, 4.2).
+fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
+    let options = Ipv6Options::check(bytes).map_err(|_| Unopened::Unreadable)?;
+    let len = options.header_len();
+    for option in options {
+        let (at, telling) = match option {
+            Err(_) => (offset, Telling::Never),
+            Ok(option) if option.kind == ROUTER_ALERT => continue,
+            Ok(option) => match option.kind >> 6 {
+                0 => continue,
+                1 => (offset + option.offset, Telling::Never),
+                2 => (offset + option.offset, Telling::Always),
+                _ => (offset + option.offset, Telling::IfUnicast),
+            },
+        };
+        return Err(Unopened::Option(BadOptionV6 { at: at as u32, telling }));
+    }
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x60, 0, 0, 0, 0, payload.len() as u8, next, 64];
+        bytes.resize(FIXED, 0);
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn opened(next: u8, payload: &[u8]) -> Result<(u8, u32, usize), Unopened> {
+        open(&packet(next, payload)).map(|opened| (opened.protocol, opened.named_at, opened.offset))
+    }
+
+    const UNREADABLE: Result<(u8, u32, usize), Unopened> = Err(Unopened::Unreadable);
+
+    #[test]
+    fn headers_are_walked_over() {
+        let destination = [44, 0, 1, 4, 0, 0, 0, 0];
+        let whole = [58, 0, 0, 0, 0, 0, 0, 9];
+        assert_eq!(opened(58, &[128]), Ok((58, 6, 40)));
+        assert_eq!(opened(60, &[&destination[..], &whole].concat()), Ok((58, 48, 56)));
+        assert_eq!(opened(51, &[6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Ok((6, 40, 52)));
+        // A part of a packet: the first, the second, and the last.
+        for [high, low] in [[0, 1], [0, 9], [0, 8], [0x10, 0]] {
+            assert_eq!(opened(44, &[58, 0, high, low, 0, 0, 0, 9]), UNREADABLE, "{high:x} {low:x}");
+        }
+        // Reserved bits do not matter.
+        assert_eq!(opened(44, &[58, 0xff, 0, 6, 0, 0, 0, 9]), Ok((58, 40, 48)));
+        for next in [43, 50, 59] {
+            assert_eq!(opened(next, &[0; 8]), UNREADABLE, "{next}");
+        }
+        assert_eq!(opened(60, &[58, 1, 1, 4, 0, 0, 0, 0]), UNREADABLE, "it ends within them");
+        assert_eq!(opened(44, &[58, 0, 0]), UNREADABLE);
+        assert_eq!(opened(60, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9)), UNREADABLE, "too many");
+    }
+
+    #[test]
+    fn options_say_what_is_to_become_of_the_packet() {
+        for (kind, telling) in [
+            (0x1e, None),
+            (0x05, None),
+            (0x5e, Some(Telling::Never)),
+            (0x9e, Some(Telling::Always)),
+            (0xde, Some(Telling::IfUnicast)),
+        ] {
+            let bad = telling.map(|telling| BadOptionV6 { at: 42, telling });
+            let header = [58, 0, kind, 4, 0, 0, 0, 0];
+            assert_eq!(bad_hop_by_hop(&packet(0, &header)), bad, "{kind:x}");
+            assert_eq!(bad_hop_by_hop(&packet(60, &header)), None, "they are for the destination");
+            for next in [0, 60] {
+                assert_eq!(opened(next, &header).err().and_then(Unopened::option), bad, "{kind:x}");
+            }
+            // Behind a fragment header that is none, and behind padding.
+            let behind = [&[60, 0, 0, 0, 0, 0, 0, 9][..], &[58, 0, 0, 1, 0, kind, 1, 0]].concat();
+            let bad = bad.map(|bad| BadOptionV6 { at: 53, ..bad });
+            assert_eq!(opened(44, &behind).err().and_then(Unopened::option), bad, "{kind:x}");
+        }
+        let malformed = BadOptionV6 { at: 40, telling: Telling::Never };
+        assert_eq!(bad_hop_by_hop(&packet(0, &[58, 0, 5, 9, 0, 0, 0, 0])), Some(malformed));
+        assert_eq!(bad_hop_by_hop(&packet(0, &[58, 0])), Some(malformed));
+    }
+}
