@@ -62,15 +62,17 @@ pub struct ProcessorStats {
     pub queue_full: u64,
     /// Refused because all flows known were busy or had names.
     pub table_full: u64,
-    /// Refused because as many packets were inside as may be.
+    /// Refused because their flow had its share of the room for packets, or there was none left.
     pub no_room: u64,
+    /// Idle flows that made room for others in the flow table: what they did is in `all` only.
+    pub recycled: u64,
     /// Measurements above the budget, which counted as the budget.
     pub exploded: u64,
     /// Packets that cost more than a round gives.
     pub beyond_quantum: u64,
     /// Flows known.
     pub flows_known: u64,
-    /// Those that used most, in the order in which they became known; named ones always.
+    /// Those that used most, in the order in which they became known; named ones always, once for each port that packets of theirs went to.
     pub flows: Vec<FlowStats>,
     /// All flows together, those known no more included.
     pub all: FlowStats,
@@ -81,7 +83,7 @@ pub struct ProcessorStats {
 pub struct FlowStats {
     /// What it is called.
     pub flow: String,
-    /// The place of the port it goes to.
+    /// The place of the port it goes to; `u16::MAX` of one with a name of which no packet has come.
     pub port: u16,
     /// Its weight.
     pub weight: u32,

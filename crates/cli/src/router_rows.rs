@@ -29,14 +29,13 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
 }
 
-/// What a scheduler has counted, with the names of flows' ports in place of their places.
+/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where no packet has gone to any.
 fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
     for flow in flows.into_iter().flatten() {
         let place = flow.get("port").and_then(Value::as_u64).and_then(|place| usize::try_from(place).ok());
-        if let Some(port) = place.and_then(|place| plan.ports.get(place)) {
-            flow["port"] = Value::from(&*port.name);
-        }
+        let port = place.and_then(|place| plan.ports.get(place));
+        flow["port"] = port.map_or(Value::Null, |port| Value::from(&*port.name));
     }
     processors
 }

@@ -134,7 +134,7 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         let share = if all == 0 { 0.0 } else { time as f64 / all as f64 };
         vec![
             ("flow", text(&flow["flow"]).to_owned()),
-            ("to", text(&flow["port"]).to_owned()),
+            ("to", flow["port"].as_str().unwrap_or("-").to_owned()),
             ("weight", count("weight")),
             ("in", count("in_packets")),
             ("refused", count("refused")),
@@ -162,12 +162,20 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
             "because the flow table was full of busy flows (flow-table); they are no flow's above",
             number(processors, "table_full"),
         ),
-        ("because as many packets were inside as may be (packets)", number(processors, "no_room")),
+        ("because their flow had its share of the room for packets (packets)", number(processors, "no_room")),
     ];
     for (why, count) in refused.iter().filter(|(_, count)| *count > 0) {
         writeln!(out, "{} refused {why}", shown::count(*count))?;
     }
-    Ok(())
+    match number(processors, "recycled") {
+        0 => Ok(()),
+        1 => writeln!(out, "1 idle flow made room for another (flow-table): it is not among those above"),
+        many => writeln!(
+            out,
+            "{} idle flows made room for others (flow-table): they are not among those above",
+            shown::count(many)
+        ),
+    }
 }
 
 fn level_line(row: &Row) -> Vec<Cell> {

@@ -308,14 +308,20 @@ fn flows_are_weighed_while_they_share_processors() {
         let flows = row(&stats, "router r")["processors"]["flows"].as_array().cloned().unwrap_or_default();
         flows.iter().map(|flow| flow["weight"].clone()).collect::<Vec<_>>()
     };
+    // A flow with a name is shown though no packet of it may have come.
+    assert_eq!(weights(), [1]);
     assert_eq!(weigh("voice", "7").status.code(), Some(0));
-    // A flow is shown when its first packet has come.
+    // What is told is a moment old.
     let begin = Instant::now();
-    while weights().is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "no packet has come");
+    while weights() != [7] {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it still has {:?}", weights());
     }
-    assert_eq!(weights(), [7]);
-    for (flow, weight, part) in [("vioce", "7", "there are voice"), ("voice", "-1", "1 to 65535")] {
+    for (flow, weight, part) in [
+        ("vioce", "7", "there are voice"),
+        ("voice", "-1", "1 to 65535"),
+        ("voice", "1.5", "a weight is a whole number; give 1 to 65535"),
+        ("voice", "two", "a weight is a whole number"),
+    ] {
         let refused = weigh(flow, weight);
         assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
     }

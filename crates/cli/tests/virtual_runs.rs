@@ -51,7 +51,7 @@ fn why_packets_were_refused_is_said() {
             "table_full",
             "because the flow table was full of busy flows (flow-table); they are no flow's above",
         ),
-        ("no_room", "because as many packets were inside as may be (packets)"),
+        ("no_room", "because their flow had its share of the room for packets (packets)"),
     ];
     for (scenario, limits) in [
         (text.clone(), &["queue_full"][..]),
@@ -72,6 +72,24 @@ fn why_packets_were_refused_is_said() {
             assert_eq!(told, (count > 0).then(|| count.to_string()), "{limit}");
         }
     }
+}
+
+#[test]
+fn flows_that_made_room_for_others_are_told_of() {
+    // One flow has a name to each of two ports, so that there is one place for six that come one after the other.
+    let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
+    let text = text
+        .replace("scheduler = \"gmr3\"", "scheduler = \"gmr3\"\nflow-table = 3")
+        .replace("name = \"cheap\"", "name = \"cheap{n}\"\ncount = 6\nstart = \"{n}0 ms\"")
+        .replace("for = \"10 ms\"", "for = \"5 ms\"");
+    let folder = Folder::new("room");
+    let path = folder.write("router.toml", text);
+    let args = ["run", &*path, "--virtual", "--for", "1s"];
+    let processors =
+        row(&json(&longwire(&[&args[..], &["--json"]].concat()), 0), "router r1")["processors"].clone();
+    assert_eq!((processors["recycled"].as_u64(), processors["table_full"].as_u64()), (Some(5), Some(0)));
+    let told = stdout(&longwire(&args));
+    assert!(told.contains("5 idle flows made room for others (flow-table)"), "{told}");
 }
 
 #[test]

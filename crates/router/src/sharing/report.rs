@@ -3,6 +3,7 @@
 use super::{Sharing, Stage};
 use longwire_block::{FlowStats, ProcessorStats};
 use longwire_sched::{Counters, FlowView, Happened, Weight};
+use std::collections::BTreeSet;
 
 /// Most flows without names that are told of.
 const MOST: usize = 64;
@@ -11,20 +12,33 @@ impl Sharing {
     /// What was counted. `places` are those of the ports, by their numbers.
     pub fn stats(&self, places: &[u16]) -> ProcessorStats {
         let scheduler = self.scheduler();
-        let Happened { queue_full, table_full, no_room, exploded, beyond_quantum, .. } = scheduler.happened();
-        let named = self.config().flows.len() as u32 * u32::from(scheduler.settings().ports);
+        let Happened { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
+            scheduler.happened();
+        let ports = u32::from(scheduler.settings().ports);
+        let named = self.config().flows.len() as u32 * ports;
         let mut flows: Vec<FlowView> =
             scheduler.flows().filter(|flow| flow.key >= named || is_used(&flow.counters)).collect();
+        let heard: BTreeSet<u32> =
+            flows.iter().filter(|flow| flow.key < named).map(|flow| flow.key / ports).collect();
+        // Those with names of which no packet has come are told of once, whichever ports there are.
+        let is_silent = |flow: &FlowView| {
+            flow.key < named && flow.key.is_multiple_of(ports) && !heard.contains(&(flow.key / ports))
+        };
+        let silent: Vec<FlowView> = scheduler.flows().filter(is_silent).collect();
         let flows_known = flows.len() as u64;
         // Named ones first, then those that used most of the processors.
         flows.sort_by_key(|flow| (flow.key >= named, u64::MAX - flow.counters.cycles, flow.place));
         let with_names = flows.iter().take_while(|flow| flow.key < named).count();
         flows.truncate(with_names + MOST);
+        flows.extend(silent);
         flows.sort_by_key(|flow| flow.place);
         let clock = u64::from(scheduler.settings().clock_mhz);
         let one = |flow: &FlowView| FlowStats {
             flow: self.identity.name(flow.place, flow.key),
-            port: places.get(usize::from(flow.port)).copied().unwrap_or(u16::MAX),
+            port: match is_used(&flow.counters) {
+                true => places.get(usize::from(flow.port)).copied().unwrap_or(u16::MAX),
+                false => u16::MAX,
+            },
             weight: flow.weight,
             inside: flow.inside.into(),
             estimate_ns: flow.estimate.0,
@@ -38,6 +52,7 @@ impl Sharing {
             queue_full,
             table_full,
             no_room,
+            recycled,
             exploded,
             beyond_quantum,
             flows_known,

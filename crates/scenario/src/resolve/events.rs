@@ -129,8 +129,12 @@ impl Desk<'_, '_> {
             return None;
         }
         let Some((whose, names)) = given().next().filter(|(_, names)| !names.0.is_empty()) else {
-            let mend = "add link = \"…\", source = \"…\" or medium = \"…\" with a name, or a list of names";
-            self.error(&written.span, entry, "link", "it names no link, no source and no medium", mend);
+            // What is about a router has been told so.
+            if super::router_events::only_of_routers(written).is_none() {
+                let mend =
+                    "add link = \"…\", source = \"…\" or medium = \"…\" with a name, or a list of names";
+                self.error(&written.span, entry, "link", "it names no link, no source and no medium", mend);
+            }
             return None;
         };
         let mut places = Vec::new();

@@ -12,12 +12,23 @@ use std::ops::Range;
 /// Most events of routers, after templates.
 const MOST_EVENTS: usize = 1_000_000;
 
+/// The first key of an entry that only routers have, and its place.
+pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usize>)> {
+    let keys = [
+        ("add-route", written.add_route.0.first().map(|text| &text.span)),
+        ("remove-route", written.remove_route.0.first().map(|text| &text.span)),
+        ("flow", written.flow.as_ref().map(|text| &text.span)),
+        ("weight", written.weight.as_ref().map(|text| &text.span)),
+    ];
+    keys.into_iter().find_map(|(key, span)| Some((key, span?)))
+}
+
 impl Desk<'_, '_> {
     /// The changes of routes, in the file's order.
     pub(super) fn router_events(&mut self, file: &File, routers: &[Router]) -> Vec<RouterEvent> {
         let mut events = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
-            self.routers_alone(written);
+            self.routers_alone(written, routers);
         }
         for written in file.at.iter().filter(|at| at.router.is_some()) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
@@ -36,20 +47,17 @@ impl Desk<'_, '_> {
     }
 
     /// What is only said of routers.
-    fn routers_alone(&mut self, written: &At) {
-        let lists = [("add-route", written.add_route.0.first().map(|text| &text.span))];
-        let network = written.remove_route.0.first().map(|text| &text.span);
-        let (flow, weight) = (written.flow.as_ref(), written.weight.as_ref());
-        let others = [
-            ("remove-route", network),
-            ("flow", flow.map(|text| &text.span)),
-            ("weight", weight.map(|text| &text.span)),
-        ];
-        if let Some((key, span)) = lists.into_iter().chain(others).find_map(|(key, span)| Some((key, span?)))
-        {
+    fn routers_alone(&mut self, written: &At, routers: &[Router]) {
+        if let Some((key, span)) = only_of_routers(written) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
             let what = format!("{key} is about a router, and none is named");
-            self.error(span, &entry, key, what, "add router = \"…\", or leave it out");
+            let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
+            let mend = match &known[..] {
+                [] => "declare a [[router]] and name it, or leave it out".into(),
+                [one] => format!("add router = \"{one}\", or leave it out"),
+                _ => format!("add router = \"…\" (there are {}), or leave it out", some(&known)),
+            };
+            self.error(span, &entry, key, what, mend);
         }
     }
 

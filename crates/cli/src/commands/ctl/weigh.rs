@@ -18,8 +18,8 @@ pub struct Args {
     /// The flow: a name among the router's flows in the scenario.
     flow: String,
 
-    /// Its share compared with others', 1 to 65535.
-    #[arg(allow_negative_numbers = true)]
+    /// Its share compared with others', a whole number, 1 to 65535.
+    #[arg(allow_negative_numbers = true, value_parser = whole)]
     weight: i64,
 
     /// The instance, by name, process number or both (name-number).
@@ -37,4 +37,9 @@ impl Args {
         Client::connect(&directory(), instance.as_deref())?.weigh_flow(&router, &WeighFlow { flow, weight })?;
         Ok(Outcome::Well)
     }
+}
+
+/// Whether it is a weight is for the instance to say.
+fn whole(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "a weight is a whole number; give 1 to 65535")
 }
