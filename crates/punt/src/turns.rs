@@ -38,7 +38,8 @@ impl Turns {
         let flow_limit = 2 * TURNS as u32;
         let settings = Settings {
             flows: MOST as u32,
-            packets: MOST as u32 * flow_limit + 1,
+            // Half of the places are shared without regard to weights: as many as it may have for each.
+            packets: 2 * (MOST as u32 + 2) * flow_limit,
             flow_limit,
             quantum: if scheduler == "gmr3" { QUANTUM_OF_GROUPS } else { QUANTUM },
             port: PerByte::of_ns(0),

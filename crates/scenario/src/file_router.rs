@@ -71,7 +71,7 @@ pub(crate) struct Router {
     pub(crate) flow_limit: Option<Written<Whole>>,
     /// Flows known at once. Default 1024.
     pub(crate) flow_table: Option<Written<Whole>>,
-    /// Packets of all flows inside at once. Default 4096.
+    /// Packets of all flows inside at once. Default 4096, or four for each flow of flow-table, up to 65536, if that is more.
     pub(crate) packets: Option<Written<Whole>>,
     /// Messages that the rings between stages hold.
     pub(crate) rings: Option<Rings>,

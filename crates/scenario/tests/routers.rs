@@ -545,6 +545,52 @@ fn a_quantum_that_is_not_given_is_large_enough() {
 }
 
 #[test]
+fn room_for_fewer_packets_than_flows_need_is_noted() {
+    let few = |packets: u32, flows: u32| {
+        Some(format!("room for {packets} packets is not enough for {flows} flows (flow-table)"))
+    };
+    for (keys, packets, part) in [
+        ("scheduler = \"gmr3\"", 4096, None),
+        ("scheduler = \"gmr3\"\npackets = 2048", 2048, None),
+        ("scheduler = \"gmr3\"\npackets = 2047", 2047, few(2047, 1024)),
+        ("scheduler = \"gmr3\"\npackets = 64\nflow-table = 32", 64, None),
+        // Four each, where it is not said, up to what half of the memory for packets holds.
+        ("scheduler = \"gmr3\"\nflow-table = 10_000", 40_000, None),
+        ("scheduler = \"gmr3\"\nflow-table = 100_000", 65_536, few(65_536, 100_000)),
+        // One queue for all: who comes first.
+        ("scheduler = \"fifo\"\npackets = 64", 64, None),
+    ] {
+        let plan = parse("s.toml", &shared(keys)).unwrap();
+        assert_eq!(plan.routers[0].sharing.as_ref().unwrap().settings.packets, packets, "{keys}");
+        let told: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), usize::from(part.is_some()), "{keys}: {told:?}");
+        assert!(part.is_none_or(|part| told[0].contains(&part)), "{keys}: {told:?}");
+    }
+    let told = notes("scheduler = \"gmr3\"\npackets = 100");
+    assert!(told[0].contains("give packets = 2048 or more, or flow-table = 50 or less"), "{told:?}");
+}
+
+#[test]
+fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
+    let two = "\n[[host]]\nname = \"c\"\naddress = \"10.0.3.9/24\"\n[[router]]\nname = \"s\"\n\
+        ports = [{ port = \"c\", addresses = \"10.0.3.1/24\" }]\n";
+    for (more, mend) in [
+        ("", "add router = \"r\", or leave it out"),
+        (two, "add router = \"…\" (there are r, s), or leave it out"),
+    ] {
+        let change = "[[at]]\ntime = \"1 s\"\nflow = \"x\"\nweight = 2\n";
+        let error = parse("s.toml", &shared(&format!("scheduler = \"gmr3\"\n{more}{change}")))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("flow is about a router, and none is named") && error.contains(mend),
+            "{error}"
+        );
+        assert!(!error.contains("no link"), "{error}");
+    }
+}
+
+#[test]
 fn flows_of_one_key_are_noted() {
     let told = notes(
         "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key = { protocol = \"udp\" } }]",

@@ -2,13 +2,12 @@
 
 use crate::cost::Prices;
 use crate::counters::{Counters, Happened, Rare};
+use crate::idle::Idle;
 pub(crate) use crate::record::{Flow, Gone, List, Slot, State, Turn};
+use crate::room::Room;
 use crate::table::{NONE, Table};
 use crate::{Refusal, Settings, Weight};
 use longwire_packet::{huge_vec, prefetch};
-
-/// How many flows are looked at for an idle one when the table is full.
-const LOOKS: u32 = 64;
 
 /// A packet that was let in.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +40,12 @@ pub(crate) struct Backlog {
     pub gone: Counters,
     pub happened: Happened,
     pub prices: Prices,
+    /// How many turns of a flow may be on their way.
+    pub turns_ahead: u32,
     table: Table,
-    free: List,
+    room: Room,
+    /// Flows that may make room for others: nothing of them is inside or in a round, and they were given neither weight nor port.
+    idle: Idle,
     /// Packets ready for each port, in the order in which they became so.
     ready: Vec<List>,
     loads: Vec<Load>,
@@ -61,34 +64,22 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let none = Slot {
-            handle: NONE,
-            bytes: 0,
-            flow: NONE,
-            next: NONE,
-            processor: 0,
-            cost: 0,
-            tag: 0,
-            state: State::Free,
-            arrived: 0,
-            line_weight: 0,
-        };
+    /// Nothing is inside. With `first_come` the room for packets is whose comes first.
+    pub(crate) fn new(settings: &Settings, first_come: bool) -> Self {
         let mut slots = huge_vec(settings.packets as usize);
-        slots.resize(settings.packets as usize, none);
-        let mut free = List::EMPTY;
-        // From the last to the first would do as well; in order, the first packets lie side by side.
-        (0..settings.packets).for_each(|slot| free.push(&mut slots, slot));
+        slots.resize(settings.packets as usize, Slot::FREE);
         let flows = settings.flows as usize;
         Self {
             flows: huge_vec(flows),
+            room: Room::new(&mut slots, first_come),
+            idle: Idle::new(settings.flows),
             slots,
             rare: Vec::with_capacity(flows),
             gone: Counters::default(),
             happened: Happened::default(),
             prices: Prices::new(settings),
+            turns_ahead: settings.under_way.unwrap_or(0).max(settings.processors),
             table: Table::new(settings.flows),
-            free,
             ready: vec![List::EMPTY; settings.ports.into()],
             loads: vec![Load::default(); settings.ports.into()],
             busy: [0; 4],
@@ -145,27 +136,39 @@ impl Backlog {
             self.rare.push(Rare::default());
             let place = (self.flows.len() - 1) as u32;
             self.table.add(key, place);
+            self.idle.add(place);
             return Some(place);
         }
-        let count = self.flows.len() as u32;
-        for _ in 0..LOOKS.min(count) {
-            let place = self.hand;
-            self.hand = (self.hand + 1) % count;
-            let old = &self.flows[place as usize];
-            let in_a_round = old.turn.active || old.later_turn.active;
-            if old.inside == 0 && !old.pinned && !in_a_round {
-                let old_key = old.key;
-                let counted = self.counters(place);
-                self.gone.add(&counted);
-                self.table.remove(old_key);
-                self.table.add(key, place);
-                self.flows[place as usize] = new;
-                self.rare[place as usize] = Rare::default();
-                self.happened.recycled += 1;
-                return Some(place);
-            }
+        // All in turn, so that those who have just come stay for a while.
+        let place = self.idle.next(self.hand)?;
+        self.hand = if place + 1 < self.settings.flows { place + 1 } else { 0 };
+        let counted = self.counters(place);
+        self.gone.add(&counted);
+        self.table.remove(self.flows[place as usize].key);
+        self.table.add(key, place);
+        self.flows[place as usize] = new;
+        self.rare[place as usize] = Rare::default();
+        self.happened.recycled += 1;
+        Some(place)
+    }
+
+    /// A flow may have become idle.
+    #[inline]
+    pub(crate) fn note_idle(&mut self, flow: u32) {
+        let place = self.flow(flow);
+        // Who has a turn before the port has a packet inside.
+        if place.inside == 0 && !place.pinned && !place.turn.active {
+            self.idle.add(flow);
         }
-        None
+    }
+
+    /// A flow is in a round.
+    #[inline]
+    pub(crate) fn note_busy(&mut self, flow: u32) {
+        // Who has a packet inside is known to be busy.
+        if self.flow(flow).inside == 0 {
+            self.idle.remove(flow);
+        }
     }
 
     /// Keeps a flow's place, with a weight or a port of its own.
@@ -173,6 +176,7 @@ impl Backlog {
         let place = self.flow_mut(flow);
         place.pinned = true;
         place.port = port.unwrap_or(place.port);
+        self.idle.remove(flow);
         if let Some(weight) = weight {
             self.reweigh(flow, weight.number());
         }
@@ -191,11 +195,16 @@ impl Backlog {
     pub(crate) fn unpin(&mut self, flow: u32) {
         self.flow_mut(flow).pinned = false;
         self.reweigh(flow, 1);
+        self.note_idle(flow);
     }
 
     fn reweigh(&mut self, flow: u32, weight: u32) {
         let place = &mut self.flows[flow as usize];
         let before = std::mem::replace(&mut place.weight, weight);
+        if place.inside > 0 {
+            self.room.leave(before);
+            self.room.enter(weight);
+        }
         if place.waiting_packets > 0 {
             let load = &mut self.loads[usize::from(place.port)].weight;
             *load = *load - u64::from(before) + u64::from(weight);
@@ -217,7 +226,8 @@ impl Backlog {
             self.refuse(flow);
             return Err(Refusal::QueueFull);
         }
-        let Some(slot) = self.free.pop(&self.slots) else {
+        let is_room = self.room.is_for(place.inside, place.weight);
+        let Some(slot) = is_room.then(|| self.room.take(&self.slots)).flatten() else {
             self.happened.no_room += 1;
             self.refuse(flow);
             return Err(Refusal::NoRoom);
@@ -232,9 +242,13 @@ impl Backlog {
             self.busy[port / 64] |= 1 << (port % 64);
         }
         place.waiting_packets += 1;
+        if place.inside == 0 {
+            self.room.enter(place.weight);
+            if !place.pinned {
+                self.idle.remove(flow);
+            }
+        }
         place.inside += 1;
-        place.traffic.in_packets += 1;
-        place.traffic.in_bytes += u64::from(bytes);
         self.waiting += 1;
         self.inside += 1;
         let estimate =
@@ -251,7 +265,8 @@ impl Backlog {
 
     /// What was counted of a flow.
     pub(crate) fn counters(&self, flow: u32) -> Counters {
-        Counters::of(&self.flow(flow).traffic, &self.rare[flow as usize])
+        let place = self.flow(flow);
+        Counters::of(&place.traffic, &self.rare[flow as usize], place.inside)
     }
 
     /// Reads ahead where a key is looked up.
@@ -260,39 +275,10 @@ impl Backlog {
         self.table.prefetch(key);
     }
 
-    /// Reads ahead what all packets of a flow need.
-    #[inline]
-    pub(crate) fn prefetch_flow(&self, flow: u32) {
-        if let Some(flow) = self.flows.get(flow as usize) {
-            prefetch(flow);
-            prefetch(&flow.taken_turn);
-        }
-    }
-
     /// A waiting packet's handle is no longer valid.
     pub(crate) fn revoke(&mut self, slot: u32) {
         self.slots[slot as usize].state = State::Revoked;
         self.revoked += 1;
-    }
-
-    /// Reads ahead the end of a flow's queue. The flow has been read.
-    #[inline]
-    pub(crate) fn prefetch_tail(&self, flow: u32) {
-        let waiting = &self.flow(flow).waiting;
-        if waiting.first != NONE
-            && let Some(slot) = self.slots.get(waiting.last as usize)
-        {
-            prefetch(slot);
-        }
-    }
-
-    /// Reads ahead the head of a flow's queue. The flow has been read.
-    #[inline]
-    pub(crate) fn prefetch_head(&self, flow: u32) {
-        let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());
-        if let Some(slot) = head.and_then(|head| self.slots.get(head as usize)) {
-            prefetch(slot);
-        }
     }
 
     pub(crate) fn refuse(&mut self, flow: u32) {
@@ -366,7 +352,7 @@ impl Backlog {
                 }
                 State::Gone => {
                     place.working.first = slot.next;
-                    self.free_slot(first);
+                    self.room.give_back(&mut self.slots, first);
                 }
                 _ => return None,
             }
@@ -429,9 +415,7 @@ impl Backlog {
         let place = self.flow_mut(flow);
         place.traffic.out_packets += 1;
         place.traffic.out_bytes += u64::from(bytes);
-        place.inside -= 1;
-        self.inside -= 1;
-        self.free_slot(slot);
+        self.release(slot);
     }
 
     /// Takes out a packet that goes to no port; it counts as inside no more, and its slot is free once its predecessors are through. Returns its flow.
@@ -451,24 +435,18 @@ impl Backlog {
     #[inline]
     fn release(&mut self, slot: u32) {
         self.uncount(self.slot(slot).flow);
-        self.free_slot(slot);
+        self.room.give_back(&mut self.slots, slot);
     }
 
     #[inline]
     fn uncount(&mut self, flow: u32) {
-        self.flow_mut(flow).inside -= 1;
         self.inside -= 1;
-    }
-
-    #[inline]
-    fn free_slot(&mut self, slot: u32) {
-        let place = &mut self.slots[slot as usize];
-        // What was used last is what the processor's cache still has.
-        (place.state, place.next) = (State::Free, self.free.first);
-        if self.free.first == NONE {
-            self.free.last = slot;
+        let place = self.flow_mut(flow);
+        place.inside -= 1;
+        if place.inside == 0 {
+            self.room.leave(self.flows[flow as usize].weight);
+            self.note_idle(flow);
         }
-        self.free.first = slot;
     }
 
     /// Takes a measurement of a flow into its estimate.

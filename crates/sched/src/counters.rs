@@ -6,8 +6,6 @@
 pub struct Counters {
     /// Accepted.
     pub in_packets: u64,
-    /// Their bytes.
-    pub in_bytes: u64,
     /// Handed to a port.
     pub out_packets: u64,
     /// Their bytes.
@@ -27,8 +25,6 @@ pub struct Counters {
 /// What every packet counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traffic {
-    pub in_packets: u64,
-    pub in_bytes: u64,
     pub out_packets: u64,
     pub out_bytes: u64,
     pub cycles: u64,
@@ -44,17 +40,17 @@ pub(crate) struct Rare {
 }
 
 impl Counters {
-    /// Both together.
-    pub(crate) const fn of(traffic: &Traffic, rare: &Rare) -> Self {
-        let Traffic { in_packets, in_bytes, out_packets, out_bytes, cycles } = *traffic;
+    /// Both together, with so many packets inside. What came in is what became of it: nothing is written for it where packets come in, to flows that are not in the cache.
+    pub(crate) fn of(traffic: &Traffic, rare: &Rare, inside: u32) -> Self {
+        let Traffic { out_packets, out_bytes, cycles } = *traffic;
         let Rare { refused, consumed, abandoned, revoked } = *rare;
-        Self { in_packets, in_bytes, out_packets, out_bytes, refused, consumed, abandoned, revoked, cycles }
+        let in_packets = out_packets + consumed + abandoned + revoked + u64::from(inside);
+        Self { in_packets, out_packets, out_bytes, refused, consumed, abandoned, revoked, cycles }
     }
 
     /// Adds those of another flow.
     pub(crate) fn add(&mut self, other: &Self) {
         self.in_packets += other.in_packets;
-        self.in_bytes += other.in_bytes;
         self.out_packets += other.out_packets;
         self.out_bytes += other.out_bytes;
         self.refused += other.refused;
@@ -72,7 +68,7 @@ pub struct Happened {
     pub queue_full: u64,
     /// Packets refused because all flows known were busy or had been given weights.
     pub table_full: u64,
-    /// Packets refused because there was no room for any.
+    /// Packets refused because their flow had its share of the room for packets, or there was none left.
     pub no_room: u64,
     /// Messages without a valid handle or port.
     pub invalid: u64,

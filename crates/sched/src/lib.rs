@@ -6,15 +6,18 @@
 //! the start. [`model`] has processors, rings and ports in virtual time, to try them on.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod backlog;
 mod cost;
 mod counters;
 mod discipline;
 mod estimate;
 pub mod fairness;
+mod idle;
 mod lines;
 pub mod model;
 mod record;
+mod room;
 mod scheduler;
 mod settings;
 mod table;

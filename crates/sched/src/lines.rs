@@ -48,6 +48,7 @@ impl Lines {
         self.lines[0].warnings(settings)
     }
 
+    #[inline]
     const fn is_apart(&self) -> bool {
         self.lines.len() > 1
     }

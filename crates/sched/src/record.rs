@@ -53,6 +53,22 @@ pub(crate) struct Slot {
     pub line_weight: u64,
 }
 
+impl Slot {
+    /// Without a packet.
+    pub(crate) const FREE: Self = Self {
+        handle: NONE,
+        bytes: 0,
+        flow: NONE,
+        next: NONE,
+        processor: 0,
+        cost: 0,
+        tag: 0,
+        state: State::Free,
+        arrived: 0,
+        line_weight: 0,
+    };
+}
+
 /// Slots in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
@@ -108,7 +124,7 @@ impl Turn {
 }
 
 /// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed
-/// before it is processed: with many flows the lines that are not in the cache are what a packet costs.
+/// before it is processed: with many flows the lines that are not in the cache are what a packet costs. A packet that comes in touches the first only. Schedulers by tags need the third, too.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Flow {
@@ -135,6 +151,10 @@ pub(crate) struct Flow {
     pub left_turn: u32,
     pub memory: Memory,
     pub traffic: Traffic,
+    /// What divisions by the weight left over.
+    pub left_over: [u32; 2],
+    /// What was measured beyond what was charged, in ns.
+    pub owed: i64,
     /// In rounds before the port.
     pub later_turn: Turn,
     /// Before the port, where each flow has its own queue there.
@@ -142,10 +162,6 @@ pub(crate) struct Flow {
     /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
     pub start: [u64; 2],
     pub finish: [u64; 2],
-    /// What divisions by the weight left over.
-    pub left_over: [u32; 2],
-    /// What was measured beyond what was charged, in ns.
-    pub owed: i64,
 }
 
 impl Flow {
@@ -179,6 +195,7 @@ impl Flow {
 
 const _: () = assert!(std::mem::offset_of!(Flow, taken_turn) == 64);
 const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
+const _: () = assert!(std::mem::offset_of!(Flow, finish) + size_of::<[u64; 2]>() == 192);
 
 impl Flow {
     /// Its turn before the processors (stage 0), or before the port.

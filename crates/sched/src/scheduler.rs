@@ -83,8 +83,8 @@ pub enum Refusal {
     /// There are as many flows as there may be, none of them idle.
     #[error("the flow table is full")]
     TableFull,
-    /// There are as many packets as there may be.
-    #[error("there is no room for more packets")]
+    /// Its flow has its share of the room for packets, or there is none left.
+    #[error("there is no room for more packets of the flow")]
     NoRoom,
     /// The message has no valid handle.
     #[error("the handle is invalid")]
@@ -143,7 +143,8 @@ impl Scheduler {
             known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
         })?;
         let quantum = lines.quantum(settings).unwrap_or(u64::MAX);
-        Ok(Self { lines, backlog: Backlog::new(settings), quantum })
+        let backlog = Backlog::new(settings, !lines.spec().apart);
+        Ok(Self { lines, backlog, quantum })
     }
 
     /// What it is.
@@ -231,7 +232,7 @@ impl Scheduler {
             self.backlog.prefetch_key(key);
         }
         if let Some(flow) = before.and_then(|key| self.backlog.find(key)) {
-            self.backlog.prefetch_flow(flow);
+            self.backlog.prefetch_entry(flow);
         }
         if let Some(flow) = first.and_then(|key| self.backlog.find(key)) {
             self.backlog.prefetch_tail(flow);

@@ -16,12 +16,16 @@ const MOST_CYCLES: u64 = 1 << 30;
 pub struct Settings {
     /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight.
     pub flows: u32,
-    /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216.
+    /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216. Flows that have some share them, half alike and half by
+    /// weight, so that n that ask for all they can get hold 1/(n + 1) of them each, and who is new finds some; but with `fifo`.
     pub packets: u32,
     /// Packets of one flow that may wait for a processor, 1 and more.
     pub flow_limit: u32,
     /// How many processors there are: what the normalised cost of processing is divided by.
     pub processors: u32,
+    /// Packets that processors and the rings before them hold: as many rounds of a flow may be on their way with `mr3` and `gmr3`. None for as many as there are
+    /// processors, which leaves none of them idle where one that is done is given its next packet at once.
+    pub under_way: Option<u32>,
     /// Cycles of a processor in a microsecond; with 1000 what is measured is nanoseconds.
     pub clock_mhz: u32,
     /// What a byte costs on the port, in truth: for schedulers that weigh both resources by their capacities.
@@ -30,7 +34,9 @@ pub struct Settings {
     pub charged: PerByte,
     /// Output ports, 1 to 256.
     pub ports: u16,
-    /// What a flow of weight 1 may cost in each round of `cbcs`, `gmr3` and of the processors' half of `separate-drr`.
+    /// What a flow of weight 1 may cost in each round, 1 ns to 4.29 s: with `cbcs` of a processor and for its bytes together, with `cbcs-normalised` both over their capacities, with `gmr3` of
+    /// its dominant resource over the capacity, in the processors' half of `separate-drr` of a processor ([`Spec::quantum`](crate::Spec::quantum)). Others look at none. Its largest packet's
+    /// cost is right.
     pub quantum: Nanos,
     /// Bytes a flow of weight 1 may send in each round of the port's half of `separate-drr`.
     pub quantum_bytes: u32,
@@ -56,6 +62,7 @@ impl Default for Settings {
             packets: 4096,
             flow_limit: 256,
             processors: 1,
+            under_way: None,
             clock_mhz: 1000,
             port: PerByte::of_ns(8),
             charged: PerByte::of_ns(8),

@@ -106,6 +106,27 @@ fn weights_leave_no_processor_idle() {
 }
 
 #[test]
+fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
+    // Two processors, packets of 4 µs, and 500 ns for each of the three things that the scheduler does about a packet: the ring before the processors hides that.
+    for weights in [[1, 1], [1, 9], [1, 300]] {
+        for spec in SPECS {
+            let mut setup = processors(spec.name, 2);
+            (setup.step, setup.settings.under_way) = (Nanos(500), Some(4));
+            setup.settings.quantum = Nanos(2000);
+            let mut machine = Machine::new(setup).unwrap();
+            let mut packets = Vec::new();
+            for (key, weight) in (0..).zip(weights) {
+                machine.scheduler().set_weight(key, Weight::new(weight).unwrap()).unwrap();
+                packets.extend(stream(key, 0, 100, 4000, 2000, 10 * MS));
+            }
+            departures(&mut machine, packets, 10 * MS);
+            let busy = machine.seen().processor_busy;
+            assert!(busy > 19_900_000, "{} with {weights:?}: {busy} of 20 ms", spec.name);
+        }
+    }
+}
+
+#[test]
 fn a_flow_of_which_nothing_is_known_does_not_come_for_nothing() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         let mut setup = router(spec.name, 1);

@@ -12,7 +12,7 @@ use crate::forwarder::{Forwarders, Ruling};
 use crate::state::Fate;
 use longwire_block::{DropReason, OUTBOX};
 use longwire_packet::Handle;
-use longwire_sched::{Granted, Scheduler, Ticket};
+use longwire_sched::{Granted, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::task::Waker;
@@ -54,7 +54,10 @@ impl Threads {
         if depth > most {
             return Err(SharingError::Requests { processors: count, requests: depth, most });
         }
-        let measured = Measured::new(config, meter)?;
+        // Each has a packet in hand and a ring before it.
+        let under_way = Some((count * (depth + 1)) as u32);
+        let settings = Settings { under_way, ..config.settings.clone() };
+        let measured = Measured::new(&SharingConfig { settings, ..config.clone() }, meter)?;
         let common = Arc::new(Common::new(meter, count));
         let start = |number| Processor::start(number, depth, table, &common);
         let processors = (0..count).map(start).collect::<Result<_, _>>();

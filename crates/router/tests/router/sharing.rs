@@ -208,6 +208,20 @@ fn full_queues_and_a_full_flow_table_are_counted_drops_of_their_own_flow() {
 }
 
 #[test]
+fn flows_with_names_are_told_of_before_their_first_packet() {
+    let mut rig = rig(sharing("gmr3"));
+    let told = |rig: &Rig| {
+        let flows = stats(rig).flows.into_iter();
+        flows.map(|flow| (flow.flow, flow.port, flow.weight, flow.in_packets)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&rig), [("dear".into(), u16::MAX, 1, 0), ("cheap".into(), u16::MAX, 1, 0)]);
+    rig.router.set_flow_weight("cheap", Weight::new(5).unwrap()).unwrap();
+    rig.send(SECOND, 1, &udp(1));
+    assert_eq!(told(&rig), [("dear".into(), 2, 1, 1), ("cheap".into(), u16::MAX, 5, 0)]);
+    assert_eq!(stats(&rig).flows_known, 1);
+}
+
+#[test]
 fn what_is_not_ip_does_not_wait_and_what_ends_at_the_processor_is_counted() {
     let mut rig = rig(sharing("gmr3"));
     let mut arp = vec![0xff; 6];
@@ -324,4 +338,26 @@ fn rings_drop_what_the_scheduler_has_no_time_for() {
     };
     // The first is taken in at once; while that takes its microsecond, the ring fills.
     assert_eq!([dropped(4, 1000), dropped(31, 1000), dropped(4, 0)], [32 - 1 - 4, 0, 0]);
+}
+
+#[test]
+fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
+    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than both can do, for 2 ms.
+    for scheduler in ["gmr3", "mr3", "drfq"] {
+        let mut own = sharing(scheduler);
+        own.settings.processors = 2;
+        own.rings.step = Nanos(500);
+        own.flows = vec![
+            named("dear", 1, 1, Demand::PerPacket(4000)),
+            named("cheap", 2, 300, Demand::PerPacket(4000)),
+        ];
+        let mut rig = rig(own);
+        for step in 0..1000 {
+            let now = SECOND + step * 2000;
+            rig.wait(now);
+            rig.batch(&[(now, 1, udp(1)), (now, 1, udp(2))]);
+        }
+        let busy = stats(&rig).all.processor_ns;
+        assert!(busy > 3_950_000, "{scheduler}: {busy} of 4 ms");
+    }
 }

@@ -23,6 +23,11 @@ const BUDGET: u64 = 100;
 const QUANTUM: Nanos = Nanos::from_micros(20);
 /// The longest time that is charged: schedulers reckon in 32 bits.
 const LONGEST: Nanos = Nanos::from_micros(4_290_000);
+/// How many packets are inside where that is not said: so many for each flow known at once, within these bounds. The most of them take half of the memory that packets have at first.
+const EACH: u64 = 4;
+const PACKETS: (u64, u64) = (4096, 65_536);
+/// What is noted if there are fewer for each flow: one that is processed or sent, and one that waits meanwhile.
+const LEAST_EACH: u64 = 2;
 /// Bytes of Ethernet's header, which an MTU does not count.
 const ETHERNET: u32 = 14;
 
@@ -129,7 +134,6 @@ impl Desk<'_, '_> {
         };
         let Foretelling(estimator) =
             self.term_or(entry, "estimator", written.estimator.as_ref(), Foretelling(Estimator::HALF))?;
-        let packets = self.whole_or(entry, "packets", written.packets.as_ref(), 4096, 1..=1 << 20)?;
         let flow_limit = self.whole_or(
             entry,
             "flow-limit",
@@ -138,6 +142,8 @@ impl Desk<'_, '_> {
             1..=most,
         )?;
         let flows = self.whole_or(entry, "flow-table", written.flow_table.as_ref(), 1024, 1..=1 << 22)?;
+        let enough = (EACH * flows).clamp(PACKETS.0, PACKETS.1);
+        let packets = self.whole_or(entry, "packets", written.packets.as_ref(), enough, 1..=1 << 20)?;
         let quantum_bytes = self.whole_or(
             entry,
             "quantum-bytes",
@@ -270,6 +276,7 @@ impl Desk<'_, '_> {
             self.error(&place, entry, "flow-table", what, format!("give {} or more", named + 1));
             return None;
         }
+        self.room_for_all(entry, written, &config);
         // A small one of the same kind says what is wrong, and what a packet costs.
         let (most, is_most) = most_cycles(&config, written.budget.is_some(), prices);
         let budget = most.min(config.settings.budget);
@@ -312,6 +319,27 @@ impl Desk<'_, '_> {
             self.findings.note(place, &entry.field(key), what, format!("give {largest} or more"));
         }
         Some(config)
+    }
+
+    /// Notes room for fewer packets than as many flows as there may be need.
+    fn room_for_all(&mut self, entry: &Entry<'_>, written: &file_router::Router, config: &SharingConfig) {
+        let (packets, flows) = (u64::from(config.settings.packets), u64::from(config.settings.flows));
+        let given = [("packets", &written.packets), ("flow-table", &written.flow_table)];
+        let Some((key, text)) = given.into_iter().find_map(|(key, text)| Some((key, text.as_ref()?))) else {
+            return;
+        };
+        if config.scheduler.as_ref() == "fifo" || packets >= LEAST_EACH * flows {
+            return;
+        }
+        let what = format!(
+            "room for {packets} packets is not enough for {flows} flows (flow-table): if all have some, not each has one that waits when its turn comes"
+        );
+        let mend = format!(
+            "give packets = {} or more, or flow-table = {} or less",
+            (LEAST_EACH * flows).min(1 << 20),
+            (packets / LEAST_EACH).max(1)
+        );
+        self.findings.note(text.span.clone(), &entry.field(key), what, mend);
     }
 }
 

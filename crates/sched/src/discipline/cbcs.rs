@@ -45,6 +45,11 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
             "Surplus round robin on the sum of estimated processor time and transmission time."
         },
         source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor (UNSW-CSE-TR-0505, 2005), section 4",
+        quantum: Some(if NORMALISED {
+            "ns of a processor over the number of processors, plus ns of the port"
+        } else {
+            "ns of a processor, plus what is charged for each byte"
+        }),
         constant_time: true,
         dominant: false,
         apart: true,

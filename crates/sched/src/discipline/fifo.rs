@@ -17,6 +17,7 @@ impl Discipline for Fifo {
         name: "fifo",
         summary: "Packets are processed and sent in the order in which they came.",
         source: "none",
+        quantum: None,
         constant_time: true,
         dominant: false,
         apart: false,

@@ -23,6 +23,8 @@ pub struct Spec {
     pub summary: &'static str,
     /// Who described it.
     pub source: &'static str,
+    /// What [`Settings::quantum`], what a round gives a flow of weight 1, is counted in; none for those that look at no quantum.
+    pub quantum: Option<&'static str>,
     /// Whether choosing takes the same time however many flows there are.
     pub constant_time: bool,
     /// Whether its authors promise dominant-resource fairness.
@@ -227,16 +229,16 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
     }
 }
 
-/// Whether as many turns of a flow as there are processors have packets that the port has not begun with: then it gets none. With one processor, as the papers
-/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way. A flow that is `alone` in a line of
-/// its port goes on: nobody there waits for it, other lines have their shares, and what is ready for the port has a limit.
+/// Whether as many turns of a flow as processors hold packets have some that the port has not begun with: then it gets none. With one processor, as the papers
+/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way, and so is each place in rings before them where these
+/// keep processors busy. A flow that is `alone` in a line of its port goes on: nobody there waits for it, other lines have their shares, and what is ready for the port has a limit.
 #[inline]
 fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     if alone && backlog.settings().ready_limit.is_some() {
         return false;
     }
     let place = backlog.flow(flow);
-    place.taken_turn.wrapping_sub(place.left_turn) >= backlog.settings().processors
+    place.taken_turn.wrapping_sub(place.left_turn) >= backlog.turns_ahead
 }
 
 /// What processing a packet is charged: as foretold, and what packets of its flow took beyond that (or short of it) before.
@@ -297,6 +299,12 @@ mod tests {
             let built = AnyDiscipline::build(spec.name, &Settings::default()).unwrap();
             assert_eq!(built.spec(), spec);
             assert!(spec.summary.ends_with('.') && !spec.source.is_empty());
+            assert_eq!(
+                built.quantum(&Settings::default()).is_some(),
+                spec.quantum.is_some(),
+                "{}",
+                spec.name
+            );
         }
         assert!(AnyDiscipline::build("none", &Settings::default()).is_none());
     }

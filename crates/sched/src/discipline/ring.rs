@@ -28,6 +28,7 @@ impl<const STAGE: usize> Ring<STAGE> {
     pub(super) fn push(&mut self, backlog: &mut Backlog, flow: u32) {
         let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
         (turn.active, turn.next) = (true, NONE);
+        backlog.note_busy(flow);
         if self.first == NONE {
             self.first = flow;
         } else {
@@ -41,12 +42,18 @@ impl<const STAGE: usize> Ring<STAGE> {
     #[inline]
     pub(super) fn pop(&mut self, backlog: &mut Backlog) -> Option<u32> {
         let flow = self.front()?;
-        let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
+        self.take_first(backlog, flow);
+        backlog.note_idle(flow);
+        Some(flow)
+    }
+
+    #[inline]
+    fn take_first(&mut self, backlog: &mut Backlog, first: u32) {
+        let turn = backlog.flow_mut(first).turn_of_mut(STAGE);
         turn.active = false;
         self.first = turn.next;
         self.len -= 1;
         self.read_ahead(backlog);
-        Some(flow)
     }
 
     /// Reads ahead the flow after the next, and the packet of the next, which was read ahead itself when the turn before ended.
@@ -62,8 +69,9 @@ impl<const STAGE: usize> Ring<STAGE> {
     #[inline]
     pub(super) fn rotate(&mut self, backlog: &mut Backlog) {
         if self.len > 1
-            && let Some(flow) = self.pop(backlog)
+            && let Some(flow) = self.front()
         {
+            self.take_first(backlog, flow);
             self.push(backlog, flow);
         }
     }

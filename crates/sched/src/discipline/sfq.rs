@@ -18,6 +18,7 @@ impl Discipline for Sfq {
         name: "sfq",
         summary: "Start-time fair queueing on measured processor time; the port is first come, first served.",
         source: "Goyal, Vin & Cheng, Start-time Fair Queueing (SIGCOMM 1996)",
+        quantum: None,
         constant_time: false,
         dominant: false,
         apart: true,
