@@ -273,6 +273,18 @@ impl Pool {
         (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(tail)[..len])
     }
 
+    /// With which line of 64 bytes the packet's bytes begin among all of the pool's (see [`Pool::bytes_mut`]).
+    #[inline]
+    pub const fn line(handle: Handle) -> u32 {
+        handle.0 + 1
+    }
+
+    /// All bytes of the pool, packets' metadata among them, for who works on packet after packet.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut::<Line, u8>(&mut self.arena)
+    }
+
     /// Packets held now.
     pub fn live(&self) -> u64 {
         self.live

@@ -5,7 +5,7 @@
 
 use crate::Known;
 use crate::run::{self, SIGNED, offset, operation_number};
-use crate::translate::Translator;
+use crate::translate::{Role, Translator};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
 use longwire_program::memory::{STACK_SIZE, frame_pointer};
@@ -90,7 +90,7 @@ impl Translator<'_, '_> {
             Known::Hints(hints) => (hints.get(self.index).copied().flatten(), None),
         };
         // The frame of the program itself is always in the same place.
-        let own_frame = self.program && access.base == Register::FRAME;
+        let own_frame = self.role != Role::Called && access.base == Register::FRAME;
         let in_frame = (frame_pointer(0) as u32).checked_add_signed(i32::from(access.offset));
         let (region, place) = if own_frame { (Some(Region::Stack), in_frame) } else { (region, place) };
         let there = |room: usize| {

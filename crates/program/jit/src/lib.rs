@@ -7,7 +7,7 @@
 //! like. Helpers are called through [`Machine::call`].
 //!
 //! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
-//! - `translate`: a function; `arithmetic`, `access`, `call`: its instructions;
+//! - `translate`: a function; `arithmetic`, `access`, `call`: its instructions; `visits`: the way from packet to packet;
 //! - `run`: what compiled code works on, and what it calls;
 //! - `memory`: where the code lies, and for how long.
 //!
@@ -20,6 +20,7 @@ mod memory;
 mod order;
 mod run;
 mod translate;
+mod visits;
 
 use longwire_program::{
     Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Machine, Maps, Packet, Program,
@@ -29,6 +30,7 @@ use memory::Loaded;
 use run::Run;
 use std::sync::Arc;
 use thiserror::Error;
+pub use visits::{LINE, Visit};
 
 /// A program as machine code, for these maps. It may be run by several workers at once.
 ///
@@ -270,14 +272,12 @@ impl<'r> Desk<'r> {
 }
 
 impl Bound<'_> {
-    /// Runs the program on a packet that has no room before and behind, and gives what it returned.
-    ///
-    /// # Errors
-    /// If it was stopped; the frame and all memory are then as it left them.
+    /// Runs the program on packets that lie in `bytes` and have no room before and behind, one after the other, at most 64 of them. Gives a bit for each, from the
+    /// lowest on, of which it returned something else in its low half than `quiet`, or was stopped: [`Visit::returned`] tells what. A packet that does not lie in
+    /// the bytes counts as stopped; where the program was, frames and all memory are as it left them.
     #[inline]
-    pub fn run(&mut self, arrival: Arrival, frame: &mut [u8]) -> Result<u64, Halted> {
-        self.run.take((arrival.ingress, arrival.now), frame);
-        self.compiled.enter(self.run)
+    pub fn run(&mut self, bytes: &mut [u8], visits: &mut [Visit], quiet: u64) -> u64 {
+        self.compiled.loaded.visit(self.run, bytes, visits, quiet)
     }
 }
 

@@ -4,7 +4,8 @@
 use crate::CompileError;
 use crate::order::Body;
 use crate::run::{Ended, Run};
-use crate::translate::{Callees, Source, translate};
+use crate::translate::{Callees, Role, Source, translate};
+use crate::visits::{MOST, Visit};
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -19,6 +20,8 @@ pub struct Loaded {
     /// None after it was dropped.
     module: Option<JITModule>,
     entry: Entry,
+    /// The same for packet after packet, of a program that asks nothing.
+    visits: Option<EntryOfVisits>,
     size: usize,
     /// Whether it calls functions that work on the machine.
     asks: bool,
@@ -37,6 +40,22 @@ impl Loaded {
         // SAFETY: the code is in memory as long as `self` is, and was made with this signature. It touches the run, and the packet, stack,
         // state and maps' values that the run points to, each within its bounds, which it checks.
         unsafe { (self.entry)(&raw mut *run) }
+    }
+
+    /// Runs the program on packets that lie in `bytes`, one after the other, and gives a bit for each of which it did not return `quiet` in the low half, or
+    /// nothing; for all of them, if the program works on the machine, or there are too many.
+    #[inline]
+    pub fn visit(&self, run: &mut Run, bytes: &mut [u8], visits: &mut [Visit], quiet: u64) -> u64 {
+        let (count, limit) = (visits.len() as u64, bytes.len() as u64);
+        let (visits, bytes) = (visits.as_mut_ptr(), bytes.as_mut_ptr());
+        match self.visits {
+            _ if count == 0 => 0,
+            // SAFETY: as for `enter`; besides, the code touches `count` visits, and packets that lie in the bytes, which it checks.
+            Some(entry) if count <= MOST as u64 => unsafe {
+                entry(&raw mut *run, visits, count, bytes, limit, quiet)
+            },
+            _ => u64::MAX,
+        }
     }
 
     pub fn size(&self) -> usize {
@@ -68,7 +87,7 @@ pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError
     let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
     let (mut asks, mut moves) = (false, false);
     match define(&mut module, source, bodies, (&mut asks, &mut moves)) {
-        Ok((entry, size)) => Ok(Loaded { module: Some(module), entry, size, asks, moves }),
+        Ok((entry, visits, size)) => Ok(Loaded { module: Some(module), entry, visits, size, asks, moves }),
         Err(error) => {
             // SAFETY: nothing in it was ever called, and no pointer into it is kept.
             unsafe { module.free_memory() };
@@ -78,48 +97,66 @@ pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError
 }
 
 type Entry = unsafe extern "C" fn(*mut Run) -> Ended;
+type EntryOfVisits = unsafe extern "C" fn(*mut Run, *mut Visit, u64, *mut u8, u64, u64) -> u64;
 
 fn define(
     module: &mut JITModule,
     source: &Source<'_>,
     bodies: &[Body],
     (asks, moves): (&mut bool, &mut bool),
-) -> Result<(Entry, usize), Box<ModuleError>> {
+) -> Result<(Entry, Option<EntryOfVisits>, usize), Box<ModuleError>> {
     let convention = module.isa().default_call_conv();
+    let declare = |module: &mut JITModule, name: &str, role| {
+        module.declare_function(name, Linkage::Local, &signature(convention, role)).map_err(Box::new)
+    };
+    let role_of = |number| if number == 0 { Role::Program } else { Role::Called };
     let mut functions = BTreeMap::new();
-    let mut ids = Vec::with_capacity(bodies.len());
+    let mut made = Vec::with_capacity(bodies.len() + 1);
     for (number, body) in bodies.iter().enumerate() {
-        let signature = signature(convention, number == 0);
-        let id = module.declare_function(&format!("f{number}"), Linkage::Local, &signature)?;
+        let id = declare(module, &format!("f{number}"), role_of(number))?;
         functions.insert(body.entry, id);
-        ids.push(id);
+        made.push((id, body, role_of(number)));
     }
     let (mut context, mut scratch) = (module.make_context(), FunctionBuilderContext::new());
-    let mut size = 0;
-    for (number, body) in bodies.iter().enumerate() {
-        context.func.signature = signature(convention, number == 0);
-        context.func.name = UserFuncName::user(0, ids[number].as_u32());
+    let (mut size, mut done) = (0, 0);
+    while let Some(&(id, body, role)) = made.get(done) {
+        context.func.signature = signature(convention, role);
+        context.func.name = UserFuncName::user(0, id.as_u32());
         let callees =
             Callees { functions: &functions, module: &mut *module, asks: &mut *asks, moves: &mut *moves };
-        translate(source, body, callees, &mut context.func, &mut scratch);
-        module.define_function(ids[number], &mut context)?;
+        translate(source, (body, role), callees, &mut context.func, &mut scratch);
+        module.define_function(id, &mut context)?;
         size += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
         module.clear_context(&mut context);
+        done += 1;
+        // Now it is known whether any of them asks.
+        if done == bodies.len() && !*asks {
+            made.push((declare(module, "visits", Role::Visits)?, &bodies[0], Role::Visits));
+        }
     }
     module.finalize_definitions()?;
-    let code = module.get_finalized_function(ids[0]);
+    let code = module.get_finalized_function(made[0].0);
     // SAFETY: the function was defined above, with the signature of `Entry`.
     let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code) };
-    Ok((entry, size))
+    let visits = made.get(bodies.len()).map(|&(id, ..)| {
+        let code = module.get_finalized_function(id);
+        // SAFETY: the function was defined above, with the signature of `EntryOfVisits`.
+        unsafe { std::mem::transmute::<*const u8, EntryOfVisits>(code) }
+    });
+    Ok((entry, visits, size))
 }
 
-/// The program takes the run; other functions take `r1` to `r5` and `r10` besides. They give an [`Ended`] in two registers, which is how C gives it by the
-/// conventions of the processors that are taken here.
-fn signature(convention: CallConv, program: bool) -> Signature {
-    let takes = if program { 1 } else { 7 };
+/// The program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`] in two registers,
+/// which is how C gives it by the conventions of the processors that are taken here.
+fn signature(convention: CallConv, role: Role) -> Signature {
+    let (takes, gives) = match role {
+        Role::Program => (1, 2),
+        Role::Visits => (6, 1),
+        Role::Called => (7, 2),
+    };
     let mut signature = Signature::new(convention);
     signature.params = vec![AbiParam::new(types::I64); takes];
-    signature.returns = vec![AbiParam::new(types::I64); 2];
+    signature.returns = vec![AbiParam::new(types::I64); gives];
     signature
 }
 

@@ -1,6 +1,6 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
-use crate::{Arrival, CompileError, Compiled, Desk, Halted, Known, compile, compile_unverified};
+use crate::{Arrival, CompileError, Compiled, Desk, Halted, Known, Visit, compile, compile_unverified};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
     Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
@@ -40,6 +40,12 @@ impl Bench {
             effects: Effects::default(),
         })
     }
+}
+
+fn aimed(packet: (u32, u32), arrival: (u32, u64)) -> Visit {
+    let mut visit = Visit::NOWHERE;
+    visit.aim(packet, arrival);
+    visit
 }
 
 fn no_maps() -> Arc<Maps> {
@@ -87,8 +93,68 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
         assert_eq!(shown.run_helped(&draw, &mut Dice(dice)).0, drawn);
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
-        assert_eq!(desk.bind(length).run(arrival, &mut frame[..bytes]), Ok(bytes as u64 + now));
     }
+}
+
+/// Of packets that lie in some bytes, each is met where it is, with its own port and time, and told of if it is not quiet.
+#[test]
+fn packet_after_packet_is_met() {
+    let maps = no_maps();
+    let text = "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = *(u32 *)(r1 + 12)\n r0 = 0\n r5 = r2\n r5 += 1\n if r5 > r3 goto out\n \
+                r0 = *(u8 *)(r2 + 0)\n *(u8 *)(r2 + 0) = r4\n out: exit";
+    let compiled = verified(text, &maps);
+    let state = State::new(0);
+    let alone = compiled.alone(&state).unwrap();
+    let mut stack = Stack::trusting();
+    let mut desk = Desk::new(&mut stack, Context::default());
+    let mut bytes = [2; 130];
+    (bytes[64], bytes[128]) = (3, 5);
+    let visit = |line, len, ingress| aimed((line, len), (ingress, 0));
+    let mut visits = [
+        visit(1, 1, 11),
+        visit(0, 2, 12),
+        visit(2, 1, 13),
+        visit(2, 0, 14),
+        visit(0, 130, 15),
+        visit(2, 2, 16),
+        // Those that are not all there.
+        visit(2, 3, 17),
+        visit(3, 0, 18),
+        visit(0, 131, 19),
+        visit(u32::MAX, 1, 20),
+        visit(0, u32::MAX, 21),
+        Visit::NOWHERE,
+        // And one that is met again.
+        visit(1, 4, 23),
+    ];
+    let bits = desk.bind(alone).run(&mut bytes, &mut visits, 2);
+    let returned: Vec<_> = (0..13).filter(|at| bits >> at & 1 == 1).map(|at| visits[at].returned()).collect();
+    // The second packet is quiet; the fifth begins where that did.
+    assert_eq!(bits, 0b1_1111_1111_1101);
+    assert_eq!(returned[..5], [Some(3), Some(5), Some(0), Some(12), Some(13)]);
+    assert_eq!((&returned[5..11], returned[11]), (&[None; 6][..], Some(11)));
+    assert_eq!([0, 1, 64, 128].map(|at| bytes[at]), [15, 2, 23, 16]);
+    assert_eq!(desk.bind(alone).run(&mut bytes, &mut [], 2), 0);
+    bytes[0] = 2;
+    assert_eq!(desk.bind(alone).run(&mut bytes, &mut [visit(0, 1, 2); 64], 2), 0);
+}
+
+/// A program that nobody should have believed is stopped at each packet where it goes wrong, and at no other.
+#[test]
+fn one_packet_ends_nothing_but_itself() {
+    let maps = no_maps();
+    let (mut stack, state) = (Stack::trusting(), State::new(0));
+    let load = Instruction::Load { size: Size::Byte, dst: Register::R0, base: Register::R2, offset: 3 };
+    let start = Instruction::LoadWide { dst: Register::R2, value: Region::Packet.address(0) };
+    let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
+    let access = Some(Access { region: Some(Region::Packet), place: None });
+    let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
+    let compiled = Compiled::new(&program, Known::Facts(&facts), 0, Arc::clone(&maps)).unwrap();
+    let alone = compiled.alone(&state).unwrap();
+    let mut visits: [Visit; 64] = std::array::from_fn(|at| aimed((0, at as u32 % 8), (0, 0)));
+    let bits = Desk::new(&mut stack, Context::default()).bind(alone).run(&mut [9; 8], &mut visits, 9);
+    assert_eq!(bits, 0x0f0f_0f0f_0f0f_0f0f);
+    assert!(visits.iter().enumerate().all(|(at, visit)| bits >> at & 1 == 0 || visit.returned().is_none()));
 }
 
 /// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one before it.
@@ -107,7 +173,10 @@ fn accesses_end_where_the_packet_does() {
             let alone = compiled.alone(&state).unwrap();
             for length in 0..=16 {
                 let mut desk = Desk::new(&mut stack, Context::default());
-                let got = desk.bind(alone).run(Arrival::default(), &mut [0; 16][..length]);
+                let got = desk.show(Arrival::default(), &mut [0; 16][..length]).run(&alone);
+                let mut visit = [aimed((0, length as u32), (0, 0))];
+                let bits = desk.bind(alone).run(&mut [0; 16], &mut visit, 0);
+                assert_eq!(bits == 0, got.is_ok());
                 let within = place >= 0 && place as usize + size.bytes() <= length;
                 assert_eq!(got.is_ok(), within, "{size:?} at {place} of {length}: {got:?}");
             }

@@ -3,6 +3,7 @@
 use crate::Known;
 use crate::order::{Body, next};
 use crate::run::offset;
+use crate::visits::Visits;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AliasRegionData, Block, BlockArg, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types,
@@ -40,6 +41,19 @@ pub struct Memory {
     pub stack: MemFlagsData,
     /// State and maps' values.
     pub words: MemFlagsData,
+    /// [`Visit`](crate::visits::Visit)s.
+    pub visits: MemFlagsData,
+}
+
+/// What a function is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The program, on one packet.
+    Program,
+    /// The program, on one packet after another.
+    Visits,
+    /// A function that the program calls.
+    Called,
 }
 
 /// Where a packet is.
@@ -62,8 +76,9 @@ pub struct Translator<'a, 'f> {
     pub run: Value,
     /// The instruction that is being translated.
     pub index: usize,
-    /// Whether this is the program itself, whose frame is the first.
-    pub program: bool,
+    pub role: Role,
+    /// What belongs to [`Role::Visits`].
+    pub visits: Option<Visits>,
     registers: [Variable; Register::COUNT],
     blocks: BTreeMap<usize, Block>,
     /// Where the function ends early, with the number to return.
@@ -77,7 +92,7 @@ pub struct Translator<'a, 'f> {
 /// Translates a function.
 pub fn translate(
     source: &Source<'_>,
-    body: &Body,
+    (body, role): (&Body, Role),
     callees: Callees<'_>,
     function: &mut Function,
     scratch: &mut FunctionBuilderContext,
@@ -97,7 +112,6 @@ pub fn translate(
     }
     builder.append_block_param(outside, types::I64);
     let frontend = callees.module.target_config();
-    let program = builder.block_params(first).len() == 1;
     let blocks = BTreeMap::new();
     let called = BTreeMap::new();
     let mut translator = Translator {
@@ -106,7 +120,8 @@ pub fn translate(
         memory,
         run,
         index: body.entry,
-        program,
+        role,
+        visits: None,
         registers,
         blocks,
         exit,
@@ -114,6 +129,9 @@ pub fn translate(
         callees,
         called,
     };
+    if role == Role::Visits {
+        translator.begin_visits(first);
+    }
     translator.begin(first);
     translator.make_blocks(body);
     translator.go_on(body.entry);
@@ -137,6 +155,7 @@ impl Memory {
             packet: kind(1, "packet"),
             stack: kind(2, "stack"),
             words: kind(3, "words"),
+            visits: kind(4, "visits").with_aligned(),
         }
     }
 }
@@ -147,11 +166,11 @@ impl Translator<'_, '_> {
         let zero = self.constant(0);
         let given = self.builder.block_params(first).to_vec();
         for number in 0..Register::COUNT {
-            let value = match (self.program, number) {
-                (true, 1) => self.constant(Machine::CONTEXT),
-                (true, 10) => self.constant(frame_pointer(0)),
-                (false, 1..=5) => given[number],
-                (false, 10) => given[6],
+            let value = match (self.role, number) {
+                (Role::Called, 1..=5) => given[number],
+                (Role::Called, 10) => given[6],
+                (Role::Program | Role::Visits, 1) => self.constant(Machine::CONTEXT),
+                (Role::Program | Role::Visits, 10) => self.constant(frame_pointer(0)),
                 _ => zero,
             };
             self.builder.def_var(self.registers[number], value);
@@ -160,6 +179,9 @@ impl Translator<'_, '_> {
 
     /// Where the packet is now.
     pub fn window(&mut self) -> Window {
+        if let Some(visits) = &self.visits {
+            return visits.window;
+        }
         let mut of_run = |offset| self.builder.ins().load(types::I64, self.memory.run, self.run, offset);
         let (first, end) = (of_run(offset::FIELDS), of_run(offset::FIELDS + 8));
         let pointer = of_run(offset::PACKET);
@@ -278,7 +300,11 @@ impl Translator<'_, '_> {
 
     fn leave(&mut self) {
         let (result, done) = (self.read(Register::R0), self.constant(0));
-        self.builder.ins().return_(&[result, done]);
+        if self.visits.is_some() {
+            self.leave_visit(result);
+        } else {
+            self.builder.ins().return_(&[result, done]);
+        }
     }
 
     /// Ends the program at this instruction.
@@ -288,7 +314,7 @@ impl Translator<'_, '_> {
     }
 
     /// The same; what is translated next can't be reached.
-    fn stop_here(&mut self) {
+    pub fn stop_here(&mut self) {
         self.stop();
         let after = self.builder.create_block();
         self.builder.switch_to_block(after);
@@ -334,7 +360,11 @@ impl Translator<'_, '_> {
         self.builder.seal_block(self.exit);
         let number = self.builder.block_params(self.exit)[0];
         let nothing = self.constant(0);
-        self.builder.ins().return_(&[nothing, number]);
+        if self.visits.is_some() {
+            self.end_visits(number);
+        } else {
+            self.builder.ins().return_(&[nothing, number]);
+        }
     }
 
     pub fn constant(&mut self, value: u64) -> Value {

@@ -8,7 +8,7 @@ use super::through::{Programs, fate, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
-use longwire_jit::{Arrival, Desk, Shown};
+use longwire_jit::{Arrival, Bound, Desk, Shown, Visit};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
@@ -47,7 +47,8 @@ impl Programs {
         let ruled = match &*table.general {
             [only] if table.flows.is_empty() => {
                 let Some(ready) = only.ready() else { return handles };
-                rule_by_one(router, pool, (handles, classes), &mut desk, (&ready, alone))
+                let visits = (&mut desk, &mut *bench.visits);
+                rule_by_one(router, pool, (handles, classes), visits, (&ready, alone))
             }
             _ => rule(router, pool, (handles, classes), |arrival, frame| {
                 meet(table, &mut desk.show(arrival, frame), alone)
@@ -62,28 +63,74 @@ fn rule_by_one<C: Classify>(
     router: (&mut Core, &mut C),
     pool: &mut Pool,
     packets: (&[Handle], &mut [Class; BATCH]),
-    desk: &mut Desk<'_>,
+    (desk, visits): (&mut Desk<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
-    let mut passed = 0;
-    let ruled = match ready.code() {
-        Some(code) => {
-            let quiet = ready.quiet();
-            let mut bound = desk.bind(code);
-            rule(router, pool, packets, |arrival, frame| match bound.run(arrival, frame) {
-                Ok(returned) if u64::from(returned as u32) == quiet => {
-                    passed += 1;
-                    None
-                }
-                returned => said_by_one(ready, ready.heard(returned, alone), &mut passed),
-            })
-        }
-        None => rule(router, pool, packets, |arrival, frame| {
+    let Some(code) = ready.code() else {
+        let mut passed = 0;
+        let ruled = rule(router, pool, packets, |arrival, frame| {
             said_by_one(ready, ready.run(&mut desk.show(arrival, frame), alone), &mut passed)
-        }),
+        });
+        ready.passed(passed, alone);
+        return ruled;
     };
+    visit(router, pool, packets, (&mut desk.bind(code), visits), (ready, alone))
+}
+
+/// The same for one that calls nothing: it is given all packets at once.
+fn visit<C: Classify>(
+    (core, classifier): (&mut Core, &mut C),
+    pool: &mut Pool,
+    (handles, classes): (&[Handle], &mut [Class; BATCH]),
+    (bound, visits): (&mut Bound<'_>, &mut [Visit; BATCH]),
+    (ready, alone): (&Ready<'_>, bool),
+) -> u64 {
+    let (mut hidden, mut ruled) = (0, 0);
+    let packets = handles.iter().zip(&*classes).zip(visits.iter_mut());
+    for (at, ((&handle, class), visit)) in packets.enumerate() {
+        let is_dropped = matches!(class, Class::Dropped(_));
+        if is_dropped || !is_whole(pool.meta(handle)) && !make_whole(core, pool, handle) {
+            *visit = Visit::NOWHERE;
+            hidden |= 1 << at;
+            ruled |= u64::from(!is_dropped) << at;
+            continue;
+        }
+        let meta = pool.meta(handle);
+        visit.aim((Pool::line(handle), meta.len), (meta.in_port.into(), meta.arrival));
+    }
+    let loud = bound.run(pool.bytes_mut(), &mut visits[..handles.len()], ready.quiet());
+    let mut passed = handles.len() as u64 - u64::from((loud | hidden).count_ones());
+    let mut left = loud & !hidden;
+    while left > 0 {
+        let at = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let heard = ready.heard(visits[at].returned(), alone);
+        if let Some(said) = said_by_one(ready, heard, &mut passed) {
+            let packet = (handles[at], &mut classes[at]);
+            let goes_on = obey((&mut *core, &mut *classifier), pool, packet, &said);
+            ruled |= u64::from(!goes_on) << at;
+        }
+    }
     ready.passed(passed, alone);
     ruled
+}
+
+/// Whether a packet can be shown to a program as it is.
+#[inline]
+fn is_whole(meta: &Meta) -> bool {
+    !meta.is_train() && meta.checksum != Checksum::Partial as u8
+}
+
+/// Finishes a packet's checksum. If it can't be shown to a program, it is booked as lost.
+#[cold]
+fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
+    let (meta, frame) = pool.parts_mut(handle);
+    // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+    let is_lost = meta.is_train() || finish_checksum(meta, frame).is_err();
+    if is_lost {
+        core.book(meta, Fate::Dropped(DropReason::BadFrame));
+    }
+    !is_lost
 }
 
 /// What the only program has said of a packet, if more than that it passes as it is.
@@ -137,12 +184,12 @@ fn rule<'t, C: Classify>(
         if matches!(class, Class::Dropped(_)) {
             continue;
         }
-        let (meta, frame) = pool.parts_mut(handle);
-        // The engine was asked for single packets, and takes none in whose checksum lies outside them.
-        if meta.is_train() || finish_checksum(meta, frame).is_err() {
-            core.book(meta, Fate::Dropped(DropReason::BadFrame));
+        if !is_whole(pool.meta(handle)) && !make_whole(core, pool, handle) {
             ruled |= 1 << at;
-        } else if let Some(said) = run(arrival(meta), frame) {
+            continue;
+        }
+        let (meta, frame) = pool.parts_mut(handle);
+        if let Some(said) = run(arrival(meta), frame) {
             let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &said);
             ruled |= u64::from(!goes_on) << at;
         }

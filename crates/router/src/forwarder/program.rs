@@ -5,7 +5,8 @@ use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use crate::hops::NextHop;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Compiled, Halted, Helped, Shown, compile};
+use longwire_jit::{Alone, Compiled, Helped, Shown, Visit, compile};
+use longwire_packet::BATCH;
 use longwire_program::map::MapError;
 use longwire_program::{
     Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
@@ -124,6 +125,8 @@ struct Random(AtomicU64);
 /// What programs of a router work with on one thread, one after the other.
 pub(crate) struct Bench {
     pub(super) stack: Stack,
+    /// What a program is shown of a batch.
+    pub(super) visits: Box<[Visit; BATCH]>,
     /// A packet with room before and behind.
     buffer: Box<[u8]>,
     /// Whether no other thread runs the programs.
@@ -135,12 +138,17 @@ pub(super) const ROOM: usize = 256;
 
 impl Bench {
     pub fn new() -> Self {
-        Self { stack: Stack::trusting(), buffer: buffer(), alone: true }
+        Self {
+            stack: Stack::trusting(),
+            visits: Box::new([Visit::NOWHERE; BATCH]),
+            buffer: buffer(),
+            alone: true,
+        }
     }
 
     /// One for a thread beside others, that works on packets in buffers of their own.
     pub fn beside() -> Self {
-        Self { stack: Stack::trusting(), buffer: Box::default(), alone: false }
+        Self { buffer: Box::default(), alone: false, ..Self::new() }
     }
 }
 
@@ -364,11 +372,11 @@ impl<'f> Ready<'f> {
         if self.forwarder.writes || self.forwarder.queue().is_some() { u64::MAX } else { PASS.into() }
     }
 
-    /// What it has said of a packet, if it returned this, having called nothing; or none, as [`Ready::run`].
+    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as [`Ready::run`].
     #[inline]
-    pub fn heard(&self, returned: Result<u64, Halted>, alone: bool) -> Option<(Verdict, Effects)> {
+    pub fn heard(&self, returned: Option<u64>, alone: bool) -> Option<(Verdict, Effects)> {
         match returned {
-            Ok(returned) if returned as u32 == PASS => None,
+            Some(returned) if returned as u32 == PASS => None,
             returned => {
                 let returned = returned.unwrap_or(longwire_program::ABORTED);
                 Some(self.said(returned, Effects::default(), alone))
@@ -380,7 +388,7 @@ impl<'f> Ready<'f> {
     #[inline]
     pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
         let code = match &self.how {
-            How::Alone(code) => return self.heard(shown.run(code), alone),
+            How::Alone(code) => return self.heard(shown.run(code).ok(), alone),
             How::Helped(code) => code,
         };
         match shown.run_helped(code, &mut Draws(&self.forwarder.random)) {

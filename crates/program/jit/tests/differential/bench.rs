@@ -1,6 +1,6 @@
 //! Runs programs in both ways and compares all that they leave behind.
 
-use longwire_jit::{Compiled, Halted, compile, compile_unverified};
+use longwire_jit::{Arrival, Compiled, Desk, Halted, LINE, Visit, compile, compile_unverified};
 use longwire_program::{
     Context, Effects, Environment, Machine, Maps, Packet, Program, Region, Stack, State, Stopped, Verdict,
     interpret, verify,
@@ -25,6 +25,15 @@ pub struct Left {
     pub stack: Vec<u8>,
     pub state: Vec<u8>,
     pub maps: Vec<Vec<u8>>,
+}
+
+/// What a program leaves behind that was run on three packets.
+#[derive(Debug, PartialEq, Eq)]
+struct Visited {
+    returned: [Option<u64>; 3],
+    bytes: Vec<u8>,
+    state: Vec<u8>,
+    maps: Vec<Vec<u8>>,
 }
 
 /// What a program is run on.
@@ -66,7 +75,9 @@ impl Bench {
     pub fn unverified(&self, hints: &[Option<Region>]) -> Left {
         let maps = self.maps();
         let compiled = compile_unverified(&self.program, hints, Arc::clone(&maps)).unwrap();
-        self.run(&compiled, &maps)
+        let left = self.run(&compiled, &maps);
+        self.visit(&compiled, &maps);
+        left
     }
 
     /// Compiled with what the verifier knows, if it lets the program in.
@@ -74,7 +85,9 @@ impl Bench {
         let verified = verify(self.program.clone()).ok()?;
         let maps = self.maps();
         let compiled = compile(&verified, Arc::clone(&maps)).unwrap();
-        Some(self.run(&compiled, &maps))
+        let left = self.run(&compiled, &maps);
+        self.visit(&compiled, &maps);
+        Some(left)
     }
 
     /// Runs it once more, compiled for these maps.
@@ -85,6 +98,53 @@ impl Bench {
                 other => panic!("{other}"),
             })
         })
+    }
+
+    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that leaves behind is the same.
+    fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
+        let before: Vec<_> = maps.all().iter().map(values).collect();
+        let from = |quiet| {
+            maps.all().iter().zip(&before).for_each(|(map, bytes)| map.values().write(0, bytes));
+            self.visited(compiled, maps, quiet)
+        };
+        let Some(singly) = from(None) else { return };
+        // None of them is quiet, and what the second one returns is: all who return that.
+        assert_eq!(from(Some(u64::MAX)).as_ref(), Some(&singly), "{}", self.program);
+        let [_, Some(quiet), _] = singly.returned else { return };
+        let mut all_but_quiet = singly;
+        let is_loud = |returned: &u64| *returned as u32 != quiet as u32;
+        all_but_quiet.returned = all_but_quiet.returned.map(|returned| returned.filter(is_loud));
+        assert_eq!(from(Some(u64::from(quiet as u32))), Some(all_but_quiet), "{}", self.program);
+    }
+
+    /// Of three packets, with what is quiet, or one by one. None if the program calls something.
+    fn visited(&self, compiled: &Compiled, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
+        let (mut stack, state) = (Stack::trusting(), State::new(STATE));
+        let alone = compiled.alone(&state)?;
+        let lines = self.packet.len() / LINE as usize + 1;
+        let (len, room) = (self.packet.len(), lines * LINE as usize);
+        let mut bytes = vec![0xee; room * 3];
+        bytes.chunks_mut(room).for_each(|line| line[..len].copy_from_slice(&self.packet));
+        let mut desk = Desk::new(&mut stack, self.context);
+        let arrival = |at: usize| (self.context.ingress + at as u32, self.context.now + at as u64);
+        let returned = if let Some(quiet) = quiet {
+            let mut visits = [Visit::NOWHERE; 3];
+            for (at, visit) in visits.iter_mut().enumerate() {
+                visit.aim(((lines * at) as u32, len as u32), arrival(at));
+            }
+            let loud = desk.bind(alone).run(&mut bytes, &mut visits, quiet);
+            std::array::from_fn(|at| visits[at].returned().filter(|_| loud >> at & 1 == 1))
+        } else {
+            let mut frames = bytes.chunks_mut(room).enumerate();
+            std::array::from_fn(|_| {
+                let (at, frame) = frames.next()?;
+                let (ingress, now) = arrival(at);
+                let arrival = Arrival { ingress, now, mark: self.context.mark };
+                desk.show(arrival, &mut frame[..len]).run(&alone).ok()
+            })
+        };
+        let maps = maps.all().iter().map(values).collect();
+        Some(Visited { returned, bytes, state: state.get(), maps })
     }
 
     /// Maps with something in every value of arrays.
