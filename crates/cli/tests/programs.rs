@@ -415,6 +415,8 @@ fn programs_act_on_real_traffic() {
     }
     assert!(!lab.sh("a", "timeout 0.5 bash -c 'echo > /dev/tcp/10.0.2.9/23'").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "03000000", "three SYNs");
+    let state: Value = serde_json::from_str(&lab.forwarder(&["get", "r1", "1", "--json"])).unwrap();
+    assert_eq!(state["data"].as_str().map(|data| &data[..8]), Some("03000000"), "{state}");
     assert_eq!(lab.counted(1, "dropped"), 1);
     for _ in 0..4 {
         assert!(lab.sh("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success());

@@ -400,6 +400,13 @@ fn hosts_reach_each_other_over_routers() {
     }
     // The routers themselves answer, and say where nothing is.
     assert!(lab.says("b", "ping -c 1 -W 5 10.9.0.1").contains("1 received"));
+    let recorded = lab.says("a", "ping -R -c 1 -W 5 10.9.0.1");
+    assert!(recorded.contains("RR: \t10.0.1.9\n\t10.9.0.1\n\t10.0.1.9\n"), "{recorded}");
+    // What means any router is answered from the router's own address.
+    for (any, own) in [("fd00:0:0:1::", "fd00:0:0:1::1"), ("fd00:9::", "fd00:9::1")] {
+        let said = lab.says("a", &format!("ping -6 -c 1 -W 5 {any}"));
+        assert!(said.contains(&format!("64 bytes from {own}: ")), "{said}");
+    }
     let nowhere = lab.says("a", "ping -c 1 -W 5 192.0.2.1");
     assert!(nowhere.contains("From 10.0.1.1 icmp_seq=1 Destination Net Unreachable"), "{nowhere}");
     let stats = lab.stats();

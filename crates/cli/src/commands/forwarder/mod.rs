@@ -1,6 +1,7 @@
 //! `longwire forwarder`
 
 mod cost;
+mod get;
 mod levels;
 mod list;
 
@@ -39,7 +40,7 @@ enum Action {
     Install(Box<Install>),
     List(List),
     Levels(levels::Args),
-    Get(Get),
+    Get(get::Args),
     Set(Set),
     Renew(Renew),
     Remove(Remove),
@@ -188,23 +189,6 @@ struct List {
     json: bool,
 }
 
-/// Print a program's state
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire forwarder get r1 1")]
-struct Get {
-    /// The router.
-    router: String,
-
-    /// The program's number.
-    fid: u32,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-}
-
 /// Write a program's state, all of it, between two batches of packets
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -300,11 +284,7 @@ impl Args {
             Action::Install(args) => install(*args),
             Action::List(args) => list::list(&args),
             Action::Levels(args) => args.run(),
-            Action::Get(Get { router, fid, instance }) => {
-                let answer = ask(instance.as_deref(), &router, &ForwarderAsk::Get { fid })?;
-                outcome::print(text(&answer["data"]))?;
-                Ok(Outcome::Well)
-            }
+            Action::Get(args) => args.run(),
             Action::Set(Set { router, fid, data, instance }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data })?;
                 Ok(Outcome::Well)
