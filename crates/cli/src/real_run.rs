@@ -12,6 +12,7 @@ use crate::recording::Recording;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_control::Server;
+use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_router::Meter;
 use longwire_scenario::{Plan, Router, build, measure_processors};
@@ -60,6 +61,8 @@ impl RealRun {
     /// # Errors
     /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
     pub fn start(plan: Plan, mut hosts: Option<TestHosts>, options: RealOptions) -> anyhow::Result<Self> {
+        // All threads but the workers leave these their processors.
+        let _kept_off = keep_off(plan.engine.cpus.iter().map(|&cpu| cpu as usize));
         let files = match options.files {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,

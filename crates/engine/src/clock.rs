@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use longwire_units::Nanos;
+use std::marker::PhantomData;
 
 /// CLOCK_MONOTONIC in nanoseconds: the engine's time in real runs.
 #[inline]
@@ -44,13 +45,50 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and concerns this thread only.
     let slack = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) == 0 };
     let Some(cpu) = cpu else { return slack };
-    // SAFETY: an all-zero cpu_set_t is an empty set; CPU_SET checks its index; the call reads the set.
-    slack
-        && unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0
-        }
+    // SAFETY: an all-zero cpu_set_t is an empty set; CPU_SET checks its index.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        set
+    };
+    slack && run_on(&set)
+}
+
+/// While this lives, the thread that made it, and those that it starts meanwhile, stay off some processors.
+pub struct KeptOff {
+    before: libc::cpu_set_t,
+    /// It is of one thread.
+    _thread: PhantomData<*const ()>,
+}
+
+/// Keeps this thread, and those that it starts, off processors that workers are tied to, so that what is asked of a run, and verifying and compiling a
+/// program above all, does not take its path's time. None if there are no others.
+pub fn keep_off(cpus: impl IntoIterator<Item = usize>) -> Option<KeptOff> {
+    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes no more than its size.
+    let before = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0).then_some(set)
+    }?;
+    let mut rest = before;
+    for cpu in cpus.into_iter().filter(|&cpu| cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the index lies within the set.
+        unsafe { libc::CPU_CLR(cpu, &mut rest) };
+    }
+    // SAFETY: both are sets.
+    let (some, fewer) = unsafe { (libc::CPU_COUNT(&rest) > 0, !libc::CPU_EQUAL(&rest, &before)) };
+    (some && fewer && run_on(&rest)).then_some(KeptOff { before, _thread: PhantomData })
+}
+
+impl Drop for KeptOff {
+    fn drop(&mut self) {
+        run_on(&self.before);
+    }
+}
+
+/// Has this thread run on these processors only. Whether it could be done.
+fn run_on(set: &libc::cpu_set_t) -> bool {
+    // SAFETY: the call reads the set, and no more.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const *set) == 0 }
 }
 
 /// Sleeps until one of `fds` can be read or `timeout` has passed. Returns whether one can be read.
@@ -64,4 +102,32 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Nanos) -> bool {
         libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &raw const time, std::ptr::null())
     };
     ready > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keep_off;
+    use std::thread::available_parallelism;
+
+    fn processors() -> usize {
+        available_parallelism().unwrap().get()
+    }
+
+    #[test]
+    fn threads_leave_workers_their_processors() {
+        let all = processors();
+        // A thread of its own: others of this process run tests.
+        let seen = std::thread::spawn(move || {
+            let first = (0..1024).find(|&cpu| keep_off([cpu]).is_some());
+            let during = first.map(|cpu| {
+                let kept_off = keep_off([cpu, usize::MAX]);
+                let seen = (processors(), std::thread::spawn(processors).join().unwrap());
+                drop(kept_off);
+                seen
+            });
+            (during, keep_off(0..1024).is_none(), processors())
+        });
+        let expected = (all > 1).then_some((all - 1, all - 1));
+        assert_eq!(seen.join().unwrap(), (expected, true, all), "to leave none is to leave all");
+    }
 }

@@ -179,9 +179,14 @@ mod tests {
         report.push(Row::new("loss", "%").expected(1).measured(3).within(1.0));
         let page = page("A thesis", &report, &plots());
         is_well_formed(&page).unwrap();
-        for text in
-            ["63.46 kbit/s", "FAIL", "on &lt;af_packet&gt;", "<svg", "failed</span>", "judged: 2, of them failed: 1"]
-        {
+        for text in [
+            "63.46 kbit/s",
+            "FAIL",
+            "on &lt;af_packet&gt;",
+            "<svg",
+            "failed</span>",
+            "judged: 2, of them failed: 1",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         let outside = page.replace("http://www.w3.org/2000/svg", "");

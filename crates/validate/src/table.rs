@@ -53,7 +53,9 @@ pub(crate) fn sum(report: &Report) -> String {
     let failed = count(|row| row.pass == Some(false));
     let not_run = count(is_not_run);
     let shown = report.rows.len() - judged - not_run;
-    format!("rows judged: {judged}, of them failed: {failed}; shown without a verdict: {shown}; not run: {not_run}")
+    format!(
+        "rows judged: {judged}, of them failed: {failed}; shown without a verdict: {shown}; not run: {not_run}"
+    )
 }
 
 /// Whether a row has a text in place of a value, and nobody judged it.

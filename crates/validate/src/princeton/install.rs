@@ -5,6 +5,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use longwire_bench::engine::Punctual;
 use longwire_bench::rig::Said;
+use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
 use longwire_engine::Remote;
@@ -125,7 +126,14 @@ fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
     let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
     let run = built.setup.start();
     let changing = Changing { remote: run.remote(), router, watch: &watch };
-    let measured = changing.measure(settings);
+    // Beside the worker, whose processor is the first: who asks, and compiles, is not to be in its way.
+    let measured = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            settle_beside();
+            changing.measure(settings)
+        });
+        asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
     let report = run.stop();
     let stopped = DropReason::Stopped.name();
     let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
