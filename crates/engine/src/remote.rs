@@ -326,9 +326,8 @@ impl Worker {
                     if let Some(node) = self.nodes.get_mut(place as usize) {
                         act(&mut **node, now);
                         // It may have to be told the time sooner than it was.
-                        self.turns.next = self.turns.next.min(node.deadline());
+                        self.ask_again(place as usize);
                     }
-                    self.ask_again(place as usize);
                 }
             }
         }

@@ -117,21 +117,29 @@ impl Worker {
         batch.push(handle);
         let first = self.ready.len();
         self.decide_batch(node, &batch, first);
-        self.turns.next = self.turns.next.min(self.nodes[node].deadline());
+        self.turns.next = self.turns.next.min(self.turn_of(node));
         self.enter_from(first);
+    }
+
+    /// When it is a node's turn to be told the time. One that wants that at once is not told of a time that is long over on the machine's clock: it would
+    /// go on from there step by step.
+    fn turn_of(&self, node: usize) -> Nanos {
+        let deadline = self.nodes[node].deadline();
+        if self.simulated { deadline } else { deadline.max(Nanos(self.done.0)) }
     }
 
     /// A node may have another deadline now, for it was changed.
     pub(crate) fn ask_again(&mut self, node: usize) {
         if self.turns.has(node) {
-            self.turns.next = self.turns.next.min(self.nodes[node].deadline());
+            self.turns.next = self.turns.next.min(self.turn_of(node));
         }
     }
 
     /// The same for all that decide in their turn: threads of their own may be done with something.
     pub(crate) fn ask_all_in_turn(&mut self) {
-        let deadlines = self.turns.places.iter().map(|&node| self.nodes[node].deadline());
-        self.turns.next = deadlines.fold(self.turns.next, Nanos::min);
+        for at in 0..self.turns.places.len() {
+            self.ask_again(self.turns.places[at]);
+        }
     }
 
     /// When a node wants to be told the time.

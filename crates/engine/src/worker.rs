@@ -153,7 +153,7 @@ impl Worker {
             seq: 0,
             begin: 0,
             due,
-            done: (0, 0),
+            done: (start.0, 0),
             seen: Nanos::ZERO,
             changed: Nanos::ZERO,
             noisy,

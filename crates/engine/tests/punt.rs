@@ -4,7 +4,8 @@
 mod support;
 
 use longwire_block::{KEPT, Node, OUTBOX, Outbox, Port, Stamp};
-use longwire_engine::{Setup, TO_THE_END};
+use longwire_engine::clock::monotonic;
+use longwire_engine::{NodeRef, Setup, TO_THE_END};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
@@ -14,6 +15,7 @@ use longwire_punt::{
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::Bed;
 
@@ -90,7 +92,7 @@ impl Node for Above {
     }
 }
 
-fn setup(node: Above, workers: u32, stamp: Stamp) -> (Setup, Vec<FarEnd>) {
+fn setup(node: impl Node + 'static, workers: u32, stamp: Stamp) -> (Setup, Vec<FarEnd>) {
     let pair = |name| MemoryPort::pair(name, stamp, 4096, 1 << 20);
     let (ports, ends): (Vec<_>, Vec<_>) = ["p0", "p1"].map(pair).into_iter().unzip();
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
@@ -203,4 +205,61 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let report = run.stop();
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
     drop(listener);
+}
+
+/// Looks every 5 ms, and notes when it has looked.
+struct Looking {
+    next: Nanos,
+    looks: Arc<Mutex<Vec<Nanos>>>,
+}
+
+const EVERY: Nanos = Nanos::from_millis(5);
+
+impl Node for Looking {
+    fn forward(&mut self, _: &mut Pool, _: &Batch, _: &mut Outbox) {}
+
+    fn ports(&self) -> &[u16] {
+        &[0, 1]
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.next
+    }
+
+    fn tick(&mut self, _: &mut Pool, now: Nanos, _: &mut Outbox) {
+        self.looks.lock().unwrap().push(now);
+        self.next = now + EVERY;
+    }
+}
+
+/// A node that wants to be told the time at once is told that, and not one from before the run, or before it was asked: from there on it would take step
+/// after step, for all the time that the machine has been up.
+#[test]
+fn at_once_is_no_time_of_long_ago() {
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let (mut setup, _ends) = setup(Looking { next: Nanos::ZERO, looks: Arc::clone(&looks) }, 1, Stamp::Poll);
+    (0..2).for_each(|port| setup.map.joints.take_turns(port, true));
+    setup.workers[0].flat = false;
+    let before = monotonic();
+    let run = setup.start();
+    let since = |count: usize| {
+        let begin = Instant::now();
+        while looks.lock().unwrap().len() < count {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it is never told the time");
+            std::thread::yield_now();
+        }
+        looks.lock().unwrap().clone()
+    };
+    assert!(since(1)[0] >= before, "{:?} before the run", before.since(since(1)[0]));
+    let (asked, had) = run
+        .remote()
+        .at_node(NodeRef { worker: 0, place: 0 }, |node: &mut Looking, now| {
+            node.next = Nanos::ZERO;
+            (now, node.looks.lock().unwrap().len())
+        })
+        .unwrap();
+    let looked = since(had + 2);
+    run.stop();
+    assert!(looked[had] >= asked, "{:?} before it was asked", asked.since(looked[had]));
+    assert!(looked[had + 1] >= looked[had] + EVERY);
 }

@@ -139,8 +139,8 @@ pub struct WrittenHop<'t> {
 }
 
 /// Words of `ip route` that a value follows, and those without.
-const WITH_VALUE: [&str; 11] =
-    ["proto", "scope", "src", "metric", "pref", "table", "mtu", "advmss", "nhid", "expires", "error"];
+const WITH_VALUE: [&str; 9] =
+    ["proto", "scope", "src", "metric", "pref", "advmss", "nhid", "expires", "error"];
 const ALONE: [&str; 5] = ["onlink", "linkdown", "dead", "pervasive", "unicast"];
 /// What `ip route` writes before a destination that nothing leads to.
 const NOWHERE: [&str; 3] = ["blackhole", "unreachable", "prohibit"];
@@ -175,6 +175,20 @@ impl<'t> WrittenRoute<'t> {
             let value = words.next().ok_or_else(|| format!("nothing follows \"{word}\""))?;
             // So it prints what leads nowhere, of IPv6.
             let is_nowhere = discard && (word, value) == ("dev", "lo");
+            match (word, value) {
+                ("table", "main" | "254") => continue,
+                ("table", _) => {
+                    return Err(format!(
+                        "a router has one table of routes, main, and no table {value}: leave it out"
+                    ));
+                }
+                ("mtu", _) => {
+                    return Err(
+                        "a route has no MTU of its own here: give the port one (mtu), or the link".into()
+                    );
+                }
+                _ => {}
+            }
             if !is_nowhere && !WITH_VALUE.contains(&word) {
                 HopWords::note(&mut hops, word, value)?;
             }
@@ -503,6 +517,7 @@ mod tests {
             ("10.0.1.0/24 dev east proto kernel scope link src 10.0.1.1", "10.0.1.0/24 dev east"),
             ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
             ("unreachable 10.3.0.0/16 proto static metric 20", "blackhole 10.3.0.0/16"),
+            ("10.3.0.0/16 dev east table main", "10.3.0.0/16 dev east"),
             ("prohibit fd03::/16 dev lo metric 1024 error -13 pref medium", "blackhole fd03::/16"),
             ("10.5.0.0/16 nhid 7 via 10.0.1.2 dev east proto ospf", "10.5.0.0/16 via 10.0.1.2 dev east"),
             (
@@ -564,6 +579,8 @@ mod tests {
             ("10.1.0.0/16 via 10.0.0.2 weight some", "a next hop's weight is \"some\", it must be 1 to 256"),
             ("local 10.0.1.1 dev east", "no routes of the kind \"local\" here"),
             ("throw 10.3.0.0/16", "no routes of the kind \"throw\""),
+            ("10.1.0.0/16 via 10.0.0.2 table 100", "no table 100"),
+            ("10.1.0.0/16 via 10.0.0.2 mtu 1300", "no MTU of its own"),
             ("unreachable 10.3.0.0/16 dev east", "leave them out"),
             ("unreachable 10.1.0.0/16 via 10.0.0.2", "leave them out"),
             ("10.1.0.0/16 nexthop 10.0.0.2", "nothing follows \"10.0.0.2\""),

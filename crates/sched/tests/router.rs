@@ -17,6 +17,8 @@ fn router(scheduler: &str, processors: u32) -> Setup {
         port: PerByte::of_rate(10_000_000),
         charged: PerByte::of_rate(10_000_000),
         ready_limit: Some(128),
+        // Those at the processors, that in the ring before them, and that which the scheduler has in its hands.
+        under_way: Some(processors + 2),
         ..Settings::default()
     };
     Setup {
@@ -82,6 +84,32 @@ fn ports_share_processors_by_the_weights_of_their_flows() {
         let sent = departures(&mut machine, flows.collect(), 30 * MS);
         let share = |port| sent.iter().filter(|departure| departure.packet.port == port).count();
         assert!(share(0).abs_diff(share(1)) <= 20, "{}: {} and {}", spec.name, share(0), share(1));
+    }
+}
+
+#[test]
+fn a_flow_of_little_weight_has_little_on_a_port_of_its_own() {
+    for (processors, requests) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        for spec in SPECS.iter().filter(|spec| spec.apart) {
+            let mut setup = router(spec.name, processors);
+            (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
+            (setup.request_ring, setup.settings.quantum) = (requests, Nanos(3000));
+            setup.settings.under_way = Some(processors + requests as u32 + 1);
+            let mut machine = Machine::new(setup).unwrap();
+            // Two flows to port 0, one to port 1, each of which asks for more than all.
+            let mut packets = Vec::new();
+            for (key, (port, weight)) in (0..).zip([(0, 20), (0, 1), (1, 1)]) {
+                machine.scheduler().set_weight(key, Weight::new(weight).unwrap()).unwrap();
+                machine.scheduler().set_port(key, port).unwrap();
+                packets.extend(stream(key, port, 100, 3000, 1000, 40 * MS));
+            }
+            let sent = departures(&mut machine, packets, 40 * MS);
+            let other = sent.iter().filter(|departure| departure.packet.port == 1).count();
+            // A twenty-second, give or take a round.
+            let share = sent.len() / 22;
+            let near = other.abs_diff(share) <= 40;
+            assert!(near, "{}, {processors} and {requests}: {other} of {}", spec.name, sent.len());
+        }
     }
 }
 

@@ -19,9 +19,10 @@ pub(super) struct Model {
 impl Model {
     pub fn new(config: &SharingConfig, seed: u64) -> Result<Self, SharingError> {
         let settings = &config.settings;
-        // A scheduler that takes time for its work keeps processors busy by what waits in the ring before them, and in its own hands.
+        // Processors go on with what waits in the ring before them, and in the scheduler's own hands: for these it decides while they are busy, and a line
+        // that could not be served then because of that would lose its turn to another.
         let before = u32::try_from(config.rings.requests).unwrap_or(u32::MAX).saturating_add(1);
-        let under_way = (config.rings.step > Nanos::ZERO).then(|| settings.processors.saturating_add(before));
+        let under_way = Some(settings.processors.saturating_add(before));
         let setup = Setup {
             scheduler: config.scheduler.to_string(),
             settings: Settings { ready_limit: Some(config.rings.ready), under_way, ..settings.clone() },
