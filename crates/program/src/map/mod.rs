@@ -18,6 +18,7 @@ mod table;
 pub use spec::{MapError, MapFault, MapKind, MapSpec};
 
 use crate::words::Words;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use table::Table;
 
@@ -215,20 +216,30 @@ impl Map {
     /// For the control half: every key with its value of each worker, in the order of the keys' bytes; of arrays by number. Each
     /// entry is whole. Keys that come or go meanwhile may be there or not.
     pub fn dump(&self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        self.first(usize::MAX)
+    }
+
+    /// The first `most` of these. However large the map is, no more memory is needed than for one more.
+    pub fn first(&self, most: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         let values = |entry| (0..self.copies).map(|worker| self.value(entry, worker)).collect();
         match &self.table {
             None => {
                 let entry = |i: u32| (i.to_le_bytes().to_vec(), self.whole(|| values(i)));
-                (0..self.spec.max_entries).map(entry).collect()
+                (0..self.spec.max_entries).take(most).map(entry).collect()
             }
             Some(table) => {
                 let at = |slot| {
                     let mut key = vec![0; self.spec.key_size as usize];
                     table.at(slot, &mut key).map(|entry| (key, values(entry)))
                 };
-                let mut all: Vec<_> = (0..table.slots()).filter_map(|slot| self.whole(|| at(slot))).collect();
-                all.sort();
-                all
+                let mut least = BinaryHeap::new();
+                for entry in (0..table.slots()).filter_map(|slot| self.whole(|| at(slot))) {
+                    least.push(entry);
+                    if least.len() > most {
+                        least.pop();
+                    }
+                }
+                least.into_sorted_vec()
             }
         }
     }

@@ -29,8 +29,9 @@ fn arrays_have_all_their_numbers() {
     assert_eq!(array.set(&key(3), 0, &[5; 12], LOCK), Err(Refusal::TooBig));
     assert_eq!(array.delete(&key(0)), Err(Refusal::Invalid));
     assert_eq!(array.lookup(&[0; 8], 0), None);
-    let dump: Vec<u8> = array.dump().into_iter().map(|(_, values)| values[0][0]).collect();
-    assert_eq!(dump, [5, 0, 5]);
+    let first = |most| array.first(most).into_iter().map(|(_, values)| values[0][0]).collect::<Vec<_>>();
+    assert_eq!(array.dump(), array.first(3));
+    assert_eq!((first(3), first(2), first(0)), (vec![5, 0, 5], vec![5, 0], vec![]));
 }
 
 #[test]
@@ -47,6 +48,8 @@ fn hash_maps_do_as_their_flags_say() {
     assert_eq!(set(5, 5, 0), Err(Refusal::TooBig));
     assert_eq!(hash.len(), 2);
     assert_eq!(hash.dump(), [(key(1).to_vec(), vec![vec![3; 4]]), (key(9).to_vec(), vec![vec![9; 4]])]);
+    assert_eq!(hash.first(1), hash.dump()[..1]);
+    assert_eq!(hash.first(0), []);
     assert_eq!(hash.delete(&key(1)), Ok(()));
     assert_eq!(hash.delete(&key(1)), Err(Refusal::NotFound));
     assert_eq!(hash.get(&key(1), 0), None);
