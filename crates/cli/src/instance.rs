@@ -5,10 +5,12 @@ use crate::live::LiveLinks;
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
+use crate::program_rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
 use longwire_control::{ForwarderAsk, Instance, Link, Medium, RoutePage, SetError, Source};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
+use longwire_report::Row;
 use longwire_scenario::{Plan, tolerance};
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -138,14 +140,19 @@ impl RunningInstance {
         self.remote.remote.flow().map(|(flow, _)| flow)
     }
 
-    /// The report on what was `counted` until now.
-    pub fn ran(&self, counted: Report, elapsed: Nanos) -> Ran<'_> {
+    /// The programs of its routers.
+    pub(crate) fn programs(&self) -> Installed {
+        self.routers.programs(&self.remote.remote)
+    }
+
+    /// The report on what was `counted` until now, with a row for each of the `programs`.
+    pub fn ran(&self, counted: Report, elapsed: Nanos, programs: Vec<Row>) -> Ran<'_> {
         self.links.note(&counted);
         let settings = Box::new(|place| self.links.settings_json(place));
         let aims = Box::new(|place| self.sources.aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
-        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims, planes }
+        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs }
     }
 
     /// The same, at most a moment old.
@@ -189,7 +196,8 @@ impl Instance for RunningInstance {
     fn stats(&self) -> Value {
         match self.recent() {
             Ok(counted) => {
-                let report = self.ran((*counted).clone(), self.elapsed()).report();
+                let programs = program_rows::counted(&self.plan, &self.programs());
+                let report = self.ran((*counted).clone(), self.elapsed(), programs).report();
                 serde_json::to_value(report).unwrap_or_default()
             }
             Err(error) => json!({ "error": error.to_string() }),

@@ -21,6 +21,7 @@ pub mod live_view;
 pub mod open_ports;
 pub mod outcome;
 pub mod port_files;
+mod program_rows;
 pub mod progress;
 pub mod real_run;
 pub mod recording;

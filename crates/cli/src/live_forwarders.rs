@@ -198,10 +198,7 @@ impl LiveRouters {
         let router = &self.plan().routers[place];
         let now = Instant::now();
         let one = |forwarder: &Arc<Forwarder>| {
-            let mut listed = one(forwarder);
-            let (port, via) = forwarder.installation().way.map_or((None, None), |way| router.way_of(way));
-            listed["port"] = port.into();
-            listed["via"] = via.map(|via| via.to_string()).into();
+            let mut listed = one(router, forwarder);
             if let Some((length, left)) = self.leases().of((place, forwarder.fid().0), now) {
                 listed["lease-ns"] = (length.as_nanos() as u64).into();
                 listed["lease-left-ns"] = (left.as_nanos() as u64).into();
@@ -316,9 +313,10 @@ impl<R: Reached> At<'_, R> {
     }
 }
 
-/// What a program is, and what it has done.
-fn one(forwarder: &Forwarder) -> Value {
+/// What a program of a router is, and what it has done.
+pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> Value {
     let (installation, stats) = (forwarder.installation(), forwarder.stats());
+    let (port, via) = installation.way.map_or((None, None), |way| router.way_of(way));
     let reasons = stats.reasons.iter().enumerate().map(|(reason, packets)| (reason.to_string(), *packets));
     let reasons =
         reasons.chain([("other".to_owned(), stats.other_reasons)]).filter(|(_, packets)| *packets > 0);
@@ -332,6 +330,8 @@ fn one(forwarder: &Forwarder) -> Value {
         "constants": constants,
         "key": installation.key.to_string(),
         "state": forwarder.state().size(),
+        "port": port,
+        "via": via.map(|via| via.to_string()),
         "queue": installation.queue,
         "links": installation.links.iter().map(|link| &*link.name).collect::<Vec<_>>(),
         "compiled": forwarder.is_compiled(),

@@ -17,9 +17,7 @@ const MOST_ENTRIES: usize = 65_536;
 pub fn shown(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Result<Value, SetError> {
     let fid = forwarder.fid().0;
     let Some(name) = name else {
-        return Ok(
-            json!({ "fid": fid, "maps": forwarder.maps().all().iter().map(described).collect::<Vec<_>>() }),
-        );
+        return Ok(json!({ "fid": fid, "maps": all(forwarder) }));
     };
     let map = named(forwarder, name)?;
     if let Some(key) = key {
@@ -30,17 +28,28 @@ pub fn shown(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Re
         }
         return Ok(json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) }));
     }
-    let entries = map.dump();
-    let shown = entries
-        .iter()
-        .take(MOST_ENTRIES)
-        .map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
-    Ok(json!({
-        "fid": fid,
-        "map": name,
+    Ok(contents(forwarder, map, MOST_ENTRIES))
+}
+
+/// The maps of a program by what they were made of.
+pub fn all(forwarder: &Forwarder) -> Value {
+    forwarder.maps().all().iter().map(described).collect()
+}
+
+/// The first `most` entries of a program's map, and how many are left out.
+pub fn contents(forwarder: &Forwarder, map: &Map, most: usize) -> Value {
+    let entries = map.first(most);
+    // Where there is room for more, there were no more: some may have come or gone meanwhile.
+    let left_out = if entries.len() < most { 0 } else { (map.len() as usize).saturating_sub(most) };
+    let shown =
+        entries.iter().map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
+    json!({
+        "fid": forwarder.fid().0,
+        "map": map.spec().name,
         "entries": shown.collect::<Vec<_>>(),
-        "more": entries.len() > MOST_ENTRIES,
-    }))
+        "more": left_out > 0,
+        "left-out": left_out,
+    })
 }
 
 /// The values of keys, null for those that are not there.

@@ -1,6 +1,7 @@
 //! The routers of a run by name, with their routes as of now, and changes to them as people write them.
 
 use crate::leases::Leases;
+use crate::program_rows::Installed;
 use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
@@ -78,6 +79,12 @@ impl LiveRouters {
         let done =
             remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));
         done.map_err(|error| gone(&error))?.map_err(wrong)
+    }
+
+    /// The programs of each router, by its place in the plan.
+    pub fn programs(&self, remote: &Remote) -> Installed {
+        let table = |&node| remote.at_node(node, |router: &mut Router, _| router.forwarders()).ok();
+        self.refs.iter().map(table).collect()
     }
 
     /// For how long programs of theirs are there.

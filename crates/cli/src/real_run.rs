@@ -8,12 +8,14 @@ use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
+use crate::program_rows;
 use crate::recording::Recording;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_control::Server;
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
+use longwire_report::Row;
 use longwire_router::Meter;
 use longwire_scenario::{Plan, Router, build, measure_processors};
 use longwire_units::Nanos;
@@ -52,6 +54,8 @@ pub struct Ended {
     pub counted: Report,
     /// How long it ran.
     pub elapsed: Nanos,
+    /// A row for each program that its routers had at the end.
+    pub programs: Vec<Row>,
 }
 
 impl RealRun {
@@ -146,14 +150,16 @@ impl RealRun {
         self.server = None;
         self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
+        let installed = self.instance.programs();
         let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        let programs = program_rows::whole(self.instance.plan(), &installed);
         if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
             counted.errors.push(error.to_string());
         }
         if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
             counted.errors.push(format!("taking the hosts down: {error}"));
         }
-        Ended { instance: Arc::clone(&self.instance), counted, elapsed }
+        Ended { instance: Arc::clone(&self.instance), counted, elapsed, programs }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Ran<'a> {
     pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
     /// A row for each control plane of a router.
     pub planes: Vec<Row>,
+    /// A row for each program of a router.
+    pub programs: Vec<Row>,
 }
 
 /// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
@@ -65,6 +67,7 @@ impl Ran<'_> {
         let ports = counted.ports.iter().filter(|port| !is_far_side(self.plan, port.place));
         report.extend(ports.map(|port| self.port_row(port)));
         report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
+        report.extend(self.programs.iter().cloned());
         report.extend(self.planes.iter().cloned());
         report.extend(in_order(self.plan, counted).into_iter().flat_map(|node| level_rows(self.plan, node)));
         report.push(self.conservation_row());

@@ -1,13 +1,14 @@
 //! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
 //! run of another process just the same.
 
+use crate::program_rows;
 use crate::router_rows;
 use crate::shown::{self, columns};
 use longwire_report::{Report, Row};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Most lines about links, and about sources.
+/// Most lines about links, about programs, and about sources.
 const MOST_LINES: usize = 24;
 
 /// Writes the report.
@@ -32,16 +33,13 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let routers = of_kind("router");
     print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
     routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
+    let programs = of_kind("program");
+    print_table(out, programs.iter().take(MOST_LINES).map(|row| program_line(row)).collect())?;
+    print_more(programs.len(), "programs", out)?;
     print_table(out, of_kind("level").into_iter().take(MOST_LINES).map(level_line).collect())?;
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
-    if sources.len() > MOST_LINES {
-        writeln!(
-            out,
-            "({MOST_LINES} of {} sources; --json has them all)",
-            shown::count(sources.len() as u64)
-        )?;
-    }
+    print_more(sources.len(), "sources", out)?;
     writeln!(out)?;
     print_sums(report, out)?;
     print_verdict(field("fidelity"), mode, out)?;
@@ -61,6 +59,14 @@ fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> 
     writeln!(out)?;
     let table: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
     columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// Says that there are more than lines.
+fn print_more(all: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    if all <= MOST_LINES {
+        return Ok(());
+    }
+    writeln!(out, "({MOST_LINES} of {} {what}; --json has them all)", shown::count(all as u64))
 }
 
 /// A cell with the head of its column.
@@ -117,6 +123,21 @@ fn router_line(row: &Row) -> Vec<Cell> {
         ("neighbours", count(row, "neighbours")),
         ("exceptions", drops(row.extra.get("exceptions"))),
         ("policed", drops(row.extra.get("policed"))),
+    ]
+}
+
+fn program_line(row: &Row) -> Vec<Cell> {
+    let key = row.extra.get("key").map_or("", text);
+    vec![
+        ("program", name(row)),
+        ("packets", count(row, "packets")),
+        ("passed", count(row, "passed")),
+        ("sent back", count(row, "transmitted")),
+        ("redirected", count(row, "redirected")),
+        ("dropped", count(row, "dropped")),
+        ("aborted", count(row, "aborted")),
+        ("marked", count(row, "marked")),
+        ("key", format!("{key}{}", program_rows::rest(&row.extra))),
     ]
 }
 

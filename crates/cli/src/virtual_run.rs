@@ -2,10 +2,12 @@
 
 use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
+use crate::program_rows;
 use crate::replay_port::Watch;
 use anyhow::bail;
 use longwire_block::flow::Course;
 use longwire_engine::{Report, set_block};
+use longwire_report::Row;
 use longwire_scenario::{Plan, Source, TO_THE_END, build};
 use longwire_units::Nanos;
 
@@ -17,6 +19,8 @@ pub struct Simulated {
     pub watches: Vec<Option<Watch>>,
     /// The simulated time that passed.
     pub elapsed: Nanos,
+    /// A row for each program of its routers.
+    pub programs: Vec<Row>,
 }
 
 /// Runs `plan` on captures and traffic sources, until nothing is left to happen or for `time`.
@@ -37,6 +41,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let open = open_virtual(plan, files)?;
     let mut built = build(plan, open.ports, |_| None)?;
     built.raise_in_line(plan)?;
+    // Nothing in virtual time installs or removes any.
+    let installed = built.programs();
     let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
     if counted.own_losses().pool > 0 {
         bail!(
@@ -48,7 +54,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     }
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
-    Ok(Simulated { counted, watches: open.watches, elapsed })
+    let programs = program_rows::whole(plan, &installed);
+    Ok(Simulated { counted, watches: open.watches, elapsed, programs })
 }
 
 /// Whether a source has no limit, after all changes of it.

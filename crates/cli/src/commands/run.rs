@@ -114,9 +114,17 @@ impl Args {
         let links = LiveLinks::new(plan, Vec::new());
         links.note(&run.counted);
         let settings = Box::new(move |place| links.settings_json(place));
-        let (counted, watches, elapsed) = (run.counted, run.watches, run.elapsed);
-        let aims = Box::new(|_| Vec::new());
-        self.finish(&Ran { plan, counted, watches, mode: "virtual", elapsed, settings, aims, planes: Vec::new() })
+        self.finish(&Ran {
+            plan,
+            counted: run.counted,
+            watches: run.watches,
+            mode: "virtual",
+            elapsed: run.elapsed,
+            settings,
+            aims: Box::new(|_| Vec::new()),
+            planes: Vec::new(),
+            programs: run.programs,
+        })
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
@@ -140,7 +148,7 @@ impl Args {
         let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);
-        let ran = ended.instance.ran(ended.counted, ended.elapsed);
+        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
         self.finish(&ran)
     }
 

@@ -7,7 +7,9 @@ use crate::{BuildError, Network};
 use longwire_block::Node;
 use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::prefix::Prefix;
-use longwire_router::{ControlPort, InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig};
+use longwire_router::{
+    ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig,
+};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::net::IpAddr;
@@ -83,6 +85,18 @@ pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -
         }
     }
     Ok(())
+}
+
+impl super::Built {
+    /// The programs of each router, by its place in the plan, as they are installed now.
+    pub fn programs(&self) -> Vec<Option<Arc<Forwarders>>> {
+        let table = |&NodeRef { worker, place }: &NodeRef| {
+            let node: &dyn Node = &**self.setup.workers[worker as usize].nodes.get(place as usize)?;
+            let router: &longwire_router::Router = (node as &dyn Any).downcast_ref()?;
+            Some(router.forwarders())
+        };
+        self.routers.iter().map(table).collect()
+    }
 }
 
 /// Tells the workers what changes in routers, and when.

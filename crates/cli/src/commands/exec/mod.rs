@@ -159,7 +159,7 @@ impl Args {
     }
 
     fn report(&self, ended: Ended, code: u8) -> anyhow::Result<()> {
-        let ran = ended.instance.ran(ended.counted, ended.elapsed);
+        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
         if let Some(file) = &self.json {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();

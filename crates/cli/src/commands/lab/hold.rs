@@ -51,7 +51,7 @@ impl Args {
             }
         }
         let ended = run.stop();
-        let ran = ended.instance.ran(ended.counted, ended.elapsed);
+        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
         run_text::print(&ran.report(), &mut log)?;
         Ok(Outcome::Well)
     }

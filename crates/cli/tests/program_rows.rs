@@ -1,0 +1,251 @@
+//! What the report of a run says of each program of its routers.
+
+mod support;
+
+use serde_json::{Value, json as value};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use support::{Folder, json, longwire, row, stderr, stdout};
+
+/// Two routers, 10 ms apart. The first marks what is for b and lets nothing through to a; the second counts the bytes of flows.
+const ROUTERS: &str = r#"
+[[host]]
+name = "a"
+address = "10.0.1.9/24"
+
+[[host]]
+name = "b"
+address = "10.0.2.9/24"
+
+[[router]]
+name = "west"
+ports = [
+    { port = "a", addresses = "10.0.1.1/24" },
+    { port = "west-east", addresses = "10.9.0.1/30" },
+]
+routes = [{ to = "10.0.2.0/24", via = "10.9.0.2" }]
+
+[[router]]
+name = "east"
+ports = [
+    { port = "b", addresses = "10.0.2.1/24" },
+    { port = "east-west", addresses = "10.9.0.2/30" },
+]
+routes = [{ to = "10.0.1.0/24", via = "10.9.0.1" }]
+
+[[link]]
+name = "line"
+between = ["west-east", "east-west"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+
+# 46, to be written; how many were changed.
+[[forwarder]]
+router = "west"
+program = "dscp-marker"
+key = { destination = "10.0.2.9", protocol = "udp" }
+data = "2e000000 01000000 0000000000000000"
+
+# Sources send to port 9: a range of one port.
+[[forwarder]]
+router = "west"
+program = "port-filter"
+name = "closed"
+key = { destination = "10.0.1.9" }
+data = "01000900 00000000 00000000 00000000 00000000"
+
+# Flows are noted from 5000 bytes on; seed; those that there was no room for.
+[[forwarder]]
+router = "east"
+program = "heavy-hitters"
+data = "8813000000000000 0700000000000000 0000000000000000"
+
+[[source]]
+name = "video"
+from = "a"
+to = "b"
+size = "500 B"
+interval = "1 ms"
+packets = 100
+
+[[source]]
+name = "voice"
+from = "a"
+to = "b"
+size = "200 B"
+interval = "2 ms"
+packets = 40
+
+[[source]]
+name = "back"
+from = "b"
+to = "a"
+size = "300 B"
+interval = "3 ms"
+packets = 30
+"#;
+
+/// The rows of programs.
+fn programs(report: &Value) -> Vec<&Value> {
+    report["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "program").collect()
+}
+
+/// The fields of a row that are asked for.
+fn fields<const N: usize>(row: &Value, names: [&str; N]) -> [Value; N] {
+    names.map(|name| row[name].clone())
+}
+
+const COUNTERS: [&str; 7] =
+    ["packets", "passed", "transmitted", "redirected", "dropped", "aborted", "marked"];
+
+/// An entry of `top`: a flow of UDP between these last bytes of 10.0.x.9, from this port to 9, with its bytes and the packets that it
+/// has had since it was noted.
+fn hitter(from: u8, to: u8, port: u16, bytes: u64, packets: u64) -> Value {
+    let address = |net: u8| format!("00000000000000000000ffff0a00{net:02x}09");
+    let little =
+        |number: u64| number.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    value!({
+        "key": format!("{}{}{port:04x}000911000000", address(from), address(to)),
+        "value": little(bytes) + &little(packets),
+    })
+}
+
+#[test]
+fn each_program_has_a_row_with_its_state_and_maps() {
+    let folder = Folder::new("program-rows");
+    let scenario = folder.write("s.toml", ROUTERS);
+    let report = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
+    assert_eq!(programs(&report).len(), 3);
+
+    // All that goes from a to b: 100 and 40.
+    let marker = row(&report, "program west 1 dscp-marker");
+    assert_eq!(marker["measured"], 140);
+    assert_eq!(fields(marker, COUNTERS), [140, 140, 0, 0, 0, 0, 0].map(Value::from));
+    let of_marker = fields(marker, ["router", "fid", "program", "key", "where"]);
+    let wanted = value!(["west", 1, "dscp-marker", "* > 10.0.2.9 udp", "data-path"]);
+    assert_eq!(Value::from(of_marker.to_vec()), wanted);
+    // Of 16 bytes the last eight are the packets that were changed: 140 is 0x8c.
+    assert_eq!(fields(marker, ["state", "data"]), [value!(16), value!("2e000000010000008c00000000000000")]);
+    assert_eq!(fields(marker, ["maps", "contents"]), [value!([]), value!([])]);
+
+    // All that comes back ends here, by the first range.
+    let closed = row(&report, "program west 2 closed");
+    assert_eq!(fields(closed, COUNTERS), [30, 0, 0, 0, 30, 0, 0].map(Value::from));
+    assert_eq!(closed["reasons"], value!({ "0": 30 }));
+    assert_eq!(row(&report, "source back")["measured"], 0);
+
+    // Both ways. A flow is noted with the packet that makes it 5000 bytes: the 10th of 500, the 25th of 200, the 17th of 300.
+    let hitters = row(&report, "program east 1 heavy-hitters");
+    assert_eq!(fields(hitters, COUNTERS), [170, 170, 0, 0, 0, 0, 0].map(Value::from));
+    assert_eq!(hitters["data"], "881300000000000007000000000000000000000000000000");
+    let described = hitters["maps"].as_array().unwrap().iter().find(|map| map["name"] == "top").unwrap();
+    assert_eq!(fields(described, ["kind", "entries", "max-entries"]), [value!("hash"), 3.into(), 256.into()]);
+    let top = hitters["contents"].as_array().unwrap().iter().find(|map| map["map"] == "top").unwrap();
+    let flows =
+        [hitter(1, 2, 49_152, 50_000, 91), hitter(1, 2, 49_153, 8000, 16), hitter(2, 1, 49_154, 9000, 14)];
+    let wanted = value!({ "fid": 1, "map": "top", "entries": flows, "more": false, "left-out": 0 });
+    assert_eq!(*top, wanted);
+
+    let told = stdout(&longwire(&["run", &scenario, "--virtual"]));
+    let line = told.lines().find(|line| line.starts_with("west 2 closed")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3..], ["30", "0", "0", "0", "30", "0", "0", "*", ">", "10.0.1.9"], "{told}");
+}
+
+#[test]
+fn rows_of_programs_are_the_same_for_any_number_of_workers() {
+    let folder = Folder::new("program-rows-workers");
+    let ran = |workers: u32| {
+        let text = format!("{ROUTERS}\n[engine]\nworkers = {workers}\n");
+        json(&longwire(&["run", &folder.write("s.toml", text), "--virtual", "--json"]), 0)
+    };
+    let (one, two) = (ran(1), ran(2));
+    assert_eq!(two["workers"].as_array().unwrap().len(), 2);
+    assert_eq!(programs(&one).len(), 3);
+    assert_eq!(programs(&one), programs(&two));
+}
+
+/// The same with sources on ports of their own, which need no privileges in real time either.
+fn on_ports() -> String {
+    let port = |text: String, name: &str, net: u8| {
+        let host = format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.{net}.9/24\"");
+        assert!(text.contains(&host));
+        let port = format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.{net}.9\"");
+        text.replace(&host, &port)
+    };
+    port(port(ROUTERS.into(), "a", 1), "b", 2)
+}
+
+/// A command whose runs are in a folder of their own.
+fn in_folder(folder: &Folder, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.env("LONGWIRE_RUN_DIR", folder.path("run")).args(args);
+    command
+}
+
+/// A run that is under way, and is ended if nobody waits for its end.
+struct Live(Option<Child>);
+
+impl Live {
+    /// Starts it and waits until it answers.
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let live = Self(Some(child));
+        assert!(lines.any(|line| line.starts_with("running as")));
+        // Nobody reads the rest, and a full pipe would stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        live
+    }
+
+    fn end(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_run_in_real_time_ends_with_the_same_rows() {
+    let folder = Folder::new("program-rows-real");
+    let scenario = folder.write("s.toml", on_ports());
+    let virtually = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
+    let args = ["run", &scenario, "--name", "rows", "--for", "3s", "--quiet", "--json"];
+    let report = json(&in_folder(&folder, &args).output().unwrap(), 0);
+    assert_eq!(programs(&report), programs(&virtually));
+}
+
+#[test]
+fn what_is_installed_at_the_end_has_rows() {
+    let folder = Folder::new("program-rows-live");
+    let scenario = folder.write("s.toml", on_ports());
+    let run = Live::start(in_folder(&folder, &["run", &scenario, "--name", "rows", "--json"]));
+    let done = |args: &[&str]| {
+        let output = in_folder(&folder, args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        output
+    };
+    done(&["forwarder", "remove", "west", "1"]);
+    done(&["forwarder", "install", "west", "syn-targets", "--instance", "rows"]);
+    let names = |report: &Value| {
+        let names = programs(report).into_iter().map(|row| row["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let wanted = ["program west 2 closed", "program west 3 syn-targets", "program east 1 heavy-hitters"];
+    let stats = json(&done(&["ctl", "stats", "--json"]), 0);
+    assert_eq!(names(&stats), wanted);
+    assert!(programs(&stats).iter().all(|row| row["data"].is_null() && row["contents"].is_null()));
+    done(&["ctl", "stop"]);
+    let report = json(&run.end(), 0);
+    assert_eq!(names(&report), wanted);
+    let targets = row(&report, "program west 3 syn-targets");
+    let empty = value!([{ "fid": 3, "map": "targets", "entries": [], "more": false, "left-out": 0 }]);
+    assert_eq!(fields(targets, ["data", "contents"]), [value!(""), empty]);
+}
