@@ -135,14 +135,7 @@ impl Term for Foretelling {
     fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(alpha) = text.strip_prefix("ses ") {
-            return alpha_of(alpha.trim()).map(|alpha| Self(Estimator::Smoothed { alpha })).ok_or_else(
-                || {
-                    format!(
-                        "α = \"{}\" is out of range; write one above 0 and up to 1, such as \"ses 0.5\"",
-                        alpha.trim()
-                    )
-                },
-            );
+            return alpha_of(alpha.trim()).map(|alpha| Self(Estimator::Smoothed { alpha }));
         }
         let found = Estimator::ALL.iter().find(|(name, _)| *name == text);
         found.map(|(_, estimator)| Self(*estimator)).ok_or_else(|| {
@@ -153,24 +146,37 @@ impl Term for Foretelling {
 
     fn schema() -> serde_json::Value {
         let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses +(1([.]0{1,6})?|0[.][0-9]{1,6}) *$" }] })
+        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
     }
 }
 
-/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least.
-fn alpha_of(text: &str) -> Option<u32> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let are_digits =
-        |text: &str, most| (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !are_digits(whole, 1) || !are_digits(fraction, 6) {
-        return None;
+/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least. `.5` is `0.5`.
+fn alpha_of(text: &str) -> Result<u32, String> {
+    let wanted = "above 0 and up to 1, such as \"ses 0.5\"";
+    let unread = || {
+        format!(
+            "α = \"{text}\" can't be read as a number of at most six digits after the point; write one {wanted}"
+        )
+    };
+    let out_of_range = || format!("α = \"{text}\" is out of range; write one {wanted}");
+    let size = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = match size.split_once('.') {
+        Some(("", fraction)) => ("0", fraction),
+        Some(parts) => parts,
+        None => (size, "0"),
+    };
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(whole) || !are_digits(fraction) || fraction.len() > 6 {
+        return Err(unread());
     }
-    let millionths =
-        whole.parse::<u64>().ok()? * 1_000_000 + format!("{fraction:0<6}").parse::<u64>().ok()?;
-    if millionths == 0 || millionths > 1_000_000 {
-        return None;
+    // What is too long for a number is too large.
+    let whole: u64 = whole.parse().unwrap_or(u64::MAX);
+    let fraction: u64 = format!("{fraction:0<6}").parse().map_err(|_| unread())?;
+    let millionths = whole.saturating_mul(1_000_000).saturating_add(fraction);
+    if size != text || millionths == 0 || millionths > 1_000_000 {
+        return Err(out_of_range());
     }
-    Some((((millionths << 16) + 500_000) / 1_000_000).max(1) as u32)
+    Ok((((millionths << 16) + 500_000) / 1_000_000).max(1) as u32)
 }
 
 #[cfg(test)]
@@ -220,25 +226,33 @@ mod tests {
         for wrong in ["0", "-1", "65536", "a"] {
             assert!(Weighing::read(wrong).unwrap_err().contains("65535"), "{wrong}");
         }
-        for (text, alpha) in
-            [("ses 0.5", 1 << 15), ("ses 0.25", 1 << 14), ("ses 1", 1 << 16), ("ses 0.000001", 1)]
-        {
+        for (text, alpha) in [
+            ("ses 0.5", 1 << 15),
+            ("ses .5", 1 << 15),
+            ("ses 0.25", 1 << 14),
+            ("ses 1", 1 << 16),
+            ("ses 0.000001", 1),
+        ] {
             assert_eq!(Foretelling::read(text), Ok(Foretelling(Estimator::Smoothed { alpha })));
         }
         assert_eq!(Foretelling::read("ses-shift"), Ok(Foretelling(Estimator::Shift)));
-        for wrong in [
-            "ses 0",
-            "ses 1.1",
-            "ses .5",
-            "ses +0.5",
-            "ses 0.+5",
-            "ses 1.",
-            "ses -1",
-            "ses x",
-            "ses 0.1234567",
-            "median",
+        for (wrong, why) in [
+            ("ses 0", "is out of range"),
+            ("ses .0", "is out of range"),
+            ("ses 1.1", "is out of range"),
+            ("ses 100000000000000000000", "is out of range"),
+            ("ses -1", "α = \"-1\" is out of range"),
+            ("ses +0.5", "can't be read"),
+            ("ses 0.+5", "can't be read"),
+            ("ses 1.", "can't be read"),
+            ("ses .", "can't be read"),
+            ("ses x", "α = \"x\" can't be read as a number"),
+            ("ses 0,5", "can't be read"),
+            ("ses 0.1234567", "at most six digits"),
+            ("median", "no estimator \"median\""),
         ] {
-            assert!(Foretelling::read(wrong).is_err(), "{wrong}");
+            let told = Foretelling::read(wrong).unwrap_err();
+            assert!(told.contains(why), "{wrong}: {told}");
         }
     }
 }

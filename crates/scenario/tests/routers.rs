@@ -510,7 +510,11 @@ fn a_quantum_below_what_a_packet_may_cost_is_warned_of() {
         ("gmr3", "quantum = \"1 ns\"\nport-rate = \"50 Mbit/s\"", Some("give 242.24 us or more")),
         ("gmr3", &format!("quantum = \"20 us\"\n{FLOW}"), Some("give 50 us or more")),
         ("separate-drr", "quantum-bytes = 1514", None),
-        ("separate-drr", "quantum-bytes = 1", Some("10:17: router \"r\", quantum-bytes: 1 bytes is below")),
+        (
+            "separate-drr",
+            "quantum-bytes = 1",
+            Some("10:17: router \"r\", quantum-bytes: 1 byte is below what a packet may cost, 1514 bytes"),
+        ),
         // Schedulers that have none.
         ("mr3", "quantum = \"1 ns\"\nquantum-bytes = 1", None),
     ] {
@@ -568,6 +572,27 @@ fn room_for_fewer_packets_than_flows_need_is_noted() {
     }
     let told = notes("scheduler = \"gmr3\"\npackets = 100");
     assert!(told[0].contains("give packets = 2048 or more, or flow-table = 50 or less"), "{told:?}");
+}
+
+#[test]
+fn one_of_a_thing_is_told_as_one() {
+    let told = notes("scheduler = \"gmr3\"\npackets = 1");
+    assert!(told[0].contains("room for 1 packet is not enough for 1024 flows (flow-table)"), "{told:?}");
+    // No table of flows is small enough for it.
+    assert!(
+        told[0].contains("give packets = 2048 or more") && !told[0].contains("or flow-table"),
+        "{told:?}"
+    );
+    let told = notes("scheduler = \"gmr3\"\npackets = 1\nflow-table = 1");
+    assert!(told[0].contains("room for 1 packet is not enough for 1 flow (flow-table)"), "{told:?}");
+    let flows =
+        "scheduler = \"gmr3\"\nflow-table = 1\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }]";
+    let refused = parse("s.toml", &shared(flows)).unwrap_err().to_string();
+    assert!(refused.contains("there is room for 1 flow, and 2 have names (each to 2 ports)"), "{refused}");
+    let one = "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[router]]\nname = \"r\"\n\
+        ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }]\n";
+    let refused = parse("s.toml", &format!("{one}{flows}")).unwrap_err().to_string();
+    assert!(refused.contains("there is room for 1 flow, and 1 has a name (each to 1 port)"), "{refused}");
 }
 
 #[test]

@@ -271,8 +271,12 @@ impl Desk<'_, '_> {
         let (flows, named) = (config.settings.flows as usize, config.flows.len() * ports);
         if flows <= named {
             let place = span(written.flow_table.as_ref().map(|text| text.span.clone()));
-            let what =
-                format!("there is room for {flows} flows, and {named} have names (each to {ports} ports)");
+            let has = if named == 1 { "has a name" } else { "have names" };
+            let what = format!(
+                "there is room for {}, and {named} {has} (each to {})",
+                counted(flows as u64, "flow"),
+                counted(ports as u64, "port")
+            );
             self.error(&place, entry, "flow-table", what, format!("give {} or more", named + 1));
             return None;
         }
@@ -310,7 +314,7 @@ impl Desk<'_, '_> {
             };
             // What was not given has been made large enough.
             let Some(place) = place else { continue };
-            let told = |number| if is_time { Nanos(number).to_string() } else { format!("{number} bytes") };
+            let told = |number| if is_time { Nanos(number).to_string() } else { counted(number, "byte") };
             let (quantum, largest) = (told(quantum), told(largest));
             let what = format!(
                 "{quantum} is below what a packet may cost, {largest}: such a packet waits for several rounds"
@@ -332,15 +336,22 @@ impl Desk<'_, '_> {
             return;
         }
         let what = format!(
-            "room for {packets} packets is not enough for {flows} flows (flow-table): if all have some, not each has one that waits when its turn comes"
+            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits when its turn comes",
+            counted(packets, "packet"),
+            counted(flows, "flow")
         );
-        let mend = format!(
-            "give packets = {} or more, or flow-table = {} or less",
-            (LEAST_EACH * flows).min(1 << 20),
-            (packets / LEAST_EACH).max(1)
-        );
+        let mut mend = format!("give packets = {} or more", (LEAST_EACH * flows).min(1 << 20));
+        // For fewer packets than one flow needs no table is small enough.
+        if packets >= LEAST_EACH {
+            mend += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
+        }
         self.findings.note(text.span.clone(), &entry.field(key), what, mend);
     }
+}
+
+/// So many of them: `1 packet`, `2 packets`.
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What the dearest packet takes in cycles, as far as anything says so, and whether none takes more.
