@@ -674,6 +674,30 @@ fn weights_change_at_their_time() {
 }
 
 #[test]
+fn one_entry_changes_routes_and_a_weight() {
+    let flows =
+        "scheduler = \"drfq\"\ncycles = 1000\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }]\n";
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
+    let event = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\nflow = \"x\"\nweight = 3\n";
+    // There is no such route: all else is done, and what is wrong is told.
+    let missing = "remove-route = [\"10.8.0.0/16\", \"10.9.0.0/16\"]\n";
+    for (more, refused) in [
+        ("", None),
+        (missing, Some("no route to 10.8.0.0/16; there is no route to 10.9.0.0/16 (all else of it was)")),
+    ] {
+        let plan = parse("s.toml", &shared(&format!("{flows}{source}{event}{more}"))).unwrap();
+        let told = plan.router_events[0].describe(&plan.routers);
+        assert!(told.ends_with("blackhole 10.0.2.0/24; flow x weighs 3"), "{told}");
+        let report = run(&plan, TO_THE_END);
+        assert_eq!((report.flow.sent, &report.flow.drops[..]), (3, &[("discard", 7)][..]));
+        let flows = &report.nodes[0].stats.processors.as_ref().unwrap().flows;
+        assert!(flows.iter().all(|flow| (&*flow.flow, flow.weight) == ("x", 3)), "{flows:?}");
+        assert_eq!(report.errors.len(), usize::from(refused.is_some()), "{:?}", report.errors);
+        assert!(refused.is_none_or(|refused| report.errors[0].contains(refused)), "{:?}", report.errors);
+    }
+}
+
+#[test]
 fn weights_that_cannot_be_are_refused() {
     let at = |keys: &str| {
         let router = "scheduler = \"gmr3\"\nflows = [{ name = \"voice\", key = { protocol = \"udp\" } }]";

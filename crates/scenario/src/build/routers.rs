@@ -107,12 +107,16 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
         let act = move |node: &mut dyn Node, _: Nanos| {
             let node: &mut dyn Any = node;
             let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
-            changes.iter().try_for_each(|change| change_route(router, change))?;
-            match &weight {
-                Some((flow, weight)) => {
-                    router.set_flow_weight(flow, *weight).map_err(|error| error.to_string())
-                }
-                None => Ok(()),
+            // What is refused keeps nothing else from being done.
+            let mut refused: Vec<String> =
+                changes.iter().filter_map(|change| change_route(router, change).err()).collect();
+            if let Some((flow, weight)) = &weight {
+                refused.extend(router.set_flow_weight(flow, *weight).err().map(|error| error.to_string()));
+            }
+            match refused.len() {
+                0 => Ok(()),
+                all if all == changes.len() + usize::from(weight.is_some()) => Err(refused.join("; ")),
+                _ => Err(format!("{} (all else of it was)", refused.join("; "))),
             }
         };
         workers[worker as usize].agenda.nodes.push(NodeEvent {
