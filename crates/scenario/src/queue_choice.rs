@@ -1,31 +1,46 @@
 //! Whether it makes a difference which output queue a router's program chooses.
 
 use crate::plan::{Attachment, End, Link, Plan};
+use std::collections::HashSet;
 
 impl Plan {
-    /// What is odd about an output queue that is chosen for packets of this router: links begin at its ports, and none of them has more than one.
+    /// What is odd about an output queue that is chosen for packets of this router: none of the links that they can come to first has more than
+    /// one, or there is none.
     pub fn one_queue(&self, router: u32) -> Option<String> {
         let mut links = self.first_links(router).peekable();
-        links.peek()?;
+        let name = &self.routers[router as usize].name;
+        if links.peek().is_none() {
+            return Some(format!(
+                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join a link to it with a \
+                 queue of kind priority, wf2q+ or hfsc"
+            ));
+        }
         if links.any(|link| self.has_classes(link)) {
             return None;
         }
-        let name = &self.routers[router as usize].name;
         Some(format!(
             "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a queue of kind \
              priority, wf2q+ or hfsc"
         ))
     }
 
-    /// The links that begin at a router's ports, on either side of them.
+    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that these hang on.
     fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
-        let own = move |place: u16| self.ports[usize::from(place)].router == Some(router);
-        self.links.iter().filter(move |link| match link.from {
-            End::Port(place) => match self.ports[usize::from(place)].attachment {
-                Attachment::Inner { far } => own(place) || own(far),
-                _ => own(place),
-            },
-            End::Bridge(_) => false,
+        let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
+        let own = move |place: u16| match self.ports[usize::from(place)].attachment {
+            Attachment::Inner { far } => of_router(place) || of_router(far),
+            _ => of_router(place),
+        };
+        let hung = self.ports.iter().filter_map(move |port| match port.attachment {
+            Attachment::Inner { far } if port.router.is_none() && of_router(far) => Some(port.segment),
+            _ => None,
+        });
+        let hung: HashSet<u32> = hung.collect();
+        self.links.iter().filter(move |link| match (link.from, link.to) {
+            (End::Port(place), _) => own(place),
+            // This one leads to the router.
+            (End::Bridge(_), End::Port(place)) if own(place) => false,
+            (End::Bridge(bridge), _) => hung.contains(&self.bridges[bridge as usize].segment),
         })
     }
 

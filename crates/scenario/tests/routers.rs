@@ -752,4 +752,25 @@ fn a_queue_that_nobody_has_is_noted() {
     assert_eq!(one.len(), 1, "{one:?}");
     assert!(one[0].contains("no link that begins at \"r1\" has more than one queue"), "{one:?}");
     assert_eq!(notes("queue = { kind = \"priority\", bands = 3 }\n"), [""; 0]);
+    // Nor is there any where no link begins.
+    let forwarder = "[[forwarder]]\nrouter = \"r\"\nprogram = \"syn-monitor\"\nqueue = 0\n";
+    let plan = plan(&between(forwarder));
+    let none: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
+    assert!(
+        none.len() == 1 && none[0].contains("no link begins at \"r\": there is no queue to choose"),
+        "{none:?}"
+    );
+    // One that begins at a bridge is what packets from a port that hangs there come to first.
+    let bridged = |queue: &str| {
+        let text = format!(
+            "[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n[[router]]\nname = \"r\"\n\
+             ports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {{ port = \"lan\", bridge = \"x\", addresses = \"10.0.2.1/24\" }}]\n\
+             [[link]]\nbetween = [\"x\", \"y\"]\n{queue}{forwarder}"
+        );
+        let hosts = HOSTS.replacen("\"fd02::9/64\"]", "\"fd02::9/64\"], bridge = \"y\"", 1);
+        let plan = parse("s.toml", &format!("{hosts}{text}")).unwrap();
+        plan.notes.iter().map(ToString::to_string).filter(|note| note.contains("queue: ")).collect::<Vec<_>>()
+    };
+    assert!(bridged("")[0].contains("has more than one queue"), "{:?}", bridged(""));
+    assert_eq!(bridged("queue = { kind = \"priority\", bands = 3 }\n"), [""; 0]);
 }
