@@ -487,6 +487,11 @@ fn default_routes_and_networks_of_ports_are_changed_while_it_runs() {
         let after = listed();
         assert!(!after.contains("0.0.0.0/0") && !after.contains("::/0 "), "{after}");
     }
+    // One that is never used is noted, as by check.
+    let noted = lab.route(&["add", "west", "224.0.0.0/4", "dev", "west-lan"]);
+    let note = "note: the route to 224.0.0.0/4 is never used: nothing is forwarded to groups; leave it out\n";
+    assert_eq!((noted.status.code(), &*stderr(&noted)), (Some(0), note));
+    done(&["remove", "west", "224.0.0.0/4"]);
     let refused = lab.route(&["remove", "west", "default"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("there is no default route"), "{}", stderr(&refused));

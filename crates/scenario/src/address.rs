@@ -53,8 +53,14 @@ impl Network {
         v4 == address.is_ipv4() && highest - lowest > 1 && for_all
     }
 
-    /// What the addresses in it are, if routers forward packets to none of them (RFC 6890; RFC 3927, 7): a route to it is never used.
-    pub(crate) fn unforwarded(&self) -> Option<&'static str> {
+    /// Why a route to it is never used, if it is not: routers forward packets to none of its addresses (RFC 6890; RFC 3927, 7).
+    pub fn unused_route(&self) -> Option<String> {
+        let what = self.unforwarded()?;
+        Some(format!("the route to {self} is never used: nothing is forwarded to {what}"))
+    }
+
+    /// What the addresses in it are, if none of them is forwarded to.
+    fn unforwarded(&self) -> Option<&'static str> {
         let holds = |(net, _): &&(Self, _)| net.prefix <= self.prefix && net.contains(self.address);
         UNFORWARDED.iter().find(holds).map(|(_, what)| *what)
     }

@@ -84,8 +84,7 @@ impl Desk<'_, '_> {
         (key, span): (&str, &Range<usize>),
         to: Network,
     ) {
-        if let Some(what) = to.unforwarded() {
-            let what = format!("the route to {to} is never used: {}", unforwarded(what));
+        if let Some(what) = to.unused_route() {
             self.findings.note(span.clone(), &entry.field(key), what, "leave it out");
         }
     }
@@ -119,9 +118,9 @@ impl Desk<'_, '_> {
         for (line, text) in joined(&text) {
             let route = WrittenRoute::read(&text).and_then(|route| router.route(&route));
             if let Ok(route) = &route
-                && let Some(what) = route.to.unforwarded()
+                && let Some(what) = route.to.unused_route()
             {
-                unused.get_or_insert((line, route.to, what, 0)).3 += 1;
+                unused.get_or_insert((line, what, 0)).2 += 1;
             }
             match route {
                 // Of routes with several metrics the first is the best.
@@ -134,8 +133,8 @@ impl Desk<'_, '_> {
             }
         }
         // One note for all: what "ip route" prints has a route to fe80::/64 for each interface.
-        if let Some((line, to, what, count)) = unused {
-            let what = format!("{name}:{line}: the route to {to} is never used: {}", unforwarded(what));
+        if let Some((line, what, count)) = unused {
+            let what = format!("{name}:{line}: {what}");
             let mend = match count {
                 1 => "leave it out".to_owned(),
                 _ => format!("leave it out, and {} more", count - 1),
@@ -144,10 +143,6 @@ impl Desk<'_, '_> {
         }
         Some(routes)
     }
-}
-
-fn unforwarded(what: &str) -> String {
-    format!("nothing is forwarded to {what}")
 }
 
 /// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the line before it.

@@ -3,6 +3,7 @@
 use crate::{Outcome, outcome};
 use longwire_control::{ChangeRoute, Client, directory};
 use longwire_report::{Report, Row};
+use longwire_scenario::WrittenRoute;
 
 /// Look at a router's routes, add and remove some while it runs
 #[derive(Debug, clap::Args)]
@@ -104,7 +105,15 @@ impl Args {
 
 fn change(instance: Option<&str>, router: &str, change: ChangeRoute) -> anyhow::Result<Outcome> {
     Client::connect(&directory(), instance)?.change_route(router, &change)?;
+    if let Some(odd) = change.add.as_deref().and_then(unused) {
+        outcome::note(&format!("note: {odd}; leave it out"));
+    }
     Ok(Outcome::Well)
+}
+
+/// Why no packet goes by a route, if none does.
+fn unused(route: &str) -> Option<String> {
+    WrittenRoute::read(route).ok()?.to.unused_route()
 }
 
 fn list(args: &List) -> anyhow::Result<Outcome> {
@@ -120,4 +129,27 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
         outcome::note("there are more; these are the first");
     }
     Ok(Outcome::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_by_which_nothing_goes_are_noted() {
+        for (route, why) in [
+            (
+                "224.0.0.0/4 dev east",
+                Some("the route to 224.0.0.0/4 is never used: nothing is forwarded to groups"),
+            ),
+            (
+                "blackhole fe80::/10",
+                Some("the route to fe80::/10 is never used: nothing is forwarded to addresses within a link"),
+            ),
+            ("10.1.0.0/16 via 10.9.0.2", None),
+            ("default via 10.9.0.2", None),
+        ] {
+            assert_eq!(unused(route).as_deref(), why, "{route}");
+        }
+    }
 }
