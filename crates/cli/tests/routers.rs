@@ -450,6 +450,10 @@ fn a_changed_route_leads_over_a_smaller_mtu() {
             "10.9.1.1 is the router's own address at \"west-south\"",
         ),
         (
+            &["add", "west", "10.5.0.0/16", "via", "10.9.1.2", "dev", "west-east"],
+            "10.9.1.2 is in the network of \"west-south\", not behind \"west-east\"",
+        ),
+        (
             &["add", "west", "10.0.1.1/32", "dev", "west-east"],
             "10.0.1.1/32 is the router's own at \"west-lan\"",
         ),

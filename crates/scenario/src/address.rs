@@ -123,13 +123,25 @@ const fn v6(address: u128, prefix: u8) -> Network {
     Network { address: IpAddr::V6(Ipv6Addr::from_bits(address)), prefix }
 }
 
-/// What routes lead to that are to be removed.
+/// What routes lead to, as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutedTo {
     /// This network.
     Network(Network),
     /// `default`: all addresses, of IPv4 as of IPv6.
     Default,
+}
+
+impl RoutedTo {
+    /// The network that a route with these gateways leads to: `default` is all of IPv6 if one of them is of IPv6, else all of IPv4.
+    pub(crate) fn by(self, mut gateways: impl Iterator<Item = IpAddr>) -> Network {
+        let [v4, v6] = Network::EVERYTHING;
+        match self {
+            Self::Network(network) => network,
+            Self::Default if gateways.any(|gateway| gateway.is_ipv6()) => v6,
+            Self::Default => v4,
+        }
+    }
 }
 
 impl FromStr for RoutedTo {
@@ -195,6 +207,14 @@ impl fmt::Display for Mac {
 /// How many bits an address of this family has.
 const fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// Whether an address says nothing of the link that it is on: there may be one like it on each.
+pub(crate) const fn is_within_a_link(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
 }
 
 /// An address as a number.

@@ -125,8 +125,8 @@ pub(crate) struct Host {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct HostRoute {
-    /// Where to.
-    pub(crate) to: Written<Network>,
+    /// Where to; "default" is all of IPv4, or of IPv6 if the neighbour is.
+    pub(crate) to: Written<RoutedTo>,
     /// The neighbour that knows the way.
     pub(crate) via: Written<IpAddr>,
 }

@@ -1,6 +1,6 @@
 //! The section `[[router]]` of a scenario file as it is written.
 
-use crate::address::{Mac, Network};
+use crate::address::{Mac, Network, RoutedTo};
 use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
 use crate::processor_terms::{Clock, Cycles, Foretelling, PortRate};
@@ -106,8 +106,8 @@ pub(crate) struct RouterPort {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterRoute {
-    /// Where to.
-    pub(crate) to: Written<Network>,
+    /// Where to; "default" is all of IPv4, or of IPv6 if the gateway is.
+    pub(crate) to: Written<RoutedTo>,
     /// The neighbour that knows the way.
     pub(crate) via: Option<Written<IpAddr>>,
     /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.

@@ -300,31 +300,22 @@ impl WrittenForwarder {
 
     /// Where its packets go.
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
+        let no_port = |name: &str| {
+            let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
+            let mend = match suggestion(name, names.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", names.join(", ")),
+            };
+            fault("port", format!("the router has no port \"{}\": {mend}", name.escape_debug()))
+        };
         let port = match &self.port {
             None => None,
-            Some(name) => match router.port(name) {
-                Some(port) => Some(port.place),
-                None => {
-                    let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-                    let mend = match suggestion(name, names.iter().copied()) {
-                        Some(near) => format!("did you mean \"{near}\"?"),
-                        None => format!("there are {}", names.join(", ")),
-                    };
-                    let why = format!("the router has no port \"{}\": {mend}", name.escape_debug());
-                    return Err(fault("port", why));
-                }
-            },
+            Some(name) => Some(router.port(name).ok_or_else(|| no_port(name))?),
         };
-        let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port })) };
+        let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port: port.place })) };
         let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is no address")))?;
-        router.check_neighbour(via).map_err(|why| fault("via", why))?;
-        let port = port.or_else(|| router.port_towards(via).map(|port| port.place));
-        match port {
-            Some(port) => Ok(Some(NextHop::via(port, via))),
-            None => {
-                Err(fault("via", format!("{via} is in none of the router's networks: name its port, too")))
-            }
-        }
+        let port = router.port_of_gateway(via, port).map_err(|why| fault("via", why))?;
+        Ok(Some(NextHop::via(port.place, via)))
     }
 }
 

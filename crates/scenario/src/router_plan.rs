@@ -1,6 +1,6 @@
 //! Routers in a checked plan, and routes as people write them.
 
-use crate::address::{Mac, Network, RoutedTo};
+use crate::address::{Mac, Network, RoutedTo, is_within_a_link};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
 use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, Way};
@@ -193,13 +193,7 @@ impl<'t> WrittenRoute<'t> {
                 HopWords::note(&mut hops, word, value)?;
             }
         }
-        let to = match prefix {
-            "default" if hops.iter().any(|hop| hop.via.is_some_and(|via| via.is_ipv6())) => {
-                Network::EVERYTHING[1]
-            }
-            "default" => Network::EVERYTHING[0],
-            prefix => prefix.parse()?,
-        };
+        let to = prefix.parse::<RoutedTo>()?.by(hops.iter().filter_map(|hop| hop.via));
         let route = Self { to, hops: hops.into_iter().map(HopWords::hop).collect(), discard };
         route.check()?;
         Ok(route)
@@ -355,12 +349,29 @@ impl Router {
             let place = named.map_or(0, |port| port.place);
             return Ok(NextHop::Direct { port: place });
         };
-        self.check_neighbour(via)?;
-        let port = match named {
-            Some(port) => port,
-            None => self.port_towards(via).ok_or_else(|| self.no_network(via))?,
-        };
+        let port = self.port_of_gateway(via, named)?;
         Ok(NextHop::via(port.place, via))
+    }
+
+    /// The port behind which a gateway is: the one that is `named` with it, if one is, else the one in one of whose networks it is.
+    ///
+    /// # Errors
+    /// If it is no neighbour's address, is in no network and no port is named, or is in a network of another port than that.
+    pub(crate) fn port_of_gateway<'r>(
+        &'r self,
+        via: IpAddr,
+        named: Option<&'r RouterPort>,
+    ) -> Result<&'r RouterPort, String> {
+        self.check_neighbour(via)?;
+        let near = self.port_towards(via);
+        let Some(named) = named else { return near.ok_or_else(|| self.no_network(via)) };
+        match near {
+            Some(near) if near.place != named.place && !is_within_a_link(via) => Err(format!(
+                "{via} is in the network of \"{}\", not behind \"{}\": name that port, or a gateway behind this one",
+                near.name, named.name
+            )),
+            _ => Ok(named),
+        }
     }
 
     /// Whether an address may be a neighbour's.
@@ -495,7 +506,10 @@ mod tests {
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
             control: None,
         };
-        let ports = vec![port("west", 3, &["10.0.0.1/24", "fd00::1/64"]), port("east", 5, &["10.0.1.1/24"])];
+        let ports = vec![
+            port("west", 3, &["10.0.0.1/24", "fd00::1/64", "fe80::1/64"]),
+            port("east", 5, &["10.0.1.1/24"]),
+        ];
         Router { name: "r".into(), ports, ..Router::default() }
     }
 
@@ -513,6 +527,7 @@ mod tests {
             ("default via fd00::2", "::/0 via fd00::2 dev west"),
             ("default via fe80::2 dev east pref medium", "::/0 via fe80::2 dev east"),
             ("10.2.0.0/24 dev east proto kernel scope link src 10.2.0.1", "10.2.0.0/24 dev east"),
+            ("10.1.0.0/16 via 192.0.2.7 dev east onlink", "10.1.0.0/16 via 192.0.2.7 dev east"),
             ("10.9.9.9 dev west onlink", "10.9.9.9/32 dev west"),
             ("10.0.1.0/24 dev east proto kernel scope link src 10.0.1.1", "10.0.1.0/24 dev east"),
             ("blackhole 10.3.0.0/16", "blackhole 10.3.0.0/16"),
@@ -569,6 +584,12 @@ mod tests {
                 "10.0.1.255 is no host's, but means all, or any router, in the network of \"east\"",
             ),
             ("10.1.0.0/16 via 10.0.0.0", "means all, or any router, in the network of \"west\""),
+            (
+                "10.1.0.0/16 via 10.0.1.2 dev west",
+                "10.0.1.2 is in the network of \"east\", not behind \"west\": name that port",
+            ),
+            ("10.1.0.0/16 via 10.0.0.2 via 10.0.1.2 dev west", "not behind \"west\""),
+            ("default via fd00::2 dev east onlink", "is in the network of \"west\", not behind \"east\""),
             ("fd01::/16 via fd00::", "means all, or any router, in the network of \"west\""),
             ("10.1.0.0/16 dev north", "there are west, east"),
             ("10.1.0.0/16 via 10.0.0.2 weight 2 weight 3", "keep one"),

@@ -140,6 +140,18 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_mend() {
             "(10.0.1.1/24, fd01::1/64",
         ),
         (between("routes = [{ to = \"10.3.0.0/16\", port = \"c\" }]\n"), "7:40: ", "no port \"c\""),
+        (
+            between("routes = [{ to = \"10.3.0.0/16\", via = \"10.0.1.7\", port = \"b\" }]\n"),
+            "7:18: router \"r\", routes: ",
+            "10.0.1.7 is in the network of \"a\", not behind \"b\": name that port",
+        ),
+        (
+            between(
+                "[[forwarder]]\nrouter = \"r\"\nprogram = \"syn-monitor\"\nvia = \"fd02::7\"\nport = \"a\"\n",
+            ),
+            "10:7: forwarder \"syn-monitor\", via: ",
+            "fd02::7 is in the network of \"b\", not behind \"a\"",
+        ),
         (between("routes = [{ to = \"10.3.0.0/16\" }]\n"), "7:18: ", "name a gateway, a port, or discard it"),
         (
             between(
@@ -210,6 +222,13 @@ fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_mend() {
             between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"10.4.0.0/16 via 10.0.2.1\"\n"),
             "10:13: at \"1 s\", add-route: ",
             "10.0.2.1 is the router's own address at \"b\"",
+        ),
+        (
+            between(
+                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"10.4.0.0/16 via 10.0.2.7 dev a\"\n",
+            ),
+            "10:13: at \"1 s\", add-route: ",
+            "10.0.2.7 is in the network of \"b\", not behind \"a\"",
         ),
         (
             between("[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = \"10.0.2.1/32\"\n"),
@@ -319,6 +338,38 @@ fn a_network_of_a_port_comes_back_and_default_means_both_families() {
         error.contains("router \"r\" at 15 ms") && error.contains("there is no default route"),
         "{error}"
     );
+}
+
+#[test]
+fn a_default_route_is_written_as_one() {
+    for (keys, route) in [
+        ("via = \"10.0.2.7\"", "0.0.0.0/0 via 10.0.2.7 dev b"),
+        ("via = \"fd02::7\"", "::/0 via fd02::7 dev b"),
+        ("port = \"b\"", "0.0.0.0/0 dev b"),
+        ("discard = true", "blackhole 0.0.0.0/0"),
+        (
+            "next-hops = [{ via = \"fd01::7\" }, { via = \"fd02::7\" }]",
+            "::/0 nexthop via fd01::7 dev a weight 1 nexthop via fd02::7 dev b weight 1",
+        ),
+    ] {
+        let plan = plan(&between(&format!("routes = [{{ to = \"default\", {keys} }}]\n")));
+        let router = &plan.routers[0];
+        assert_eq!(router.routes.iter().map(|route| router.written(route)).collect::<Vec<_>>(), [route]);
+    }
+    let both = "routes = [{ to = \"0.0.0.0/0\", port = \"b\" }, { to = \"default\", port = \"a\" }]\n";
+    check(&between(both), "7:52: router \"r\", routes: ", "a route to 0.0.0.0/0 already");
+    // A host's is its gateway.
+    let host = |keys: &str| {
+        format!("host = [{{ name = \"a\", address = [\"10.0.1.9/24\", \"fd01::9/64\"], {keys} }}]\n")
+    };
+    let routes =
+        "routes = [{ to = \"default\", via = \"10.0.1.3\" }, { to = \"default\", via = \"fd01::3\" }]";
+    let plan = parse("s.toml", &host(routes)).unwrap();
+    let gateways: Vec<_> = plan.hosts[0].gateways.iter().map(ToString::to_string).collect();
+    assert_eq!((gateways, plan.hosts[0].routes.len()), (vec!["10.0.1.3".into(), "fd01::3".into()], 0));
+    let twice = format!("gateway = \"10.0.1.2\", {routes}");
+    let error = parse("s.toml", &host(&twice)).unwrap_err().to_string();
+    assert!(error.contains("10.0.1.3 is a second default gateway of its family"), "{error}");
 }
 
 #[test]

@@ -174,23 +174,36 @@ impl Desk<'_, '_> {
         let mut gateways: Vec<IpAddr> = Vec::new();
         for text in &written.gateway.0 {
             let gateway = self.neighbour(entry, "gateway", text, addresses)?;
-            if gateways.iter().any(|other| other.is_ipv4() == gateway.is_ipv4()) {
-                let what = format!("{gateway} is a second default gateway of its family");
-                self.error(&text.span, entry, "gateway", what, "keep one for IPv4 and one for IPv6");
-            }
-            gateways.push(gateway);
+            self.add_gateway((entry, "gateway", &text.span), gateway, &mut gateways);
         }
         let mut routes = Vec::new();
         for route in &written.routes {
-            let to: Network = self.term(entry, "routes.to", &route.to)?;
+            let to = self.term(entry, "routes.to", &route.to)?;
             let via = self.neighbour(entry, "routes.via", &route.via, addresses)?;
+            let to = to.by(std::iter::once(via));
             if to.address.is_ipv4() != via.is_ipv4() {
                 let what = format!("{to} and {via} are of different families");
                 self.error(&route.via.span, entry, "routes.via", what, "name a neighbour of the same family");
             }
-            routes.push(HostRoute { to, via });
+            match to.prefix {
+                0 => self.add_gateway((entry, "routes.to", &route.to.span), via, &mut gateways),
+                _ => routes.push(HostRoute { to, via }),
+            }
         }
         Some((gateways, routes))
+    }
+
+    fn add_gateway(
+        &mut self,
+        (entry, key, span): (&Entry<'_>, &str, &Range<usize>),
+        gateway: IpAddr,
+        gateways: &mut Vec<IpAddr>,
+    ) {
+        if gateways.iter().any(|other| other.is_ipv4() == gateway.is_ipv4()) {
+            let what = format!("{gateway} is a second default gateway of its family");
+            self.error(span, entry, key, what, "keep one for IPv4 and one for IPv6");
+        }
+        gateways.push(gateway);
     }
 
     /// An address that has to lie in one of the host's networks.

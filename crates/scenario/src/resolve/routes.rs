@@ -36,6 +36,7 @@ impl Desk<'_, '_> {
         for hop in &written.next_hops {
             hops.push(self.next_hop(entry, (&hop.via, &hop.port, &hop.weight), router)?);
         }
+        let to = to.by(hops.iter().filter_map(|hop| hop.via));
         let route = WrittenRoute { to, hops, discard: written.discard.unwrap_or(false) };
         let read = route.check().and_then(|()| router.route(&route));
         let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
