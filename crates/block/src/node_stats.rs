@@ -70,8 +70,10 @@ pub struct ProcessorStats {
     pub exploded: u64,
     /// Packets that cost more than a round gives.
     pub beyond_quantum: u64,
-    /// Flows known.
+    /// Flows known of which a packet has come.
     pub flows_known: u64,
+    /// How many of them are not among `flows`, as they have no name and others used more.
+    pub flows_left_out: u64,
     /// Those that used most, in the order in which they became known; named ones always, once for each port that packets of theirs went to.
     pub flows: Vec<FlowStats>,
     /// All flows together, those known no more included.

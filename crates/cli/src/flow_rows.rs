@@ -44,6 +44,14 @@ pub fn screen(
     lines
 }
 
+/// Of how many flows these are the ones that are shown, unless they are all.
+pub fn left_out(nodes: &[NodeReport], shown: usize) -> Option<String> {
+    let sharing = nodes.iter().filter_map(|node| node.stats.processors.as_ref());
+    let all: u64 = sharing.map(|processors| processors.flows.len() as u64 + processors.flows_left_out).sum();
+    let told = || format!("({} of {} flows)", shown::count(shown as u64), shown::count(all));
+    (all > shown as u64).then(told)
+}
+
 /// What a router's processors had done at the moment before.
 fn earlier<'r>(before: &'r Report, node: &NodeReport) -> Option<&'r ProcessorStats> {
     let old = before.nodes.iter().find(|old| old.port == node.port)?;
@@ -77,6 +85,7 @@ impl<'r> Share<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_block::NodeStats;
 
     fn flow(name: &str, out_bytes: u64, processor_ns: u64) -> FlowStats {
         FlowStats { flow: name.into(), weight: 1, out_bytes, processor_ns, ..FlowStats::default() }
@@ -84,6 +93,21 @@ mod tests {
 
     fn processors(flows: Vec<FlowStats>) -> ProcessorStats {
         ProcessorStats { processors: 2, flows, ..ProcessorStats::default() }
+    }
+
+    #[test]
+    fn what_is_not_shown_is_told_of() {
+        let node = |left_out| {
+            let processors = ProcessorStats {
+                flows_left_out: left_out,
+                ..processors(vec![flow("a", 0, 0), flow("b", 0, 0)])
+            };
+            let stats = NodeStats { processors: Some(processors), ..NodeStats::default() };
+            NodeReport { port: 0, stats }
+        };
+        let told = |shown| left_out(&[node(0), node(3)], shown);
+        assert_eq!(told(3).as_deref(), Some("(3 of 7 flows)"));
+        assert_eq!((told(7), left_out(&[], 0)), (None, None));
     }
 
     #[test]

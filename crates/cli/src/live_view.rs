@@ -260,6 +260,7 @@ impl<'a> Frame<'a> {
             if most > 0 && !flows.is_empty() {
                 lines.push(String::new());
                 lines.extend(columns(&flows));
+                lines.extend(flow_rows::left_out(&self.report.nodes, flows.len() - 1));
             }
         }
         lines.push(String::new());

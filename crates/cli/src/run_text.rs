@@ -173,9 +173,11 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     writeln!(out, "{}: {scheduler}, {count} {many}, costs {kind}", name(row))?;
     print_table(out, lines.collect())?;
-    let known = number(processors, "flows_known");
-    if known > MOST_LINES as u64 {
-        writeln!(out, "({MOST_LINES} of {} flows; --json has more)", shown::count(known))?;
+    let told = flows.len() as u64;
+    let all_flows = told + number(processors, "flows_left_out");
+    if all_flows > MOST_LINES as u64 {
+        let all_flows = shown::count(all_flows);
+        writeln!(out, "({MOST_LINES} of {all_flows} flows; --json has {})", shown::count(told))?;
     }
     let refused = [
         ("because their flow had as many waiting as it may (flow-limit)", number(processors, "queue_full")),

@@ -93,6 +93,24 @@ fn flows_that_made_room_for_others_are_told_of() {
 }
 
 #[test]
+fn how_many_flows_there_are_is_said() {
+    let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
+    let text = text
+        .replace("name = \"cheap\"", "name = \"cheap{n}\"\ncount = 70")
+        .replace("interval = \"600 ns\"", "interval = \"100 us\"");
+    let folder = Folder::new("many");
+    let path = folder.write("router.toml", text);
+    let args = ["run", &*path, "--virtual", "--for", "1s"];
+    let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
+    let processors = &row(&report, "router r1")["processors"];
+    // One has a name; of the others 64 are told of.
+    assert_eq!(processors["flows"].as_array().unwrap().len(), 65, "{processors:#}");
+    assert_eq!((&processors["flows_known"], &processors["flows_left_out"]), (&71.into(), &6.into()));
+    let told = stdout(&longwire(&args));
+    assert!(told.contains("(24 of 71 flows; --json has 65)"), "{told}");
+}
+
+#[test]
 fn every_example_runs() {
     let mut refused = 0;
     for file in std::fs::read_dir(repository("scenarios")).unwrap() {

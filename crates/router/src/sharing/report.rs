@@ -30,6 +30,7 @@ impl Sharing {
         flows.sort_by_key(|flow| (flow.key >= named, u64::MAX - flow.counters.cycles, flow.place));
         let with_names = flows.iter().take_while(|flow| flow.key < named).count();
         flows.truncate(with_names + MOST);
+        let flows_left_out = flows_known - flows.len() as u64;
         flows.extend(silent);
         flows.sort_by_key(|flow| flow.place);
         let clock = u64::from(scheduler.settings().clock_mhz);
@@ -56,6 +57,7 @@ impl Sharing {
             exploded,
             beyond_quantum,
             flows_known,
+            flows_left_out,
             flows: flows.iter().map(one).collect(),
             all: FlowStats {
                 flow: "all".into(),

@@ -222,6 +222,21 @@ fn flows_with_names_are_told_of_before_their_first_packet() {
 }
 
 #[test]
+fn how_many_flows_are_not_told_of_is_said() {
+    let mut rig = rig(sharing("gmr3"));
+    let told = |rig: &Rig| {
+        let all = stats(rig);
+        (all.flows.len(), all.flows_known, all.flows_left_out)
+    };
+    // Both with names are told of always, and of the others the 64 that used most.
+    for (flow, wanted) in [(1, (2, 1, 0)), (1000, (3, 2, 0)), (1063, (66, 65, 0)), (1064, (66, 66, 1))] {
+        let first = if flow < 1000 { flow } else { 1000 };
+        (first..=flow).for_each(|port| drop(rig.send(SECOND, 1, &udp(port))));
+        assert_eq!(told(&rig), wanted, "{flow}");
+    }
+}
+
+#[test]
 fn what_is_not_ip_does_not_wait_and_what_ends_at_the_processor_is_counted() {
     let mut rig = rig(sharing("gmr3"));
     let mut arp = vec![0xff; 6];
