@@ -463,6 +463,19 @@ fn a_program_needs_the_links_that_it_surely_names() {
 }
 
 #[test]
+fn of_helpers_that_are_not_there_it_is_said_what_does_the_same() {
+    for (number, mend) in [
+        (26, "no helper 26 (skb_load_bytes) here; use xdp_load_bytes"),
+        (12, "no helper 12 (tail_call) here; call a function, or install several programs"),
+        (14, "no helper 14 (get_current_pid_tgid) here; nothing does the same, leave the call out"),
+        (9999, "the kernel's have numbers from 1 to 211, those of longwire.h from 65536 on"),
+    ] {
+        let refused = check(&format!("call {number}\n exit")).unwrap_err().to_string();
+        assert!(refused.ends_with(mend), "{refused}");
+    }
+}
+
+#[test]
 fn helpers_get_what_they_take() {
     let argument = |helper, number, wanted, found| Rejection::Argument { helper, number, wanted, found };
     let kind = |helper, map: &str, kind| Rejection::MapKind { helper, map: map.into(), kind };

@@ -4,8 +4,10 @@
 //! is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says.
 //! To add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
 
+mod instead;
 mod kernel;
 
+pub use instead::instead;
 pub use kernel::kernel_name;
 
 /// Longwire's own helpers have this number and those above; the kernel's are below 212, and it adds no more.

@@ -1,6 +1,7 @@
 //! Why a program is not let in.
 
 use super::value::Value;
+use crate::call::instead;
 use crate::{Argument, Helper, Instruction, MapKind, Program, Register};
 use thiserror::Error;
 
@@ -70,7 +71,7 @@ pub enum Rejection {
     )]
     TooComplex,
     /// A helper that is not there.
-    #[error("there is no helper {number} ({name}) here; use another one")]
+    #[error("there is no helper {number} ({name}) here; {mend}", mend = instead(*.number))]
     UnknownHelper {
         /// Its number.
         number: u32,
