@@ -4,7 +4,16 @@ use crate::backlog::Backlog;
 use crate::table::NONE;
 use longwire_packet::prefetch;
 
+/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the processor.
+const CACHED: usize = 256;
+
 impl Backlog {
+    /// Whether there are so many flows that reading ahead is worth it.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.flows.len() >= CACHED
+    }
+
     /// Reads ahead what a packet of a flow needs that comes in.
     #[inline]
     pub(crate) fn prefetch_entry(&self, flow: u32) {
@@ -19,6 +28,9 @@ impl Backlog {
         if let Some(flow) = self.flows.get(flow as usize) {
             prefetch(flow);
             prefetch(&flow.taken_turn);
+            if !self.links[1].is_empty() {
+                prefetch(&flow.later_turn);
+            }
         }
     }
 
@@ -39,6 +51,16 @@ impl Backlog {
         let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());
         if let Some(slot) = head.and_then(|head| self.slots.get(head as usize)) {
             prefetch(slot);
+        }
+    }
+
+    /// Reads ahead the packet behind the head of a flow's queue. Flow and head have been read.
+    #[inline]
+    pub(crate) fn prefetch_second(&self, flow: u32) {
+        let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());
+        let head = head.and_then(|head| self.slots.get(head as usize));
+        if let Some(second) = head.and_then(|head| self.slots.get(head.next as usize)) {
+            prefetch(second);
         }
     }
 }

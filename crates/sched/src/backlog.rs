@@ -36,6 +36,8 @@ pub(crate) struct Backlog {
     pub flows: Vec<Flow>,
     pub slots: Vec<Slot>,
     rare: Vec<Rare>,
+    /// Who has its turn after each flow, before the processors and before the port, where these have rounds.
+    pub links: [Vec<u32>; 2],
     /// Of flows that made room for others, and of packets of no flow.
     pub gone: Counters,
     pub happened: Happened,
@@ -64,17 +66,19 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Nothing is inside. With `first_come` the room for packets is whose comes first.
-    pub(crate) fn new(settings: &Settings, first_come: bool) -> Self {
+    /// Nothing is inside. With `first_come` the room for packets is whose comes first. Flows take turns in so many `stages`.
+    pub(crate) fn new(settings: &Settings, first_come: bool, stages: usize) -> Self {
         let mut slots = huge_vec(settings.packets as usize);
         slots.resize(settings.packets as usize, Slot::FREE);
         let flows = settings.flows as usize;
+        let links = |stage: usize| vec![NONE; if stage < stages { flows } else { 0 }];
         Self {
             flows: huge_vec(flows),
             room: Room::new(&mut slots, first_come),
             idle: Idle::new(settings.flows),
             slots,
             rare: Vec::with_capacity(flows),
+            links: [links(0), links(1)],
             gone: Counters::default(),
             happened: Happened::default(),
             prices: Prices::new(settings),

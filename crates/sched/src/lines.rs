@@ -36,6 +36,10 @@ impl Lines {
         self.lines[0].spec()
     }
 
+    pub(crate) fn stages(&self) -> usize {
+        self.lines[0].stages()
+    }
+
     pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
         self.lines[0].quantum(settings)
     }

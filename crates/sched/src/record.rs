@@ -115,12 +115,11 @@ pub(crate) struct Turn {
     pub credit: i64,
     /// The round of its last credit.
     pub round: u64,
-    pub next: u32,
     pub active: bool,
 }
 
 impl Turn {
-    const NEW: Self = Self { credit: 0, round: 0, next: NONE, active: false };
+    const NEW: Self = Self { credit: 0, round: 0, active: false };
 }
 
 /// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed

@@ -12,9 +12,6 @@ use thiserror::Error;
 /// A handle that stands for no packet.
 pub const INVALID_HANDLE: u32 = NONE;
 
-/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the processor.
-const CACHED: usize = 256;
-
 /// What a packet inside is called until it is handed to its port or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(u32);
@@ -143,7 +140,7 @@ impl Scheduler {
             known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
         })?;
         let quantum = lines.quantum(settings).unwrap_or(u64::MAX);
-        let backlog = Backlog::new(settings, !lines.spec().apart);
+        let backlog = Backlog::new(settings, !lines.spec().apart, lines.stages());
         Ok(Self { lines, backlog, quantum })
     }
 
@@ -225,7 +222,7 @@ impl Scheduler {
     /// stay in the cache, and are left alone.
     #[inline]
     pub fn expect(&self, last: Option<u32>, before: Option<u32>, first: Option<u32>) {
-        if self.backlog.flows.len() < CACHED {
+        if !self.backlog.is_large() {
             return;
         }
         if let Some(key) = last {

@@ -284,7 +284,7 @@ impl Gmr3 {
                 let place = backlog.flow_mut(flow);
                 let turns = intervals << (slowest - (number as u32).min(slowest));
                 place.turn.credit += turns * self.quantum * i64::from(place.weight);
-                next = Some(place.turn.next);
+                next = Some(backlog.links[0][flow as usize]);
             }
         }
     }

@@ -37,6 +37,9 @@ pub struct Spec {
 pub(crate) trait Discipline: Sized {
     const SPEC: Spec;
 
+    /// How often flows take turns: before the processors (1), and before the port (2).
+    const STAGES: usize = 1;
+
     fn build(settings: &Settings) -> Self;
 
     /// What is charged for a packet whose processing is foretold to take so many ns. It is frozen when the packet arrives.
@@ -161,6 +164,10 @@ macro_rules! schedulers {
 
             pub(crate) fn spec(&self) -> &'static Spec {
                 match self { $(Self::$variant(_) => const { &<$type as Discipline>::SPEC }),+ }
+            }
+
+            pub(crate) fn stages(&self) -> usize {
+                match self { $(Self::$variant(_) => <$type as Discipline>::STAGES),+ }
             }
 
             pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {

@@ -28,6 +28,8 @@ impl Discipline for SeparateDrr {
         apart: true,
     };
 
+    const STAGES: usize = 2;
+
     fn build(settings: &Settings) -> Self {
         Self {
             processors: Turns::NEW,
