@@ -2,7 +2,9 @@
 
 use crate::cost::Prices;
 use crate::counters::{Counters, Happened, Rare};
+use crate::estimate::Memory;
 use crate::idle::Idle;
+use crate::ports::Ports;
 pub(crate) use crate::record::{Flow, Gone, List, Slot, State, Turn};
 use crate::room::Room;
 use crate::table::{NONE, Table};
@@ -26,8 +28,8 @@ pub(crate) struct Admitted {
 struct Load {
     /// Packets that were processed.
     ready: u32,
-    /// The weights of flows with packets before the processors.
-    weight: u64,
+    /// Flows with packets before the processors.
+    flows: u32,
 }
 
 /// All flows and packets.
@@ -51,8 +53,8 @@ pub(crate) struct Backlog {
     /// Packets ready for each port, in the order in which they became so.
     ready: Vec<List>,
     loads: Vec<Load>,
-    /// Ports whose flows have packets before the processors, as bits.
-    busy: [u64; 4],
+    /// Ports whose flows have packets before the processors.
+    pub busy: Ports,
     /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is foretold of a flow of which nothing has been measured.
     lately: u64,
     /// Packets before the processors.
@@ -86,7 +88,7 @@ impl Backlog {
             table: Table::new(settings.flows),
             ready: vec![List::EMPTY; settings.ports.into()],
             loads: vec![Load::default(); settings.ports.into()],
-            busy: [0; 4],
+            busy: Ports::default(),
             lately: 0,
             waiting: 0,
             revoked: 0,
@@ -209,10 +211,6 @@ impl Backlog {
             self.room.leave(before);
             self.room.enter(weight);
         }
-        if place.waiting_packets > 0 {
-            let load = &mut self.loads[usize::from(place.port)].weight;
-            *load = *load - u64::from(before) + u64::from(weight);
-        }
     }
 
     /// A slot in the queue of a flow. It has no cost yet.
@@ -242,8 +240,8 @@ impl Backlog {
         place.waiting.append(&mut self.slots, slot);
         if place.waiting_packets == 0 {
             let port = usize::from(place.port);
-            self.loads[port].weight += u64::from(place.weight);
-            self.busy[port / 64] |= 1 << (port % 64);
+            self.loads[port].flows += 1;
+            self.busy.insert(place.port);
         }
         place.waiting_packets += 1;
         if place.inside == 0 {
@@ -310,9 +308,9 @@ impl Backlog {
         place.waiting_packets -= 1;
         if place.waiting_packets == 0 {
             let port = usize::from(place.port);
-            self.loads[port].weight -= u64::from(place.weight);
-            if self.loads[port].weight == 0 {
-                self.busy[port / 64] &= !(1 << (port % 64));
+            self.loads[port].flows -= 1;
+            if self.loads[port].flows == 0 {
+                self.busy.remove(place.port);
             }
         }
         self.waiting -= 1;
@@ -395,22 +393,6 @@ impl Backlog {
         self.settings.ports
     }
 
-    /// Ports whose flows have packets before the processors, ascending.
-    #[inline]
-    pub(crate) fn busy_ports(&self) -> impl Iterator<Item = u16> + use<'_> {
-        (0u16..).zip(self.busy).flat_map(|(word, bits)| {
-            let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|bits| *bits != 0);
-            let sets = std::iter::successors(Some(bits).filter(|bits| *bits != 0), rest);
-            sets.map(move |bits| word * 64 + bits.trailing_zeros() as u16)
-        })
-    }
-
-    /// The weights of a port's flows that have packets before the processors.
-    #[inline]
-    pub(crate) fn weight_of(&self, port: u16) -> u64 {
-        self.loads[usize::from(port)].weight
-    }
-
     /// A packet goes to the port, and its slot is free.
     #[inline]
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
@@ -457,11 +439,16 @@ impl Backlog {
     #[inline]
     pub(crate) fn measure(&mut self, flow: u32, cycles: u64) {
         let (estimator, place) = (self.settings.estimator, &mut self.flows[flow as usize]);
+        if !place.is_measured {
+            // The first measurement is all that is known: nothing stands beside it.
+            place.memory = Memory::new(estimator, cycles);
+        }
         let estimate = place.memory.take(estimator, cycles);
         place.estimate = self.prices.processing(estimate);
         place.traffic.cycles += cycles;
         place.is_measured = true;
-        self.lately = self.lately - (self.lately >> 5) + (cycles << 11);
+        let before = if self.lately == 0 { cycles << 16 } else { self.lately };
+        self.lately = before - (before >> 5) + (cycles << 11);
     }
 
     /// Cycles, and at most the budget.

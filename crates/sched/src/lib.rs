@@ -16,6 +16,7 @@ pub mod fairness;
 mod idle;
 mod lines;
 pub mod model;
+mod ports;
 mod record;
 mod room;
 mod scheduler;

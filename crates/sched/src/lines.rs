@@ -1,24 +1,31 @@
 //! Lines of flows before the processors: one for all ports, or one for each port.
 //!
 //! With one for all, as the CBCS paper has it, a flow whose port is full holds up flows to other ports when its turn comes. With one for each
-//! ([`Settings::ready_limit`]) a port that is behind keeps its own flows only. Each line is the scheduler as its authors have it, with one port behind the
-//! processors, and lines share processor time by start-time fair queueing, each with the weights of its flows that wait.
+//! ([`Settings::ready_limit`]) a port that is behind keeps its own flows only. Each line is the scheduler as its authors have it, with one port behind the processors, and
+//! lines keep step: the next packet comes from the line whose scheduler is least far, by its own virtual time ([`due`](AnyDiscipline::due)). So flows to different ports are shared between as if
+//! they stood in one line, in what the scheduler is fair in, and whoever has all it wants counts as what it has, whatever its weight.
 
 use crate::backlog::{Backlog, Gone};
 use crate::discipline::{AnyDiscipline, Spec};
+use crate::ports::Ports;
 use crate::{Settings, Warning};
-
-/// Fraction bits of a line's virtual time, which is in ns of a line of weight 1.
-const FRACTION: u32 = 10;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Lines {
     lines: Vec<AnyDiscipline>,
-    /// By port: the start tag of its next packet. Tags wrap around: only differences count.
-    starts: Vec<u64>,
-    /// The start tag of the packet that was taken last.
+    /// By port: what its line's virtual time is ahead of that of all, and in which busy period it had its last packet.
+    offsets: Vec<(u64, u64)>,
+    /// Busy periods: between them a processor found nothing to do.
+    period: u64,
+    /// The virtual time of all: as far as any line was that gave a packet while others had some.
     now: u64,
+    /// Those that had packets and could go on when the last one was taken.
+    open: Ports,
+    /// The line that gave it.
+    last: u16,
+    /// The line that has been alone since then.
+    alone: Option<u16>,
 }
 
 impl Lines {
@@ -29,7 +36,8 @@ impl Lines {
         let count = if apart { usize::from(settings.ports) } else { 1 };
         let more = (1..count).filter_map(|_| AnyDiscipline::build(name, settings));
         let lines: Vec<_> = std::iter::once(first).chain(more).collect();
-        Some(Self { starts: vec![0; lines.len()], lines, now: 0 })
+        let (offsets, open) = (vec![(0, 0); lines.len()], Ports::default());
+        Some(Self { lines, offsets, period: 0, now: 0, open, last: 0, alone: None })
     }
 
     pub(crate) fn spec(&self) -> &'static Spec {
@@ -81,63 +89,91 @@ impl Lines {
         self.lines[0].next(backlog)
     }
 
-    /// Of the lines that have one and may go on, that with the least start tag comes first, and of equal ones that of the first port.
+    /// Of the lines that have one and may go on, that which is least far comes first; equal ones take turns.
     fn next_of_some_line(&mut self, backlog: &mut Backlog) -> Option<u32> {
-        let mut tried = None;
+        let mut busy = backlog.busy.iter();
+        let Some(first) = busy.next() else {
+            self.rest();
+            return None;
+        };
+        if busy.next().is_none() {
+            return self.next_of_one(backlog, first);
+        }
+        self.catch_up();
+        let mut open = backlog.busy;
+        backlog.busy.iter().filter(|port| backlog.is_full(*port)).for_each(|port| open.remove(port));
+        open.without(&self.open).iter().for_each(|port| self.join(port));
+        self.open = open;
         loop {
-            // A line that was held up has lost what it did not use meanwhile.
-            let ahead = |port: u16| (self.starts[usize::from(port)].wrapping_sub(self.now) as i64).max(0);
-            let lines =
-                backlog.busy_ports().filter(|port| !backlog.is_full(*port)).map(|port| (ahead(port), port));
-            let first = lines.filter(|line| tried.is_none_or(|tried| *line > tried)).min()?;
-            let line = usize::from(first.1);
-            let shared = backlog.busy_ports().nth(1).is_some();
-            let weight = backlog.weight_of(first.1).max(1);
-            let Some(slot) = self.lines[line].next(backlog) else {
-                tried = Some(first);
-                continue;
-            };
-            self.now = self.now.wrapping_add(first.0 as u64);
-            self.starts[line] = self.now;
-            let place = &mut backlog.slots[slot as usize];
-            place.line_weight = if shared { weight } else { 0 };
-            if shared {
-                self.starts[line] = self.now.wrapping_add((u64::from(place.processor) << FRACTION) / weight);
+            let order = |port| (self.ahead(port), port <= self.last, port);
+            let (ahead, _, port) = self.open.iter().map(order).min()?;
+            if let Some(slot) = self.lines[usize::from(port)].next(backlog) {
+                self.now = self.now.wrapping_add(ahead.max(0) as u64);
+                self.last = port;
+                return Some(slot);
             }
-            return Some(slot);
+            self.open.remove(port);
+        }
+    }
+
+    /// Of the only line that has any: how far it is, is looked at when there are others.
+    #[inline]
+    fn next_of_one(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+        if self.alone != Some(port) {
+            self.catch_up();
+            if !self.open.has(port) {
+                self.join(port);
+            }
+            (self.open, self.alone) = (Ports::only(port), Some(port));
+        }
+        if backlog.is_full(port) { None } else { self.lines[usize::from(port)].next(backlog) }
+    }
+
+    /// How far the line of a port is before all others, in virtual time. One that a round took less far than was to be expected may be behind.
+    #[inline]
+    fn ahead(&self, port: u16) -> i64 {
+        let line = usize::from(port);
+        let own = self.lines[line].due().wrapping_sub(self.offsets[line].0);
+        own.wrapping_sub(self.now) as i64
+    }
+
+    /// A line goes on that was held up, or had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
+    fn join(&mut self, port: u16) {
+        let ahead = self.ahead(port);
+        let (offset, period) = &mut self.offsets[usize::from(port)];
+        if ahead < 0 || *period != self.period {
+            *offset = offset.wrapping_add(ahead as u64);
+            *period = self.period;
+        }
+    }
+
+    /// Nothing is there to be processed: a busy period ends.
+    fn rest(&mut self) {
+        if self.alone.is_some() || self.open != Ports::default() {
+            (self.alone, self.open) = (None, Ports::default());
+            self.period += 1;
+        }
+    }
+
+    /// The line that was alone is not any more: others begin where it is.
+    #[inline]
+    fn catch_up(&mut self) {
+        if let Some(port) = self.alone.take() {
+            self.now = self.now.wrapping_add(self.ahead(port).max(0) as u64);
         }
     }
 
     /// A packet has been processed. It is ready for its port once all of its flow that came before it are.
     #[inline]
     pub(crate) fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
-        let line = self.note(backlog, slot, measured);
+        let line = self.line_of(backlog, backlog.slot(slot).flow);
         self.lines[line].finish(backlog, slot, measured);
     }
 
     /// A packet that was with a processor goes to no port. Those behind it go on.
     pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
-        let line = self.note(backlog, slot, measured);
+        let line = self.line_of(backlog, backlog.slot(slot).flow);
         self.lines[line].give_up(backlog, slot, measured, because);
-    }
-
-    /// What was charged to the line of the packet becomes what was measured. Returns that line.
-    #[inline]
-    fn note(&mut self, backlog: &Backlog, slot: u32, measured: Option<u32>) -> usize {
-        if !self.is_apart() {
-            return 0;
-        }
-        let line = backlog.port_of(slot);
-        let place = backlog.slot(slot);
-        if let Some(measured) = measured
-            && place.line_weight > 0
-            && measured != place.processor
-        {
-            let of_weight = |ns: u32| (u64::from(ns) << FRACTION) / place.line_weight;
-            let start = self.starts[line].wrapping_sub(of_weight(place.processor));
-            self.starts[line] = start.wrapping_add(of_weight(measured));
-        }
-        line
     }
 
     /// The next packet for a port begins to be sent.

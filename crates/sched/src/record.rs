@@ -49,8 +49,6 @@ pub(crate) struct Slot {
     pub state: State,
     /// When it arrived.
     pub arrived: u64,
-    /// What the line weighed that was charged for it when it was taken; 0 if none was.
-    pub line_weight: u64,
 }
 
 impl Slot {
@@ -65,7 +63,6 @@ impl Slot {
         tag: 0,
         state: State::Free,
         arrived: 0,
-        line_weight: 0,
     };
 }
 
@@ -198,11 +195,6 @@ const _: () = assert!(std::mem::offset_of!(Flow, finish) + size_of::<[u64; 2]>()
 
 impl Flow {
     /// Its turn before the processors (stage 0), or before the port.
-    #[inline]
-    pub(crate) fn turn_of(&self, stage: usize) -> &Turn {
-        if stage == 0 { &self.turn } else { &self.later_turn }
-    }
-
     #[inline]
     pub(crate) fn turn_of_mut(&mut self, stage: usize) -> &mut Turn {
         if stage == 0 { &mut self.turn } else { &mut self.later_turn }

@@ -102,16 +102,22 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
                 self.turns.pass(backlog, rounds);
                 continue;
             };
-            let cost = i64::from(backlog.slot(slot).cost);
+            let cost = backlog.slot(slot).cost;
             backlog.pop(flow);
-            Turns::<0>::turn(backlog, flow).credit = credit - cost;
-            self.turns.serve();
+            Turns::<0>::turn(backlog, flow).credit = credit - i64::from(cost);
+            self.turns.serve(cost);
             if backlog.head(flow).is_none() {
                 self.turns.pass(backlog, 1);
             }
             return Some(slot);
         }
     }
+
+    #[inline]
+    fn due(&self) -> u64 {
+        self.turns.due()
+    }
+
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, _: u32) {
         Turns::<0>::cap(backlog, flow, self.quantum);
     }

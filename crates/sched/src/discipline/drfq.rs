@@ -58,6 +58,11 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
     }
 
     #[inline]
+    fn due(&self) -> u64 {
+        self.0.due()
+    }
+
+    #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::owe(backlog, slot, measured);
     }

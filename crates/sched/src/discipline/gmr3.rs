@@ -50,6 +50,8 @@ pub(crate) struct Gmr3 {
     /// Turns in a row in which nobody could be served, and the number of flows that take turns.
     fruitless: u32,
     flows: u32,
+    /// Slots that were passed in one step, in 2⁻¹⁶.
+    skipped: u64,
 }
 
 impl Discipline for Gmr3 {
@@ -76,6 +78,7 @@ impl Discipline for Gmr3 {
             quantum: settings.quantum.0 as i64,
             fruitless: 0,
             flows: 0,
+            skipped: 0,
         }
     }
 
@@ -137,6 +140,13 @@ impl Discipline for Gmr3 {
             }
             return Some(slot);
         }
+    }
+
+    /// Slots: each gives a flow the same for its weight.
+    #[inline]
+    fn due(&self) -> u64 {
+        let next = if self.begun.is_some() { None } else { self.first_group() };
+        next.map_or(self.now, |number| self.groups[number].due).wrapping_add(self.skipped)
     }
 
     /// What a packet cost beyond its estimate is charged once it is known.
@@ -206,12 +216,9 @@ impl Group {
 }
 
 impl Gmr3 {
-    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
+    /// The group whose turn is due first.
     #[inline]
-    fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
-        if self.fruitless > self.flows && self.busy != 0 {
-            self.skip(backlog);
-        }
+    fn first_group(&self) -> Option<usize> {
         let mut first: Option<usize> = None;
         let mut busy = self.busy;
         while busy != 0 {
@@ -223,7 +230,16 @@ impl Gmr3 {
                 first = Some(number);
             }
         }
-        let number = first?;
+        first
+    }
+
+    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
+    #[inline]
+    fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
+        if self.fruitless > self.flows && self.busy != 0 {
+            self.skip(backlog);
+        }
+        let number = self.first_group()?;
         let flow = self.groups[number].ring.front()?;
         if super::is_ahead(backlog, flow, self.flows == 1) {
             return None;
@@ -277,6 +293,7 @@ impl Gmr3 {
         if !(1..i64::MAX).contains(&intervals) {
             return;
         }
+        self.skipped = self.skipped.wrapping_add((intervals as u64) << (slowest + FRACTION));
         for (number, group) in self.groups.iter().enumerate() {
             let mut next = group.ring.front();
             for _ in 0..group.ring.len() {

@@ -5,6 +5,7 @@ mod drfq;
 mod fifo;
 mod gmr3;
 mod mr3;
+mod progress;
 mod ring;
 mod separate_drr;
 mod sfq;
@@ -68,6 +69,13 @@ pub(crate) trait Discipline: Sized {
 
     /// Takes the next packet for a processor; none if there is none, or none may be taken yet.
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32>;
+
+    /// The virtual time of the next packet: what a flow of weight 1 that always waits has had before it, in a unit of the scheduler's. It wraps around: only differences count. 0 where
+    /// ports have no lines of their own.
+    #[inline]
+    fn due(&self) -> u64 {
+        0
+    }
 
     /// A packet has been processed and is the next of its flow.
     #[inline]
@@ -195,6 +203,11 @@ macro_rules! schedulers {
             #[inline]
             pub(crate) fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
                 match self { $(Self::$variant(own) => own.finish(backlog, slot, measured)),+ }
+            }
+
+            #[inline]
+            pub(crate) fn due(&self) -> u64 {
+                match self { $(Self::$variant(own) => own.due()),+ }
             }
 
             pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {

@@ -7,6 +7,7 @@
 //! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
 //! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
 
+use super::progress::Progress;
 use super::ring::Ring;
 use super::{Discipline, Spec};
 use crate::Settings;
@@ -24,6 +25,8 @@ pub(crate) struct Mr3 {
     /// Whether the first flow's turn has begun, and whether a packet was taken in it.
     begun: bool,
     has_served: bool,
+    /// In ns of the dominant resource per weight.
+    progress: Progress,
 }
 
 impl Discipline for Mr3 {
@@ -38,7 +41,8 @@ impl Discipline for Mr3 {
     };
 
     fn build(_: &Settings) -> Self {
-        Self { ring: Ring::EMPTY, left: 0, before: 0, now: 0, begun: false, has_served: false }
+        let (ring, progress) = (Ring::EMPTY, Progress::NEW);
+        Self { ring, left: 0, before: 0, now: 0, begun: false, has_served: false, progress }
     }
 
     #[inline]
@@ -59,10 +63,12 @@ impl Discipline for Mr3 {
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
         loop {
             let Some(flow) = self.ring.front() else {
+                self.progress.begin(self.due());
                 (self.before, self.now, self.left) = (0, 0, 0);
                 return None;
             };
             if self.left == 0 {
+                self.progress.begin(self.due());
                 (self.left, self.before, self.now) = (self.ring.len(), self.now, 0);
             }
             if !self.begun && super::is_ahead(backlog, flow, self.ring.len() == 1) {
@@ -84,7 +90,9 @@ impl Discipline for Mr3 {
                 self.end(backlog, true);
                 continue;
             }
-            let balance = balance - i64::from(backlog.slot(slot).cost);
+            let cost = backlog.slot(slot).cost;
+            self.progress.charge(cost);
+            let balance = balance - i64::from(cost);
             super::take_in_turn(backlog, flow, slot, !self.has_served);
             self.has_served = true;
             backlog.flow_mut(flow).turn.credit = balance;
@@ -94,6 +102,12 @@ impl Discipline for Mr3 {
             }
             return Some(slot);
         }
+    }
+
+    /// A round gives each flow the largest excess of the one before.
+    #[inline]
+    fn due(&self) -> u64 {
+        if self.left == 0 { self.progress.start().wrapping_add(self.now as u64) } else { self.progress.now() }
     }
 
     /// What a packet cost beyond its estimate is charged once it is known.

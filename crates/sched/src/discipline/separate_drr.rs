@@ -86,6 +86,11 @@ impl Discipline for SeparateDrr {
     }
 
     #[inline]
+    fn due(&self) -> u64 {
+        self.processors.due()
+    }
+
+    #[inline]
     fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
         let (flow, port) = (backlog.slot(slot).flow, backlog.port_of(slot));
         let place = &mut backlog.flows[flow as usize];
@@ -131,7 +136,8 @@ fn deficit<const STAGE: usize>(
             continue;
         };
         let quantum = quantum * i64::from(backlog.flow(flow).weight);
-        let cost = i64::from(cost(backlog.slot(slot)));
+        let price = cost(backlog.slot(slot));
+        let cost = i64::from(price);
         let turn = Turns::<STAGE>::turn(backlog, flow);
         turn.credit = turn.credit.saturating_add(quantum.saturating_mul(rounds as i64));
         if cost > turn.credit {
@@ -141,7 +147,7 @@ fn deficit<const STAGE: usize>(
         }
         turn.credit -= cost;
         pop(backlog, flow);
-        turns.serve();
+        turns.serve(price);
         if head(backlog, flow).is_none() {
             turns.retire(backlog);
         }

@@ -46,6 +46,11 @@ impl Discipline for Sfq {
     }
 
     #[inline]
+    fn due(&self) -> u64 {
+        self.0.due()
+    }
+
+    #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::owe(backlog, slot, measured);
     }

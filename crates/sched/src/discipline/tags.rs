@@ -83,6 +83,12 @@ impl Tags {
         self.up();
     }
 
+    /// The start of the next packet.
+    #[inline]
+    pub(super) fn due(&self) -> u64 {
+        self.heap.first().map_or_else(|| later(self.clock[0], self.clock[1]), |first| first.key)
+    }
+
     /// Takes the head with the least start; `cost` says what it costs on each resource.
     #[inline]
     pub(super) fn next(

@@ -1,7 +1,13 @@
 //! Rounds in which each flow gets credit once. Rounds in which nobody could be served are skipped in one step.
 
+use super::progress::Progress;
 use super::ring::Ring;
 use crate::backlog::{Backlog, Turn};
+
+/// Fraction bits of rounds, for what is within one.
+const FRACTION: u32 = 16;
+/// The most rounds that are looked ahead: a packet's dearest cost in the least quantum.
+const FARTHEST: u64 = 1 << 32;
 
 /// Flows that take turns, and how far the round is.
 #[derive(Debug, Clone)]
@@ -12,10 +18,12 @@ pub(super) struct Turns<const STAGE: usize> {
     left: u32,
     /// How many rounds must pass before anybody of this round can be served; 0 if somebody was.
     skip: u64,
+    progress: Progress,
 }
 
 impl<const STAGE: usize> Turns<STAGE> {
-    pub(super) const NEW: Self = Self { ring: Ring::EMPTY, round: 0, left: 0, skip: 0 };
+    pub(super) const NEW: Self =
+        Self { ring: Ring::EMPTY, round: 0, left: 0, skip: 0, progress: Progress::NEW };
 
     /// A flow joins at the end; its turn is in the next round.
     #[inline]
@@ -34,6 +42,7 @@ impl<const STAGE: usize> Turns<STAGE> {
             self.left = self.ring.len();
             self.round += self.skip.max(1);
             self.skip = u64::MAX;
+            self.progress.begin(self.round << FRACTION);
         }
         let turn = backlog.flow_mut(flow).turn_of_mut(STAGE);
         let rounds = self.round - turn.round;
@@ -53,10 +62,21 @@ impl<const STAGE: usize> Turns<STAGE> {
         turn.credit = turn.credit.min(most);
     }
 
-    /// Somebody was served in this round.
+    /// A packet of this cost is taken: somebody was served in this round.
     #[inline]
-    pub(super) fn serve(&mut self) {
+    pub(super) fn serve(&mut self, cost: u32) {
         self.skip = 0;
+        self.progress.charge(cost);
+    }
+
+    /// The virtual time of the next packet: in rounds.
+    #[inline]
+    pub(super) fn due(&self) -> u64 {
+        if self.left == 0 {
+            (self.round + self.skip.clamp(1, FARTHEST)) << FRACTION
+        } else {
+            self.progress.now()
+        }
     }
 
     /// The turn ends. It takes so many rounds until this flow can be served, 1 and more.
