@@ -110,13 +110,23 @@ impl List {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     pub credit: i64,
-    /// The round of its last credit.
+    /// The round of its last credit, or in which it ended.
     pub round: u64,
     pub active: bool,
 }
 
 impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, active: false };
+
+    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of what it owes: running empty forgives nothing. What credit it had is lost.
+    #[inline]
+    pub(crate) fn begin_anew(&mut self, time: u64, each: i64, shift: u32) {
+        if self.credit < 0 {
+            let passed = time.saturating_sub(self.round).min(i64::MAX as u64) as i64;
+            self.credit = self.credit.saturating_add(passed.saturating_mul(each) >> shift);
+        }
+        self.credit = self.credit.min(0);
+    }
 }
 
 /// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed

@@ -270,6 +270,32 @@ fn a_flow_alone_on_its_way_to_a_port_has_its_weight() {
 }
 
 #[test]
+fn running_empty_forgives_nothing() {
+    // With the paper's schedulers of rounds it does: credit and debt of who is idle are forgotten.
+    for spec in SPECS.iter().filter(|spec| spec.apart && !spec.name.starts_with("cbcs")) {
+        for (processors_, weight, every) in [(1, 1, 110_000), (1, 1, 150_000), (1, 3, 70_000), (2, 1, 60_000)]
+        {
+            let mut setup = processors(spec.name, processors_);
+            setup.settings.quantum = Nanos(1000);
+            let mut machine = Machine::new(setup).unwrap();
+            machine.scheduler().set_weight(1, Weight::new(weight).unwrap()).unwrap();
+            // A flow whose packets cost a hundred quanta and come one by one, and one that always wants more.
+            let (dear, little) =
+                (stream(0, 0, 100, 100_000, every, 100 * MS), stream(1, 0, 100, 1000, 400, 100 * MS));
+            let sent = departures(&mut machine, [dear, little].concat(), 100 * MS);
+            let had: u64 =
+                sent.iter().filter(|sent| sent.packet.key == 0).map(|sent| sent.packet.cycles).sum();
+            let all = 100 * MS * u64::from(processors_);
+            // Its packets are not cut: one more.
+            let due = all / (1 + weight as u64) + 100_000;
+            assert!(had <= due, "{} {processors_} {weight} {every}: {had} of {all}", spec.name);
+            let busy = machine.seen().processor_busy;
+            assert!(busy > all / 100 * 99, "{} {processors_} {weight} {every}: busy for {busy}", spec.name);
+        }
+    }
+}
+
+#[test]
 fn a_weight_that_is_lowered_counts_at_once() {
     for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
         let mut machine = Machine::new(processors(spec.name, 1)).unwrap();

@@ -6,7 +6,8 @@
 //!
 //! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest is built on Stratified Round Robin (Ramabhadran &
 //! Pasquale, SIGCOMM 2003), of which it is the successor. Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and
-//! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ.
+//! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ; what a flow owes when it runs empty
+//! is not forgotten, but paid by the slots that pass without it.
 //! With Q the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant service per weight by less than
 //! (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
 //! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
@@ -103,8 +104,10 @@ impl Discipline for Gmr3 {
         if place.turn.active {
             return;
         }
-        place.turn.credit = 0;
         let number = group_of(place.weight);
+        // In 2ᵍ slots it would have had a turn's credit.
+        let credit = self.quantum * i64::from(place.weight);
+        place.turn.begin_anew(self.time() >> FRACTION, credit, number as u32);
         self.groups[number].ring.push(backlog, flow);
         self.flows += 1;
         if self.busy & (1 << number) == 0 {
@@ -163,7 +166,11 @@ impl Discipline for Gmr3 {
     /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
-        if old == new || !backlog.flow(flow).turn.active {
+        if old == new {
+            return;
+        }
+        if !backlog.flow(flow).turn.active {
+            backlog.flow_mut(flow).turn.credit = 0;
             return;
         }
         let worth = backlog.flow(flow).turn.credit >> scale_of(old);
@@ -233,6 +240,12 @@ impl Gmr3 {
         first
     }
 
+    /// Slots that have passed, in 2⁻¹⁶.
+    #[inline]
+    const fn time(&self) -> u64 {
+        self.now.wrapping_add(self.skipped)
+    }
+
     /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
     #[inline]
     fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
@@ -257,11 +270,13 @@ impl Gmr3 {
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, number: usize, stays: bool) {
         self.begun = None;
-        let group = &mut self.groups[number];
+        let (time, group) = (self.time(), &mut self.groups[number]);
         if stays {
             group.ring.rotate(backlog);
         } else {
-            group.ring.pop(backlog);
+            if let Some(flow) = group.ring.pop(backlog) {
+                backlog.flow_mut(flow).turn.round = time >> FRACTION;
+            }
             self.flows -= 1;
         }
         group.left -= 1;

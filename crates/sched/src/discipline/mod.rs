@@ -279,14 +279,13 @@ fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
     *owed = owed.saturating_add(i64::from(measured) - i64::from(processor));
 }
 
-/// Charges a flow in a round what the dominant cost of a packet has turned out to be beyond what was charged; credit is kept times 2 to what `scale` says of its weight.
+/// Charges a flow what the dominant cost of a packet has turned out to be beyond what was charged; credit is kept times 2 to what `scale` says of its weight.
 #[inline]
 fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(u32) -> u32) {
     let Slot { flow, bytes, cost, .. } = *backlog.slot(slot);
     let beyond = i64::from(backlog.prices.normalised(measured, bytes).dominant()) - i64::from(cost);
     let place = backlog.flow_mut(flow);
-    // Who has left the round begins anew without credit or debt.
-    if beyond != 0 && place.turn.active {
+    if beyond != 0 {
         place.turn.credit -= beyond << scale(place.weight);
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
 //! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
+//! Chosen here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it.
 
 use super::progress::Progress;
 use super::ring::Ring;
@@ -54,7 +55,10 @@ impl Discipline for Mr3 {
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
         if !backlog.flow(flow).turn.active {
-            backlog.flow_mut(flow).turn.credit = 0;
+            let time = self.progress.start();
+            let place = backlog.flow_mut(flow);
+            let weight = place.weight.into();
+            place.turn.begin_anew(time, weight, 0);
             self.ring.push(backlog, flow);
         }
     }
@@ -140,13 +144,13 @@ impl Mr3 {
         self.now = self.now.max(excess);
     }
 
-    /// The first flow's turn ends; it stays, or it has nothing left and loses excess and balance.
+    /// The first flow's turn ends; it stays, or it has nothing left and loses its balance, but not its excess.
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, stays: bool) {
         if stays {
             self.ring.rotate(backlog);
-        } else {
-            self.ring.pop(backlog);
+        } else if let Some(flow) = self.ring.pop(backlog) {
+            backlog.flow_mut(flow).turn.round = self.progress.start();
         }
         self.left -= 1;
         self.begun = false;
