@@ -113,19 +113,24 @@ pub(crate) struct Turn {
     /// The round of its last credit, or in which it ended.
     pub round: u64,
     pub active: bool,
+    /// It was left out until a processor is done with what it has of the flow.
+    pub parked: bool,
 }
 
 impl Turn {
-    const NEW: Self = Self { credit: 0, round: 0, active: false };
+    const NEW: Self = Self { credit: 0, round: 0, active: false, parked: false };
 
-    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of what it owes: running empty forgives nothing. What credit it had is lost.
+    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of what it owes: running empty forgives nothing. What credit is left then is
+    /// lost, but to those who were parked: they wanted something all the time.
     #[inline]
     pub(crate) fn begin_anew(&mut self, time: u64, each: i64, shift: u32) {
-        if self.credit < 0 {
+        if self.credit < 0 || self.parked {
             let passed = time.saturating_sub(self.round).min(i64::MAX as u64) as i64;
             self.credit = self.credit.saturating_add(passed.saturating_mul(each) >> shift);
         }
-        self.credit = self.credit.min(0);
+        if !std::mem::take(&mut self.parked) {
+            self.credit = self.credit.min(0);
+        }
     }
 }
 

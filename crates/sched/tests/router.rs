@@ -191,6 +191,32 @@ fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
 }
 
 #[test]
+fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
+    // Every so many of a flow's packets takes long: those behind it must wait for it, while another flow has packets for all processors.
+    for (count, weight, dear, every) in [(2, 1, 280_000, 7), (4, 3, 280_000, 16), (3, 4, 400_000, 39)] {
+        for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+            let mut setup = processors(spec.name, count);
+            (setup.settings.flow_limit, setup.settings.packets) = (4096, 65_536);
+            let mut machine = Machine::new(setup).unwrap();
+            machine.scheduler().set_weight(0, Weight::new(weight).unwrap()).unwrap();
+            let mut packets = stream(0, 0, 100, 12_000, 4000, 60 * MS);
+            packets.iter_mut().step_by(every).for_each(|(_, packet)| packet.cycles = dear);
+            packets.extend(stream(1, 0, 100, 6000, 6000 / u64::from(count), 60 * MS));
+            let sent = departures(&mut machine, packets, 60 * MS);
+            let (busy, all) = (machine.seen().processor_busy, 60 * MS * u64::from(count));
+            assert!(busy > all / 1000 * 997, "{} on {count}: {busy} of {all}", spec.name);
+            // Those that charge what was measured give it its weight, too.
+            if spec.dominant {
+                let had: u64 =
+                    sent.iter().filter(|sent| sent.packet.key == 0).map(|sent| sent.packet.cycles).sum();
+                let share = had * 1000 / (all * weight as u64 / (weight as u64 + 1));
+                assert!((950..=1050).contains(&share), "{} on {count}: {share} of 1000", spec.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_flow_of_which_nothing_is_known_does_not_come_for_nothing() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         let mut setup = router(spec.name, 1);

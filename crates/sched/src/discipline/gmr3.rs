@@ -7,7 +7,7 @@
 //! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest is built on Stratified Round Robin (Ramabhadran &
 //! Pasquale, SIGCOMM 2003), of which it is the successor. Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and
 //! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ; what a flow owes when it runs empty
-//! is not forgotten, but paid by the slots that pass without it.
+//! is not forgotten, but paid by the slots that pass without it, and who is held back is parked as in MR³.
 //! With Q the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant service per weight by less than
 //! (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
 //! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
@@ -100,20 +100,9 @@ impl Discipline for Gmr3 {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
-        let place = backlog.flow_mut(flow);
-        if place.turn.active {
-            return;
-        }
-        let number = group_of(place.weight);
-        // In 2ᵍ slots it would have had a turn's credit.
-        let credit = self.quantum * i64::from(place.weight);
-        place.turn.begin_anew(self.time() >> FRACTION, credit, number as u32);
-        self.groups[number].ring.push(backlog, flow);
-        self.flows += 1;
-        if self.busy & (1 << number) == 0 {
-            self.busy |= 1 << number;
-            (self.groups[number].due, self.groups[number].left) = (self.now, 0);
-            self.groups[number].begin_interval(number);
+        let turn = &backlog.flow(flow).turn;
+        if !turn.active && !turn.parked {
+            self.join(backlog, flow);
         }
     }
 
@@ -159,8 +148,15 @@ impl Discipline for Gmr3 {
     }
 
     #[inline]
+    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
+        backlog.line_up(slot);
+        self.wake(backlog, slot);
+    }
+
+    #[inline]
     fn left(&mut self, backlog: &mut Backlog, slot: u32) {
         super::note_progress(backlog, slot);
+        self.wake(backlog, slot);
     }
 
     /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
@@ -176,13 +172,7 @@ impl Discipline for Gmr3 {
         let worth = backlog.flow(flow).turn.credit >> scale_of(old);
         self.take_out(backlog, old, flow);
         backlog.flow_mut(flow).turn.credit = worth << scale_of(new);
-        self.groups[new].ring.push(backlog, flow);
-        self.flows += 1;
-        if self.busy & (1 << new) == 0 {
-            self.busy |= 1 << new;
-            (self.groups[new].due, self.groups[new].left) = (self.now, 0);
-            self.groups[new].begin_interval(new);
-        }
+        self.add(backlog, new, flow);
     }
 }
 
@@ -240,6 +230,39 @@ impl Gmr3 {
         first
     }
 
+    /// A flow takes part.
+    #[inline]
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        let time = self.time() >> FRACTION;
+        let place = backlog.flow_mut(flow);
+        let number = group_of(place.weight);
+        // In 2ᵍ slots it would have had a turn's credit.
+        let credit = self.quantum * i64::from(place.weight);
+        place.turn.begin_anew(time, credit, number as u32);
+        self.add(backlog, number, flow);
+    }
+
+    /// Puts a flow at the end of a group.
+    #[inline]
+    fn add(&mut self, backlog: &mut Backlog, number: usize, flow: u32) {
+        self.groups[number].ring.push(backlog, flow);
+        self.flows += 1;
+        if self.busy & (1 << number) == 0 {
+            self.busy |= 1 << number;
+            (self.groups[number].due, self.groups[number].left) = (self.now, 0);
+            self.groups[number].begin_interval(number);
+        }
+    }
+
+    /// A processor is done with a packet of a flow: it may go on.
+    #[inline]
+    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
+        let flow = backlog.slot(slot).flow;
+        if backlog.flow(flow).turn.parked {
+            self.join(backlog, flow);
+        }
+    }
+
     /// Slots that have passed, in 2⁻¹⁶.
     #[inline]
     const fn time(&self) -> u64 {
@@ -252,11 +275,18 @@ impl Gmr3 {
         if self.fruitless > self.flows && self.busy != 0 {
             self.skip(backlog);
         }
-        let number = self.first_group()?;
-        let flow = self.groups[number].ring.front()?;
-        if super::is_ahead(backlog, flow, self.flows == 1) {
-            return None;
-        }
+        let (number, flow) = loop {
+            let number = self.first_group()?;
+            let flow = self.groups[number].ring.front()?;
+            if !super::is_ahead(backlog, flow, self.flows == 1) {
+                break (number, flow);
+            }
+            if !super::is_with_processors(backlog, flow) {
+                return None;
+            }
+            self.end(backlog, number, false);
+            backlog.flow_mut(flow).turn.parked = true;
+        };
         let place = backlog.flow_mut(flow);
         place.turn.credit += self.quantum * i64::from(place.weight);
         self.now = self.groups[number].due;

@@ -261,6 +261,14 @@ fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     place.taken_turn.wrapping_sub(place.left_turn) >= backlog.turns_ahead
 }
 
+/// Whether a flow that is ahead waits for processors: they have packets of it, and its port has nothing to send. Then nobody need wait for its turn; else the port is what is
+/// short, and all wait, so that it gets packets in the order of rounds.
+#[inline]
+fn is_with_processors(backlog: &Backlog, flow: u32) -> bool {
+    let place = backlog.flow(flow);
+    place.working.first().is_some() && backlog.ready(place.port) == 0
+}
+
 /// What processing a packet is charged: as foretold, and what packets of its flow took beyond that (or short of it) before.
 #[inline]
 fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {

@@ -6,7 +6,8 @@
 //!
 //! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
 //! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
-//! Chosen here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it.
+//! Chosen here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it; and a flow that is held back though its port has nothing to send, since
+//! processors are still at its packets, is parked, so that nobody waits for it. It is given what it missed.
 
 use super::progress::Progress;
 use super::ring::Ring;
@@ -54,12 +55,9 @@ impl Discipline for Mr3 {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         let flow = backlog.slot(slot).flow;
-        if !backlog.flow(flow).turn.active {
-            let time = self.progress.start();
-            let place = backlog.flow_mut(flow);
-            let weight = place.weight.into();
-            place.turn.begin_anew(time, weight, 0);
-            self.ring.push(backlog, flow);
+        let turn = &backlog.flow(flow).turn;
+        if !turn.active && !turn.parked {
+            self.join(backlog, flow);
         }
     }
 
@@ -76,7 +74,12 @@ impl Discipline for Mr3 {
                 (self.left, self.before, self.now) = (self.ring.len(), self.now, 0);
             }
             if !self.begun && super::is_ahead(backlog, flow, self.ring.len() == 1) {
-                return None;
+                if !super::is_with_processors(backlog, flow) {
+                    return None;
+                }
+                self.end(backlog, false);
+                backlog.flow_mut(flow).turn.parked = true;
+                continue;
             }
             let place = backlog.flow_mut(flow);
             if !self.begun {
@@ -121,8 +124,15 @@ impl Discipline for Mr3 {
     }
 
     #[inline]
+    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
+        backlog.line_up(slot);
+        self.wake(backlog, slot);
+    }
+
+    #[inline]
     fn left(&mut self, backlog: &mut Backlog, slot: u32) {
         super::note_progress(backlog, slot);
+        self.wake(backlog, slot);
     }
 
     /// What is left of a turn shrinks with the weight.
@@ -136,6 +146,25 @@ impl Discipline for Mr3 {
 }
 
 impl Mr3 {
+    /// A flow takes part from the next round on.
+    #[inline]
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        let time = self.progress.start();
+        let place = backlog.flow_mut(flow);
+        let weight = place.weight.into();
+        place.turn.begin_anew(time, weight, 0);
+        self.ring.push(backlog, flow);
+    }
+
+    /// A processor is done with a packet of a flow: it may go on.
+    #[inline]
+    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
+        let flow = backlog.slot(slot).flow;
+        if backlog.flow(flow).turn.parked {
+            self.join(backlog, flow);
+        }
+    }
+
     /// Notes an excess per weight, rounded up, so that nobody's next balance is negative.
     #[inline]
     fn excess(&mut self, balance: i64, weight: i64) {
