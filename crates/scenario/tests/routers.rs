@@ -639,11 +639,21 @@ fn one_of_a_thing_is_told_as_one() {
     let flows =
         "scheduler = \"gmr3\"\nflow-table = 1\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }]";
     let refused = parse("s.toml", &shared(flows)).unwrap_err().to_string();
-    assert!(refused.contains("there is room for 1 flow, and 2 have names (each to 2 ports)"), "{refused}");
+    assert!(
+        refused.contains(
+            "there is room for 1 flow, and 1 flow has a name, with a place for every one of 2 ports: 2\n"
+        ),
+        "{refused}"
+    );
+    let two = flows
+        .replace("key = { protocol = \"udp\" }", "key = { protocol = \"tcp\" } }, { name = \"y\", key = {}");
+    let refused = parse("s.toml", &shared(&two)).unwrap_err().to_string();
+    let multiplied = "2 flows have names, each with a place for every one of 2 ports: 4\n";
+    assert!(refused.contains(multiplied) && refused.contains("give 5 or more"), "{refused}");
     let one = "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[router]]\nname = \"r\"\n\
         ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }]\n";
     let refused = parse("s.toml", &format!("{one}{flows}")).unwrap_err().to_string();
-    assert!(refused.contains("there is room for 1 flow, and 1 has a name (each to 1 port)"), "{refused}");
+    assert!(refused.contains("there is room for 1 flow, and 1 flow has a name\n"), "{refused}");
 }
 
 #[test]

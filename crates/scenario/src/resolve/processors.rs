@@ -271,11 +271,10 @@ impl Desk<'_, '_> {
         let (flows, named) = (config.settings.flows as usize, config.flows.len() * ports);
         if flows <= named {
             let place = span(written.flow_table.as_ref().map(|text| text.span.clone()));
-            let has = if named == 1 { "has a name" } else { "have names" };
             let what = format!(
-                "there is room for {}, and {named} {has} (each to {})",
+                "there is room for {}, and {}",
                 counted(flows as u64, "flow"),
-                counted(ports as u64, "port")
+                places(config.flows.len() as u64, ports as u64)
             );
             self.error(&place, entry, "flow-table", what, format!("give {} or more", named + 1));
             return None;
@@ -352,6 +351,16 @@ impl Desk<'_, '_> {
 /// So many of them: `1 packet`, `2 packets`.
 fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// How many places so many flows with names take, one for each port that they may go to.
+fn places(named: u64, ports: u64) -> String {
+    let flows = counted(named, "flow");
+    let (have, each) = if named == 1 { ("has a name", "with") } else { ("have names", "each with") };
+    match (named, ports) {
+        (_, 1) => format!("{flows} {have}"),
+        _ => format!("{flows} {have}, {each} a place for every one of {ports} ports: {}", named * ports),
+    }
 }
 
 /// What the dearest packet takes in cycles, as far as anything says so, and whether none takes more.
