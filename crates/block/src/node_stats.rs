@@ -58,6 +58,8 @@ pub struct ProcessorStats {
     pub measured: bool,
     /// Packets that wait for a processor now.
     pub waiting: u64,
+    /// Dropped because the ring before the scheduler was full, in virtual time. The scheduler never saw them: they are not among `refused`, of no flow and not of all.
+    pub input_full: u64,
     /// Refused because their flow had as many waiting as it may.
     pub queue_full: u64,
     /// Refused because all flows known were busy or had names.

@@ -180,6 +180,10 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "({MOST_LINES} of {all_flows} flows; --json has {})", shown::count(told))?;
     }
     let refused = [
+        (
+            "because the ring before the scheduler was full (rings.input); they are no flow's above",
+            number(processors, "input_full"),
+        ),
         ("because their flow had as many waiting as it may (flow-limit)", number(processors, "queue_full")),
         (
             "because the flow table was full of busy flows (flow-table); they are no flow's above",

@@ -39,13 +39,17 @@ const REAL_ONLY: [(&str, &str); 3] = [
 
 #[test]
 fn why_packets_were_refused_is_said() {
-    // Of those that share processors, by three limits; each is counted, and said if it is not 0.
+    // Of those that share processors, by four limits; each is counted, and said if it is not 0.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let folder = Folder::new("refused");
     let line = "scheduler = \"gmr3\"";
     let more = |key: &str| text.replace(line, &format!("{line}\n{key}"));
     let flows = more("flow-table = 3").replace("name = \"cheap\"", "name = \"cheap{n}\"\ncount = 6");
     let sentences = [
+        (
+            "input_full",
+            "because the ring before the scheduler was full (rings.input); they are no flow's above",
+        ),
         ("queue_full", "because their flow had as many waiting as it may (flow-limit)"),
         (
             "table_full",
@@ -57,6 +61,7 @@ fn why_packets_were_refused_is_said() {
         (text.clone(), &["queue_full"][..]),
         (flows, &["queue_full", "table_full"]),
         (more("packets = 64"), &["no_room"]),
+        (more("rings = { input = 1, step = \"300 ns\" }"), &["input_full", "queue_full"]),
     ] {
         let path = folder.write("router.toml", scenario);
         let args = ["run", &*path, "--virtual", "--for", "1s"];
@@ -71,6 +76,12 @@ fn why_packets_were_refused_is_said() {
             let told = told.map(|count| count.replace('\u{a0}', ""));
             assert_eq!(told, (count > 0).then(|| count.to_string()), "{limit}");
         }
+        // What the scheduler never saw is no flow's; it is the router's all the same.
+        let count = |name: &str| processors[name].as_u64().unwrap();
+        let at_scheduler = ["queue_full", "table_full", "no_room"].map(count).iter().sum::<u64>();
+        assert_eq!(processors["all"]["refused"].as_u64(), Some(at_scheduler));
+        let dropped = row(&report, "router r1")["dropped"].as_u64().unwrap();
+        assert_eq!(dropped, at_scheduler + count("input_full"));
     }
 }
 

@@ -51,6 +51,11 @@ impl Model {
         self.machine.scheduler()
     }
 
+    /// Packets that found the ring before the scheduler full.
+    pub fn input_full(&self) -> u64 {
+        self.machine.seen().dropped_at_input
+    }
+
     pub fn kept(&self) -> u64 {
         self.machine.inside() as u64
     }

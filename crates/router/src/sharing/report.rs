@@ -50,6 +50,11 @@ impl Sharing {
             processors: scheduler.settings().processors,
             measured: !matches!(self.stage, Stage::Model(_)),
             waiting: scheduler.waiting().into(),
+            input_full: match &self.stage {
+                Stage::Model(model) => model.input_full(),
+                // Nothing is between the worker and its scheduler.
+                Stage::Live(_) | Stage::Threads(_) => 0,
+            },
             queue_full,
             table_full,
             no_room,
