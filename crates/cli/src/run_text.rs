@@ -179,6 +179,10 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         let all_flows = shown::count(all_flows);
         writeln!(out, "({MOST_LINES} of {all_flows} flows; --json has {})", shown::count(told))?;
     }
+    let no_room = match &processors["scheduler"] == "fifo" {
+        true => "because there was no room left for packets (packets)",
+        false => "because their flow had its share of the room for packets (packets)",
+    };
     let refused = [
         (
             "because the ring before the scheduler was full (rings.input); they are no flow's above",
@@ -189,7 +193,7 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
             "because the flow table was full of busy flows (flow-table); they are no flow's above",
             number(processors, "table_full"),
         ),
-        ("because their flow had its share of the room for packets (packets)", number(processors, "no_room")),
+        (no_room, number(processors, "no_room")),
     ];
     for (why, count) in refused.iter().filter(|(_, count)| *count > 0) {
         writeln!(out, "{} refused {why}", shown::count(*count))?;

@@ -86,6 +86,36 @@ fn why_packets_were_refused_is_said() {
 }
 
 #[test]
+fn one_queue_for_all_is_first_come_first_served() {
+    let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
+    // At random times: of regular ones those that are oftener are always just in time.
+    let text = text.replace("interval = ", "model = \"poisson\"\ninterval = ");
+    let folder = Folder::new("first-come");
+    let run = |keys: &str| {
+        let keys = format!("scheduler = \"fifo\"\npackets = 512\n{keys}");
+        let path = folder.write("router.toml", text.replace("scheduler = \"gmr3\"", &keys));
+        let args = ["run", &*path, "--virtual", "--for", "1s"];
+        let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
+        (row(&report, "router r1")["processors"].clone(), stdout(&longwire(&args)))
+    };
+    let (processors, told) = run("");
+    assert_eq!(
+        (processors["queue_full"].as_u64(), processors["no_room"].as_u64() > Some(0)),
+        (Some(0), true)
+    );
+    assert!(told.contains(" refused because there was no room left for packets (packets)"), "{told}");
+    // Of some 16 667 packets of the cheap flow and 5000 of the dear one the same part comes through.
+    let [dear, cheap] = [0, 1].map(|flow| {
+        let count = |name: &str| processors["flows"][flow][name].as_u64().unwrap() as f64;
+        count("out_packets") / (count("out_packets") + count("refused"))
+    });
+    assert!((dear / cheap - 1.0).abs() < 0.1, "{dear} {cheap}");
+    // What is asked for holds all the same.
+    let (processors, _) = run("flow-limit = 9");
+    assert!(processors["queue_full"].as_u64() > Some(0), "{processors}");
+}
+
+#[test]
 fn flows_that_made_room_for_others_are_told_of() {
     // One flow has a name to each of two ports, so that there is one place for six that come one after the other.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();

@@ -626,6 +626,19 @@ fn room_for_fewer_packets_than_flows_need_is_noted() {
 }
 
 #[test]
+fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
+    for (keys, limit) in [
+        ("scheduler = \"gmr3\"", 256),
+        ("scheduler = \"fifo\"", 4096),
+        ("scheduler = \"fifo\"\npackets = 64", 64),
+        ("scheduler = \"fifo\"\nflow-limit = 7", 7),
+    ] {
+        let plan = parse("s.toml", &shared(keys)).unwrap();
+        assert_eq!(plan.routers[0].sharing.as_ref().unwrap().settings.flow_limit, limit, "{keys}");
+    }
+}
+
+#[test]
 fn one_of_a_thing_is_told_as_one() {
     let told = notes("scheduler = \"gmr3\"\npackets = 1");
     assert!(told[0].contains("room for 1 packet is not enough for 1024 flows (flow-table)"), "{told:?}");

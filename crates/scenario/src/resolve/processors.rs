@@ -13,6 +13,8 @@ use longwire_sched::{Estimator, PerByte, SPECS, Scheduler, Settings, Warning, We
 use longwire_units::Nanos;
 use std::ops::Range;
 
+/// The scheduler with one queue for all.
+const FIRST_COME: &str = "fifo";
 /// Most processors of a router.
 const MOST_PROCESSORS: u64 = 256;
 /// Most messages of a ring.
@@ -70,6 +72,10 @@ impl Desk<'_, '_> {
         let longest = ports.iter().map(|port| port.mtu + ETHERNET).max().unwrap_or_default();
         let mut settings = self.settings(entry, written, longest)?;
         settings.ports = u16::try_from(ports.len()).unwrap_or(u16::MAX);
+        if name == FIRST_COME && written.flow_limit.is_none() {
+            // With a limit for each flow, flows that are over it would all get the same, whoever comes first.
+            settings.flow_limit = settings.packets;
+        }
         let config = SharingConfig {
             scheduler: name.into(),
             fields: self.flow_fields(entry, written)?,
@@ -331,7 +337,7 @@ impl Desk<'_, '_> {
         let Some((key, text)) = given.into_iter().find_map(|(key, text)| Some((key, text.as_ref()?))) else {
             return;
         };
-        if config.scheduler.as_ref() == "fifo" || packets >= LEAST_EACH * flows {
+        if config.scheduler.as_ref() == FIRST_COME || packets >= LEAST_EACH * flows {
             return;
         }
         let what = format!(
