@@ -181,7 +181,9 @@ impl Backlog {
     pub(crate) fn pin(&mut self, flow: u32, weight: Option<Weight>, port: Option<u16>) {
         let place = self.flow_mut(flow);
         place.pinned = true;
-        place.port = port.unwrap_or(place.port);
+        if let Some(port) = port {
+            place.move_to(port);
+        }
         self.idle.remove(flow);
         if let Some(weight) = weight {
             self.reweigh(flow, weight.number());
@@ -192,8 +194,8 @@ impl Backlog {
     #[inline]
     pub(crate) fn aim(&mut self, flow: u32, port: u16) {
         let flow = self.flow_mut(flow);
-        if flow.inside == 0 && !flow.pinned {
-            flow.port = port;
+        if flow.inside == 0 && !flow.pinned && !flow.turn.active {
+            flow.move_to(port);
         }
     }
 

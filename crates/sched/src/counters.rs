@@ -10,7 +10,7 @@ pub struct Counters {
     pub out_packets: u64,
     /// Their bytes.
     pub out_bytes: u64,
-    /// Refused: the flow's queue, the flow table or the room for packets was full, or the message was invalid.
+    /// Refused: the flow's queue, the flow table or the room for packets was full.
     pub refused: u64,
     /// Ended at a processor: dropped by their program, or for the router itself.
     pub consumed: u64,
@@ -66,7 +66,7 @@ impl Counters {
 pub struct Happened {
     /// Packets refused because their flow's queue was full.
     pub queue_full: u64,
-    /// Packets refused because all flows known were busy or had been given weights.
+    /// Packets refused because all flows known were busy or had been given weights or ports.
     pub table_full: u64,
     /// Packets refused because their flow had its share of the room for packets, or there was none left.
     pub no_room: u64,

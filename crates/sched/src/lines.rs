@@ -91,6 +91,10 @@ impl Lines {
 
     /// Of the lines that have one and may go on, that which is least far comes first; equal ones take turns.
     fn next_of_some_line(&mut self, backlog: &mut Backlog) -> Option<u32> {
+        // A line that has run empty has a round left, in which who waits for a turn to be idle becomes so.
+        self.open.without(&backlog.busy).iter().for_each(|port| {
+            self.lines[usize::from(port)].next(backlog);
+        });
         let mut busy = backlog.busy.iter();
         let Some(first) = busy.next() else {
             self.rest();
@@ -137,7 +141,7 @@ impl Lines {
         own.wrapping_sub(self.now) as i64
     }
 
-    /// A line goes on that was held up, or had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
+    /// A line goes on that was held up (by its port, or by MR³'s and GMR³'s look at it), or had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
     fn join(&mut self, port: u16) {
         let ahead = self.ahead(port);
         let (offset, period) = &mut self.offsets[usize::from(port)];

@@ -117,6 +117,9 @@ pub(crate) struct Turn {
     pub parked: bool,
 }
 
+/// More credit than any turn uses, and far from what 64 bits hold.
+const MOST_CREDIT: i64 = 1 << 60;
+
 impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, active: false, parked: false };
 
@@ -126,7 +129,8 @@ impl Turn {
     pub(crate) fn begin_anew(&mut self, time: u64, each: i64, shift: u32) {
         if self.credit < 0 || self.parked {
             let passed = time.saturating_sub(self.round).min(i64::MAX as u64) as i64;
-            self.credit = self.credit.saturating_add(passed.saturating_mul(each) >> shift);
+            let paid = passed.saturating_mul(each) >> shift;
+            self.credit = self.credit.saturating_add(paid).min(MOST_CREDIT);
         }
         if !std::mem::take(&mut self.parked) {
             self.credit = self.credit.min(0);
@@ -170,7 +174,7 @@ pub(crate) struct Flow {
     pub later_turn: Turn,
     /// Before the port, where each flow has its own queue there.
     pub leaving: List,
-    /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
+    /// Start of the head and finish of the packet before, for each resource, in 2⁻⁴ ns of virtual time.
     pub start: [u64; 2],
     pub finish: [u64; 2],
 }
@@ -209,6 +213,14 @@ const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
 const _: () = assert!(std::mem::offset_of!(Flow, finish) + size_of::<[u64; 2]>() == 192);
 
 impl Flow {
+    /// It goes to this port. What it had or owes in the line of another is told in that one's virtual time, and means nothing here.
+    #[inline]
+    pub(crate) fn move_to(&mut self, port: u16) {
+        if port != self.port {
+            (self.port, self.turn, self.start, self.finish) = (port, Turn::NEW, [0; 2], [0; 2]);
+        }
+    }
+
     /// Its turn before the processors (stage 0), or before the port.
     #[inline]
     pub(crate) fn turn_of_mut(&mut self, stage: usize) -> &mut Turn {

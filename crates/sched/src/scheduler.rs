@@ -311,7 +311,7 @@ impl Scheduler {
     }
 
     /// A packet has been processed, in so many cycles if they were measured, and goes to no port: its program dropped it, or it was for the router. Those
-    /// behind it go on. Says whether there was such a packet with a processor.
+    /// behind it go on. Schedulers that charge for the port keep what they charged. Says whether there was such a packet with a processor.
     #[inline]
     pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
         let is_there = self.working(ticket).is_some();
@@ -356,21 +356,21 @@ impl Scheduler {
     /// Sends a flow to another port. It keeps its place in the flow table.
     ///
     /// # Errors
-    /// If there is no such port, if the flow has packets inside, or if the flow table is full.
+    /// If there is no such port, if the flow has packets inside or (with `cbcs`) a turn to come, or if the flow table is full.
     pub fn set_port(&mut self, key: u32, port: u16) -> Result<(), FlowError> {
         let last = self.backlog.settings().ports - 1;
         if port > last {
             return Err(FlowError::NoPort { key, port, last });
         }
         let flow = self.backlog.find_or_make(key).ok_or(FlowError::TableFull { key })?;
-        if self.backlog.flow(flow).inside > 0 {
+        if self.backlog.flow(flow).inside > 0 || self.backlog.flow(flow).turn.active {
             return Err(FlowError::Busy { key });
         }
         self.backlog.pin(flow, None, Some(port));
         Ok(())
     }
 
-    /// Sends a flow to the port that its next packet is for, if it is idle and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep
+    /// Sends a flow to the port that its next packet is for, if it is idle (with `cbcs`: has no turn to come) and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep
     /// its place in the flow table. Does nothing if there is no such port, or no room for the flow.
     #[inline]
     pub fn aim(&mut self, key: u32, port: u16) {

@@ -14,7 +14,7 @@ const MOST_CYCLES: u64 = 1 << 30;
 /// What a scheduler is told. The defaults suit programs measured in nanoseconds and one port of 1 Gbit/s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight.
+    /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight or a port.
     pub flows: u32,
     /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216. Flows that have some share them, half alike and half by
     /// weight, so that n that ask for all they can get hold 1/(n + 1) of them each, and who is new finds some; but with `fifo`.
@@ -141,6 +141,9 @@ impl Settings {
         let budget = self.budget;
         range((1..=MOST_CYCLES).contains(&budget), "budget", budget, "1 to 1073741824 cycles")?;
         range(self.ready_limit != Some(0), "ready_limit", 0, "1 or more")?;
+        if let Estimator::Smoothed { alpha } = self.estimator {
+            range(within(alpha, 65_536), "alpha", alpha.into(), "1 to 65536, in 1/65536")?;
+        }
         let first = self.first_estimate.unwrap_or(0);
         range(first <= budget, "first_estimate", first, "at most the budget")
     }

@@ -19,8 +19,8 @@ use crate::backlog::Backlog;
 use crate::cost::Prices;
 
 const GROUPS: usize = 16;
-/// Fraction bits of slots, so that the turns of a group can be spread over them.
-const FRACTION: u32 = 16;
+/// Fraction bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and a weight of 1 virtual time is half around after 200 days.
+const FRACTION: u32 = 4;
 
 /// Flows of like weights.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ struct Group {
     /// How many flows have a turn in the present interval, and how many of them are still to have it.
     members: u32,
     left: u32,
-    /// When the next turn is due, and what the division left over, in slots over 2¹⁶.
+    /// When the next turn is due, and what the division left over, in slots over 2⁴.
     due: u64,
     left_over: u64,
     /// The distance of turns in the present interval, and its remainder over `members`.
@@ -47,11 +47,14 @@ pub(crate) struct Gmr3 {
     /// The group whose first flow's turn has begun, and whether a packet was taken in it.
     begun: Option<usize>,
     has_served: bool,
+    /// Of the turn that has begun: the credit it began with, and what of that was used.
+    given: i64,
+    used: i64,
     quantum: i64,
     /// Turns in a row in which nobody could be served, and the number of flows that take turns.
     fruitless: u32,
     flows: u32,
-    /// Slots that were passed in one step, in 2⁻¹⁶.
+    /// Slots that were passed in one step, in 2⁻⁴.
     skipped: u64,
 }
 
@@ -76,6 +79,8 @@ impl Discipline for Gmr3 {
             now: 0,
             begun: None,
             has_served: false,
+            given: 1,
+            used: 0,
             quantum: settings.quantum.0 as i64,
             fruitless: 0,
             flows: 0,
@@ -126,6 +131,7 @@ impl Discipline for Gmr3 {
             super::take_in_turn(backlog, flow, slot, !self.has_served);
             self.has_served = true;
             backlog.flow_mut(flow).turn.credit -= cost;
+            self.used += cost;
             self.fruitless = 0;
             if backlog.head(flow).is_none() {
                 self.end(backlog, number, false);
@@ -134,11 +140,14 @@ impl Discipline for Gmr3 {
         }
     }
 
-    /// Slots: each gives a flow the same for its weight.
+    /// Slots: each gives a flow the same for its weight. Within a turn it grows with what was used of its credit.
     #[inline]
     fn due(&self) -> u64 {
-        let next = if self.begun.is_some() { None } else { self.first_group() };
-        next.map_or(self.now, |number| self.groups[number].due).wrapping_add(self.skipped)
+        let due = match self.begun {
+            Some(number) => self.within_turn(number),
+            None => self.first_group().map_or(self.now, |number| self.groups[number].due),
+        };
+        due.wrapping_add(self.skipped)
     }
 
     /// What a packet cost beyond its estimate is charged once it is known.
@@ -166,7 +175,8 @@ impl Discipline for Gmr3 {
             return;
         }
         if !backlog.flow(flow).turn.active {
-            backlog.flow_mut(flow).turn.credit = 0;
+            let turn = &mut backlog.flow_mut(flow).turn;
+            turn.credit = turn.credit >> scale_of(old) << scale_of(new);
             return;
         }
         let worth = backlog.flow(flow).turn.credit >> scale_of(old);
@@ -263,7 +273,16 @@ impl Gmr3 {
         }
     }
 
-    /// Slots that have passed, in 2⁻¹⁶.
+    /// How far the turn of a group is on the way to the turn after it.
+    fn within_turn(&self, number: usize) -> u64 {
+        let own = self.groups[number].stride.0;
+        let others = (0..GROUPS).filter(|other| *other != number && self.busy & (1 << other) != 0);
+        let span = others.map(|other| self.groups[other].due.wrapping_sub(self.now)).fold(own, u64::min);
+        let part = u128::from(span) * self.used.clamp(0, self.given) as u128 / self.given as u128;
+        self.now.wrapping_add(part as u64)
+    }
+
+    /// Slots that have passed, in 2⁻⁴.
     #[inline]
     const fn time(&self) -> u64 {
         self.now.wrapping_add(self.skipped)
@@ -289,6 +308,7 @@ impl Gmr3 {
         };
         let place = backlog.flow_mut(flow);
         place.turn.credit += self.quantum * i64::from(place.weight);
+        (self.given, self.used) = (place.turn.credit.max(1), 0);
         self.now = self.groups[number].due;
         self.has_served = false;
         self.fruitless += 1;

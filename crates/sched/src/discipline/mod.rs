@@ -105,7 +105,7 @@ pub(crate) trait Discipline: Sized {
     /// A packet comes, and joins the queue of its flow. Returns what it will be charged.
     #[inline]
     fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
-        let cost = Self::cost(backlog, processor, backlog.slot(slot).bytes);
+        let cost = Self::cost(backlog, processor, backlog.slot(slot).bytes).max(1);
         let place = &mut backlog.slots[slot as usize];
         (place.processor, place.cost) = (processor, cost);
         self.arrived(backlog, slot, first);
@@ -291,7 +291,7 @@ fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
 #[inline]
 fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(u32) -> u32) {
     let Slot { flow, bytes, cost, .. } = *backlog.slot(slot);
-    let beyond = i64::from(backlog.prices.normalised(measured, bytes).dominant()) - i64::from(cost);
+    let beyond = i64::from(backlog.prices.normalised(measured, bytes).dominant().max(1)) - i64::from(cost);
     let place = backlog.flow_mut(flow);
     if beyond != 0 {
         place.turn.credit -= beyond << scale(place.weight);

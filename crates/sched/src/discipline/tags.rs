@@ -1,13 +1,13 @@
 //! Virtual time: start and finish tags for each of two resources, and the flow with the least start.
 //!
-//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
+//! Tags are in 2⁻⁴ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
 //! carried to the flow's next packet.
 
 use crate::backlog::Backlog;
 use crate::cost::Cost;
 
 /// Fraction bits of tags.
-const FRACTION: u32 = 10;
+const FRACTION: u32 = 4;
 
 /// Flows by the start tag of their heads.
 #[derive(Debug)]
@@ -107,6 +107,7 @@ impl Tags {
             backlog.pop(flow);
             if backlog.head(flow).is_some() {
                 let bounds = self.bounds(backlog.flow(flow).finish);
+                let bounds = [later(self.clock[0], bounds[0]), later(self.clock[1], bounds[1])];
                 backlog.flow_mut(flow).start = bounds;
                 self.sequence = self.sequence.wrapping_add(1);
                 let key = later(bounds[0], bounds[1]);

@@ -1,0 +1,127 @@
+//! Flows that come, go, change their port, their weight or what they need: nothing of it takes from others, or from themselves.
+#![forbid(unsafe_code)]
+
+use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Settings, Weight};
+use longwire_units::Nanos;
+
+/// A line of flows for each of so many ports, which take no time.
+fn settings(ports: u16) -> Settings {
+    let none = PerByte::of_ns(0);
+    Settings { ports, ready_limit: Some(1000), port: none, charged: none, ..Settings::default() }
+}
+
+fn put(scheduler: &mut Scheduler, key: u32, cycles: u64) {
+    scheduler.enqueue_known(key, 0, 100, Nanos::ZERO, cycles).unwrap();
+}
+
+/// Processes and sends the next packet. Returns its flow.
+fn pass(scheduler: &mut Scheduler) -> Option<u32> {
+    let granted = scheduler.dequeue(Resource::Processor)?;
+    scheduler.processed(granted.ticket, None);
+    while (0..2).any(|port| scheduler.dequeue(Resource::Port(port)).is_some()) {}
+    Some(granted.key)
+}
+
+#[test]
+fn idle_flows_make_room_whatever_their_port() {
+    for spec in SPECS {
+        let mut scheduler = Scheduler::new(spec.name, &Settings { flows: 4, ..settings(2) }).unwrap();
+        (0..4).for_each(|key| put(&mut scheduler, key, 1000));
+        while pass(&mut scheduler).is_some() {}
+        for key in 10..110 {
+            scheduler.aim(key, 1);
+            put(&mut scheduler, key, 1000);
+            assert_eq!(pass(&mut scheduler), Some(key), "{}", spec.name);
+            assert_eq!(pass(&mut scheduler), None, "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_flow_that_goes_to_another_port_is_served_there() {
+    for spec in SPECS {
+        let mut scheduler = Scheduler::new(spec.name, &settings(2)).unwrap();
+        // Ten seconds of a processor at port 0.
+        for _ in 0..10_000 {
+            scheduler.aim(1, 0);
+            put(&mut scheduler, 1, 1_000_000);
+            assert_eq!(pass(&mut scheduler), Some(1));
+            assert_eq!(pass(&mut scheduler), None);
+        }
+        for key in [1, 2] {
+            scheduler.aim(key, 1);
+            (0..100).for_each(|_| put(&mut scheduler, key, 1_000_000));
+        }
+        let served = (0..100).filter(|_| pass(&mut scheduler) == Some(1)).count();
+        // With one queue for all those that came first are all of the first.
+        let due = if spec.name == "fifo" { 100..=100 } else { 45..=55 };
+        assert!(due.contains(&served), "{}: {served}", spec.name);
+    }
+}
+
+#[test]
+fn packets_that_cost_nothing_leave_others_their_turns() {
+    for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+        let mut scheduler =
+            Scheduler::new(spec.name, &Settings { quantum: Nanos(10), ..settings(1) }).unwrap();
+        (0..8).for_each(|number| put(&mut scheduler, number % 2, 0));
+        let mut served = [0u32; 2];
+        for _ in 0..1000 {
+            let key = pass(&mut scheduler).unwrap();
+            served[key as usize] += 1;
+            put(&mut scheduler, key, 0);
+        }
+        assert!(served[0].abs_diff(served[1]) <= 20, "{}: {served:?}", spec.name);
+    }
+}
+
+#[test]
+fn a_flow_that_needed_only_the_processor_has_saved_nothing_for_the_port() {
+    for spec in SPECS.iter().filter(|spec| spec.dominant) {
+        let settings = Settings { port: PerByte::of_ns(8), quantum: Nanos(10_000), ..Settings::default() };
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        // 8 µs each: flow 0 first on the processor, then at the port as the others.
+        let packet = |scheduler: &mut Scheduler, key: u32, later: bool| {
+            let (cycles, bytes) = if key == 0 && !later { (8000, 1) } else { (1, 1000) };
+            scheduler.enqueue_known(key, 0, bytes, Nanos::ZERO, cycles).unwrap();
+        };
+        (0..12).for_each(|number| packet(&mut scheduler, number % 3, false));
+        for _ in 0..30_000 {
+            let key = pass(&mut scheduler).unwrap();
+            packet(&mut scheduler, key, false);
+        }
+        let mut served = [0u32; 3];
+        for _ in 0..9000 {
+            let key = pass(&mut scheduler).unwrap();
+            served[key as usize] += 1;
+            packet(&mut scheduler, key, true);
+        }
+        assert!(served.iter().all(|served| (2950..=3050).contains(served)), "{}: {served:?}", spec.name);
+    }
+}
+
+#[test]
+fn another_weight_forgives_no_debt() {
+    for spec in SPECS.iter().filter(|spec| spec.dominant) {
+        let mut scheduler =
+            Scheduler::new(spec.name, &Settings { quantum: Nanos(1000), ..settings(1) }).unwrap();
+        (0..50).for_each(|_| put(&mut scheduler, 1, 1000));
+        let (mut time, mut had, mut next, mut weight) = (0u64, 0u64, 0u64, 1);
+        while time < 50_000_000 {
+            if time >= next && scheduler.waiting() == 50 {
+                // Of weight 1 and 2 in turn: never more than weight 2 has.
+                weight = 3 - weight;
+                scheduler.set_weight(0, Weight::new(weight).unwrap()).unwrap();
+                put(&mut scheduler, 0, 100_000);
+                next = time + 110_000;
+            }
+            if pass(&mut scheduler) == Some(0) {
+                (time, had) = (time + 100_000, had + 100_000);
+            } else {
+                time += 1000;
+                put(&mut scheduler, 1, 1000);
+            }
+        }
+        assert!(had <= time * 2 / 3 + 100_000, "{}: {had} of {time}", spec.name);
+    }
+}
