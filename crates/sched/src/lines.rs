@@ -20,8 +20,11 @@ pub(crate) struct Lines {
     period: u64,
     /// The virtual time of all: as far as any line was that gave a packet while others had some.
     now: u64,
-    /// Those that had packets and could go on when the last one was taken.
-    open: Ports,
+    /// The largest step it made at once in this busy period.
+    step: u64,
+    /// Those that had packets when the last one was taken, and those of them that have been held up since they gave one.
+    busy: Ports,
+    held: Ports,
     /// The line that gave it.
     last: u16,
     /// The line that has been alone since then.
@@ -36,8 +39,18 @@ impl Lines {
         let count = if apart { usize::from(settings.ports) } else { 1 };
         let more = (1..count).filter_map(|_| AnyDiscipline::build(name, settings));
         let lines: Vec<_> = std::iter::once(first).chain(more).collect();
-        let (offsets, open) = (vec![(0, 0); lines.len()], Ports::default());
-        Some(Self { lines, offsets, period: 0, now: 0, open, last: 0, alone: None })
+        let (offsets, none) = (vec![(0, 0); lines.len()], Ports::default());
+        Some(Self {
+            lines,
+            offsets,
+            period: 0,
+            now: 0,
+            step: 0,
+            busy: none,
+            held: none,
+            last: 0,
+            alone: None,
+        })
     }
 
     pub(crate) fn spec(&self) -> &'static Spec {
@@ -92,7 +105,7 @@ impl Lines {
     /// Of the lines that have one and may go on, that which is least far comes first; equal ones take turns.
     fn next_of_some_line(&mut self, backlog: &mut Backlog) -> Option<u32> {
         // A line that has run empty has a round left, in which who waits for a turn to be idle becomes so.
-        self.open.without(&backlog.busy).iter().for_each(|port| {
+        self.busy.without(&backlog.busy).iter().for_each(|port| {
             self.lines[usize::from(port)].next(backlog);
         });
         let mut busy = backlog.busy.iter();
@@ -104,19 +117,39 @@ impl Lines {
             return self.next_of_one(backlog, first);
         }
         self.catch_up();
+        backlog.busy.without(&self.busy).iter().for_each(|port| self.join(port));
+        self.busy = backlog.busy;
         let mut open = backlog.busy;
-        backlog.busy.iter().filter(|port| backlog.is_full(*port)).for_each(|port| open.remove(port));
-        open.without(&self.open).iter().for_each(|port| self.join(port));
-        self.open = open;
+        for port in backlog.busy.iter().filter(|port| backlog.is_full(*port)) {
+            open.remove(port);
+            self.held.insert(port);
+        }
         loop {
             let order = |port| (self.ahead(port), port <= self.last, port);
-            let (ahead, _, port) = self.open.iter().map(order).min()?;
+            let (ahead, _, port) = open.iter().map(order).min()?;
             if let Some(slot) = self.lines[usize::from(port)].next(backlog) {
-                self.now = self.now.wrapping_add(ahead.max(0) as u64);
-                self.last = port;
+                self.go_on(port, ahead);
                 return Some(slot);
             }
-            self.open.remove(port);
+            open.remove(port);
+            self.held.insert(port);
+        }
+    }
+
+    /// The line of a port that was so far before all others has given a packet. If it was behind because it was held up, by its port or by what MR³ and GMR³ look at, it may make good as
+    /// much as the largest step that the others make at once: that far it could not have kept up. The rest is lost.
+    #[inline]
+    fn go_on(&mut self, port: u16, ahead: i64) {
+        self.last = port;
+        if ahead > 0 {
+            self.now = self.now.wrapping_add(ahead as u64);
+            self.step = self.step.max(ahead as u64);
+        }
+        if self.held.has(port) {
+            self.held.remove(port);
+            let lost = ahead.saturating_add_unsigned(self.step).min(0);
+            let offset = &mut self.offsets[usize::from(port)].0;
+            *offset = offset.wrapping_add(lost as u64);
         }
     }
 
@@ -125,10 +158,10 @@ impl Lines {
     fn next_of_one(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
         if self.alone != Some(port) {
             self.catch_up();
-            if !self.open.has(port) {
+            if !self.busy.has(port) {
                 self.join(port);
             }
-            (self.open, self.alone) = (Ports::only(port), Some(port));
+            (self.busy, self.alone) = (Ports::only(port), Some(port));
         }
         if backlog.is_full(port) { None } else { self.lines[usize::from(port)].next(backlog) }
     }
@@ -141,7 +174,7 @@ impl Lines {
         own.wrapping_sub(self.now) as i64
     }
 
-    /// A line goes on that was held up (by its port, or by MR³'s and GMR³'s look at it), or had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
+    /// A line goes on that had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
     fn join(&mut self, port: u16) {
         let ahead = self.ahead(port);
         let (offset, period) = &mut self.offsets[usize::from(port)];
@@ -153,8 +186,8 @@ impl Lines {
 
     /// Nothing is there to be processed: a busy period ends.
     fn rest(&mut self) {
-        if self.alone.is_some() || self.open != Ports::default() {
-            (self.alone, self.open) = (None, Ports::default());
+        if self.alone.is_some() || self.busy != Ports::default() {
+            (self.alone, self.busy, self.step) = (None, Ports::default(), 0);
             self.period += 1;
         }
     }
