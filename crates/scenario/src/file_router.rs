@@ -67,7 +67,7 @@ pub(crate) struct Router {
     /// Flows with names, and what makes them different.
     #[serde(default)]
     pub(crate) flows: Vec<NamedFlow>,
-    /// Packets of a flow that may wait for a processor. Default 256.
+    /// Packets of a flow that may wait for a processor. Default 256; with fifo all of packets.
     pub(crate) flow_limit: Option<Written<Whole>>,
     /// Flows known at once. Default 1024.
     pub(crate) flow_table: Option<Written<Whole>>,

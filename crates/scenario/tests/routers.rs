@@ -626,6 +626,96 @@ fn room_for_fewer_packets_than_flows_need_is_noted() {
 }
 
 #[test]
+fn a_budget_below_what_each_packet_takes_is_noted() {
+    let flow = |cycles: &str| {
+        format!("flows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, cycles = {cycles} }}]")
+    };
+    for (keys, part) in [
+        ("cycles = 3000\nbudget = 3000".into(), None),
+        (
+            "cycles = 3000\nbudget = 2999".into(),
+            Some("cycles: each packet of a flow without cycles of its own takes at least 3000 cycles"),
+        ),
+        // 100 us.
+        (
+            flow("100_001"),
+            Some(
+                "flow \"x\" takes at least 100001 cycles in virtual time, and is stopped and lost after 100000 (budget)",
+            ),
+        ),
+        (flow("\"100_001..200_000\""), Some("give budget = 100001 or more, or fewer cycles")),
+        // Some of its packets pass.
+        (flow("\"1000..200_000\""), None),
+        (flow("\"1000 + 200/byte\""), None),
+        // That is what it is for.
+        (flow("\"endless\""), None),
+    ] {
+        for scheduler in ["gmr3", "mr3"] {
+            let told = notes(&format!("{keys}\nscheduler = \"{scheduler}\""));
+            let is_told = |part| told.len() == 1 && told[0].contains(part);
+            assert!(part.map_or(told.is_empty(), is_told), "{keys}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn fewer_waiting_than_a_turn_may_send_is_noted() {
+    let heavy = |weight: u32| {
+        format!(
+            "cycles = 100\nflows = [{{ name = \"dear\", key = {{ protocol = \"tcp\" }}, cycles = 5000 }}, \
+             {{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
+        )
+    };
+    let told_of = |lacks: &str| Some(lacks.to_owned());
+    for (scheduler, keys, part) in [
+        // The quantum is the dear flow's 5 us: 50 packets of 100 ns for each unit of weight.
+        ("separate-drr", heavy(5), None),
+        (
+            "separate-drr",
+            heavy(6),
+            told_of(
+                "256 packets of flow \"x\" may wait (flow-limit), and in a turn its weight lets it send 300",
+            ),
+        ),
+        ("cbcs", heavy(6), told_of("give flow-limit = 300 or more")),
+        ("cbcs", format!("flow-limit = 300\n{}", heavy(6)), None),
+        (
+            "cbcs",
+            format!("packets = 2048\nflow-limit = 299\n{}", heavy(6)),
+            told_of("give flow-limit = 300 or more"),
+        ),
+        // Three flows and one more, of weights 1 + 6 + 1 + 1: 300 places are half of a quarter and of two thirds.
+        (
+            "cbcs",
+            format!("packets = 600\nflow-table = 9\n{}", heavy(6)),
+            told_of("give flow-limit = 300 or more, and packets = 660 or more"),
+        ),
+        ("cbcs", heavy(65_535), told_of("make its weight, or the quantum, smaller")),
+        // Heavy flows have more turns there, of up to two quanta.
+        ("gmr3", heavy(65_535), None),
+        ("gmr3", format!("flow-limit = 74\n{}", heavy(6)), told_of("lets it send 75")),
+        // Processors and what is short of them: a packet is 50 ns of two.
+        (
+            "cbcs-normalised",
+            format!("processors = 2\nquantum = \"5 us\"\n{}", heavy(3)),
+            told_of("lets it send 300"),
+        ),
+        (
+            "gmr3",
+            "cycles = 100\nquantum = \"25700 ns\"".into(),
+            told_of("of a flow without cycles of its own may wait"),
+        ),
+        ("gmr3", "quantum = \"25700 ns\"".into(), None),
+        ("mr3", heavy(60), None),
+        ("fifo", heavy(60), None),
+    ] {
+        let told = notes(&format!("{keys}\nscheduler = \"{scheduler}\""));
+        let is_told = |part: &String| told.len() == 1 && told[0].contains(part);
+        assert!(part.as_ref().map_or(told.is_empty(), is_told), "{scheduler}, {keys}: {told:?}");
+    }
+}
+
+#[test]
 fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
     for (keys, limit) in [
         ("scheduler = \"gmr3\"", 256),

@@ -26,6 +26,7 @@ mod routers;
 mod routes;
 mod rules;
 mod settings;
+mod sharing_doubts;
 mod source_events;
 mod sources;
 mod steers;

@@ -14,7 +14,7 @@ use longwire_units::Nanos;
 use std::ops::Range;
 
 /// The scheduler with one queue for all.
-const FIRST_COME: &str = "fifo";
+pub(super) const FIRST_COME: &str = "fifo";
 /// Most processors of a router.
 const MOST_PROCESSORS: u64 = 256;
 /// Most messages of a ring.
@@ -28,8 +28,6 @@ const LONGEST: Nanos = Nanos::from_micros(4_290_000);
 /// How many packets are inside where that is not said: so many for each flow known at once, within these bounds. The most of them take half of the memory that packets have at first.
 const EACH: u64 = 4;
 const PACKETS: (u64, u64) = (4096, 65_536);
-/// What is noted if there are fewer for each flow: one that is processed or sent, and one that waits meanwhile.
-const LEAST_EACH: u64 = 2;
 /// Bytes of Ethernet's header, which an MTU does not count.
 const ETHERNET: u32 = 14;
 
@@ -285,7 +283,6 @@ impl Desk<'_, '_> {
             self.error(&place, entry, "flow-table", what, format!("give {} or more", named + 1));
             return None;
         }
-        self.room_for_all(entry, written, &config);
         // A small one of the same kind says what is wrong, and what a packet costs.
         let (most, is_most) = most_cycles(&config, written.budget.is_some(), prices);
         let budget = most.min(config.settings.budget);
@@ -327,35 +324,13 @@ impl Desk<'_, '_> {
             let key = if is_time { "quantum" } else { "quantum-bytes" };
             self.findings.note(place, &entry.field(key), what, format!("give {largest} or more"));
         }
+        self.sharing_doubts(entry, written, &config);
         Some(config)
-    }
-
-    /// Notes room for fewer packets than as many flows as there may be need.
-    fn room_for_all(&mut self, entry: &Entry<'_>, written: &file_router::Router, config: &SharingConfig) {
-        let (packets, flows) = (u64::from(config.settings.packets), u64::from(config.settings.flows));
-        let given = [("packets", &written.packets), ("flow-table", &written.flow_table)];
-        let Some((key, text)) = given.into_iter().find_map(|(key, text)| Some((key, text.as_ref()?))) else {
-            return;
-        };
-        if config.scheduler.as_ref() == FIRST_COME || packets >= LEAST_EACH * flows {
-            return;
-        }
-        let what = format!(
-            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits when its turn comes",
-            counted(packets, "packet"),
-            counted(flows, "flow")
-        );
-        let mut mend = format!("give packets = {} or more", (LEAST_EACH * flows).min(1 << 20));
-        // For fewer packets than one flow needs no table is small enough.
-        if packets >= LEAST_EACH {
-            mend += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
-        }
-        self.findings.note(text.span.clone(), &entry.field(key), what, mend);
     }
 }
 
 /// So many of them: `1 packet`, `2 packets`.
-fn counted(number: u64, what: &str) -> String {
+pub(super) fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
