@@ -174,7 +174,7 @@ pub(crate) struct Flow {
     pub later_turn: Turn,
     /// Before the port, where each flow has its own queue there.
     pub leaving: List,
-    /// Start of the head and finish of the packet before, for each resource, in 2⁻⁴ ns of virtual time.
+    /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
     pub start: [u64; 2],
     pub finish: [u64; 2],
 }

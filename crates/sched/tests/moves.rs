@@ -125,3 +125,28 @@ fn another_weight_forgives_no_debt() {
         assert!(had <= time * 2 / 3 + 100_000, "{}: {had} of {time}", spec.name);
     }
 }
+
+#[test]
+fn a_flow_that_was_idle_for_months_of_virtual_time_is_served() {
+    // Of packets of 4.29 s, so that the tags of schedulers that have them come half round.
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        let mut scheduler =
+            Scheduler::new(spec.name, &Settings { clock_mhz: 1, budget: 1 << 30, ..settings(1) }).unwrap();
+        let dear = |scheduler: &mut Scheduler, key: u32| put(scheduler, key, 1 << 30);
+        (0..4).for_each(|_| dear(&mut scheduler, 0));
+        dear(&mut scheduler, 1);
+        for _ in 0..2_200_000 {
+            if pass(&mut scheduler) == Some(0) {
+                dear(&mut scheduler, 0);
+            }
+        }
+        (0..4).for_each(|_| dear(&mut scheduler, 1));
+        let mut served = [0u32; 2];
+        for _ in 0..100 {
+            let key = pass(&mut scheduler).unwrap();
+            served[key as usize] += 1;
+            dear(&mut scheduler, key);
+        }
+        assert!(served[0].abs_diff(served[1]) <= 2, "{}: {served:?}", spec.name);
+    }
+}

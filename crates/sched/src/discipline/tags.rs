@@ -1,13 +1,13 @@
 //! Virtual time: start and finish tags for each of two resources, and the flow with the least start.
 //!
-//! Tags are in 2⁻⁴ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
+//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
 //! carried to the flow's next packet.
 
 use crate::backlog::Backlog;
 use crate::cost::Cost;
 
 /// Fraction bits of tags.
-const FRACTION: u32 = 4;
+const FRACTION: u32 = 10;
 
 /// Flows by the start tag of their heads.
 #[derive(Debug)]
@@ -69,9 +69,12 @@ impl Tags {
             self.clock = [later(self.clock[0], latest[0]), later(self.clock[1], latest[1])];
         }
         let bounds = self.bounds(backlog.flow(flow).finish);
+        let most = self.bounds(self.latest);
         let place = backlog.flow_mut(flow);
         for (resource, bound) in bounds.into_iter().enumerate() {
-            let start = later(self.clock[resource], bound);
+            // Beyond the latest of all it was so long ago that tags have come round.
+            let is_past = later(most[resource], bound) == most[resource];
+            let start = if is_past { later(self.clock[resource], bound) } else { self.clock[resource] };
             if start != place.finish[resource] {
                 place.left_over[resource] = 0;
             }
