@@ -85,6 +85,30 @@ fn costs_beyond_all_quanta_take_no_longer_to_choose() {
 }
 
 #[test]
+fn costs_beyond_all_quanta_are_shared_by_weights_far_apart() {
+    for quantum in [1, 50, 20_000] {
+        for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+            let settings = Settings { quantum: Nanos(quantum), ..Settings::default() };
+            let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+            let weights = [1, 3, 40, 1000];
+            for (key, weight) in (0..).zip(weights) {
+                scheduler.set_weight(key, Weight::new(weight).unwrap()).unwrap();
+                (0..200).for_each(|_| _ = scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, 50_000));
+            }
+            let mut served = [0i64; 4];
+            for _ in 0..20_880 {
+                let key = through(&mut scheduler).unwrap();
+                served[key as usize] += 1;
+                scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, 50_000).unwrap();
+            }
+            // Twenty packets for a weight of 1.
+            let near = |(served, weight): (i64, i64)| (served - 20 * weight).abs() <= 2 + weight;
+            assert!(served.into_iter().zip(weights).all(near), "{}, {quantum} ns: {served:?}", spec.name);
+        }
+    }
+}
+
+#[test]
 fn a_full_flow_table_refuses_new_flows_only() {
     let settings = Settings { flows: 4, ..Settings::default() };
     for spec in SPECS {

@@ -54,8 +54,6 @@ pub(crate) struct Gmr3 {
     /// Turns in a row in which nobody could be served, and the number of flows that take turns.
     fruitless: u32,
     flows: u32,
-    /// Slots that were passed in one step, in 2⁻⁴.
-    skipped: u64,
 }
 
 impl Discipline for Gmr3 {
@@ -84,7 +82,6 @@ impl Discipline for Gmr3 {
             quantum: settings.quantum.0 as i64,
             fruitless: 0,
             flows: 0,
-            skipped: 0,
         }
     }
 
@@ -143,11 +140,10 @@ impl Discipline for Gmr3 {
     /// Slots: each gives a flow the same for its weight. Within a turn it grows with what was used of its credit.
     #[inline]
     fn due(&self) -> u64 {
-        let due = match self.begun {
+        match self.begun {
             Some(number) => self.within_turn(number),
             None => self.first_group().map_or(self.now, |number| self.groups[number].due),
-        };
-        due.wrapping_add(self.skipped)
+        }
     }
 
     /// What a packet cost beyond its estimate is charged once it is known.
@@ -243,7 +239,7 @@ impl Gmr3 {
     /// A flow takes part.
     #[inline]
     fn join(&mut self, backlog: &mut Backlog, flow: u32) {
-        let time = self.time() >> FRACTION;
+        let time = self.now >> FRACTION;
         let place = backlog.flow_mut(flow);
         let number = group_of(place.weight);
         // In 2ᵍ slots it would have had a turn's credit.
@@ -282,12 +278,6 @@ impl Gmr3 {
         self.now.wrapping_add(part as u64)
     }
 
-    /// Slots that have passed, in 2⁻⁴.
-    #[inline]
-    const fn time(&self) -> u64 {
-        self.now.wrapping_add(self.skipped)
-    }
-
     /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
     #[inline]
     fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
@@ -320,7 +310,7 @@ impl Gmr3 {
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, number: usize, stays: bool) {
         self.begun = None;
-        let (time, group) = (self.time(), &mut self.groups[number]);
+        let (time, group) = (self.now, &mut self.groups[number]);
         if stays {
             group.ring.rotate(backlog);
         } else {
@@ -340,31 +330,48 @@ impl Gmr3 {
         }
     }
 
-    /// Every flow is in debt: gives all of them the credit of as many whole intervals of the slowest group as nobody could be served in.
+    /// Every flow is in debt: passes as many slots in one step as nobody can be served in. These are whole intervals of a group and of all that have their turns more often, and end before
+    /// others have a turn; the slowest group for which there are such is taken.
     #[cold]
     fn skip(&mut self, backlog: &mut Backlog) {
         self.fruitless = 0;
-        let slowest = 31 - self.busy.leading_zeros();
-        let mut intervals = i64::MAX;
-        for (number, group) in self.groups.iter().enumerate() {
-            for flow in group.ring.iter(backlog) {
-                let place = backlog.flow(flow);
-                let turn = self.quantum * i64::from(place.weight);
-                // So many turns leave the credit at 0 or below.
-                let turns = (-place.turn.credit).max(0) / turn;
-                intervals = intervals.min(turns >> (slowest - (number as u32).min(slowest)));
+        let turns = self.groups.each_ref().map(|group| self.turns_in_debt(backlog, group));
+        let busy = |number: &usize| self.busy & (1 << number) != 0;
+        for slowest in (0..GROUPS).rev().filter(busy) {
+            let most = |number: usize| {
+                if number <= slowest {
+                    turns[number] >> (slowest - number)
+                } else {
+                    self.groups[number].due.wrapping_sub(self.now) >> (slowest as u32 + FRACTION)
+                }
+            };
+            let intervals = (0..GROUPS).filter(busy).map(most).min().unwrap_or(0);
+            if intervals > 0 {
+                return self.pass(backlog, slowest, intervals);
             }
         }
-        if !(1..i64::MAX).contains(&intervals) {
-            return;
-        }
-        self.skipped = self.skipped.wrapping_add((intervals as u64) << (slowest + FRACTION));
-        for (number, group) in self.groups.iter().enumerate() {
+    }
+
+    /// So many turns of each of a group's flows leave its credit at 0 or below.
+    fn turns_in_debt(&self, backlog: &Backlog, group: &Group) -> u64 {
+        let turns = |flow| {
+            let place = backlog.flow(flow);
+            place.turn.credit.min(0).unsigned_abs() / (self.quantum.unsigned_abs() * u64::from(place.weight))
+        };
+        group.ring.iter(backlog).map(turns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Gives all flows of this group, and of those that have their turns more often, the credit of so many of its intervals, which pass.
+    fn pass(&mut self, backlog: &mut Backlog, slowest: usize, intervals: u64) {
+        let slots = intervals.wrapping_shl(slowest as u32 + FRACTION);
+        self.now = self.now.wrapping_add(slots);
+        for (number, group) in self.groups.iter_mut().enumerate().take(slowest + 1) {
+            group.due = group.due.wrapping_add(slots);
+            let turns = (intervals << (slowest - number)) as i64;
             let mut next = group.ring.front();
             for _ in 0..group.ring.len() {
                 let Some(flow) = next else { break };
                 let place = backlog.flow_mut(flow);
-                let turns = intervals << (slowest - (number as u32).min(slowest));
                 place.turn.credit += turns * self.quantum * i64::from(place.weight);
                 next = Some(backlog.links[0][flow as usize]);
             }
