@@ -3,10 +3,12 @@
 use crate::cells;
 use crate::flow_rows;
 use crate::instance::RunningInstance;
+use crate::outcome;
 use crate::router_rows;
 use crate::run_report::busiest;
 use crate::shown::{self, columns};
 use longwire_engine::{LinkReport, Report};
+use longwire_report::printable;
 use longwire_scenario::{Attachment, Plan};
 use longwire_units::Nanos;
 use std::io::{self, IsTerminal, Write};
@@ -143,12 +145,12 @@ fn show_screen(lines: &[String]) {
 
 /// As [`show_screen`].
 fn show_line(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    outcome::note(line);
 }
 
 fn draw(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {
     write!(out, "\x1b[H")?;
-    lines.iter().try_for_each(|line| write!(out, "{line}\x1b[K\r\n"))?;
+    lines.iter().try_for_each(|line| write!(out, "{}\x1b[K\r\n", printable(line)))?;
     write!(out, "\x1b[J")?;
     out.flush()
 }

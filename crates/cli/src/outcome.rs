@@ -1,6 +1,6 @@
 //! How a command ends: what it prints and the exit status.
 
-use longwire_report::Report;
+use longwire_report::{Report, printable};
 use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,34 +38,49 @@ impl From<Outcome> for ExitCode {
 /// # Errors
 /// If standard output can't be written to.
 pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
-    let mut out = io::stdout().lock();
     if json {
-        writeln!(out, "{}", report.to_json())?;
-    } else {
-        report.print_table(&mut out)?;
-        let failures = report.extra.get("failures").and_then(|list| list.as_array());
-        for reason in failures.into_iter().flatten().filter_map(|reason| reason.as_str()) {
-            writeln!(out, "failed: {reason}")?;
-        }
+        print(&report.to_json())?;
+        return Ok(Outcome::of(report.pass));
     }
-    out.flush()?;
+    print_with(|out| {
+        report.print_table(out)?;
+        let failures = report.extra.get("failures").and_then(|list| list.as_array());
+        let mut reasons = failures.into_iter().flatten().filter_map(|reason| reason.as_str());
+        reasons.try_for_each(|reason| writeln!(out, "failed: {reason}"))
+    })?;
     Ok(Outcome::of(report.pass))
 }
 
-/// Prints `text` and a newline.
+/// Prints what `write` writes, with the control characters of names written out.
+///
+/// # Errors
+/// If standard output can't be written to.
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    let mut out = io::stdout().lock();
+    out.write_all(printable(&String::from_utf8_lossy(&text)).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Prints `text` and a newline; control characters in it are written out.
 ///
 /// # Errors
 /// If standard output can't be written to.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
+    print_with(|out| writeln!(out, "{text}"))
 }
 
-/// Says something beside the result, on standard error.
+/// Lets what is printed next begin at the top of an empty terminal.
+pub fn clear_screen() {
+    // Home, and all behind it away. What can't be written to shows nothing.
+    let _ = write!(io::stdout(), "\x1b[H\x1b[J");
+}
+
+/// Says something beside the result, on standard error; control characters in it are written out.
 pub fn note(text: &str) {
     // Where nobody reads notes there is nobody to tell that they can't be written.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
 /// Says what in a scenario is allowed and yet looks like a mistake.
@@ -79,7 +94,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, without those whose text is in one before.
+/// An error and its causes in one line, with control characters written out, and without those whose text is in one before.
 pub fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -89,7 +104,7 @@ pub fn chain(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    printable(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -102,6 +117,11 @@ mod tests {
         let error =
             anyhow!("no such file").context("x.toml: no such file; name another").context("can't load");
         assert_eq!(chain(&error), "can't load: x.toml: no such file; name another");
+    }
+
+    #[test]
+    fn an_error_can_not_steer_the_terminal() {
+        assert_eq!(chain(&anyhow!("no link \"\u{1b}[2J\"")), "no link \"\\u001b[2J\"");
     }
 
     #[test]

@@ -4,8 +4,9 @@ mod support;
 
 use longwire_lab::abilities;
 use serde_json::Value;
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Output, Stdio};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A lab that is taken down when dropped.
@@ -156,5 +157,125 @@ fn a_lab_that_cannot_be_made_says_why() {
         let output = longwire(&["lab", "up", &scenario]);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+}
+
+/// A lab that an ordinary user made up: a user namespace with a `/run` of its own, in which every host is the namespace of
+/// the process itself. `nobody` is that user, and `sh` in it does what `longwire lab exec` is to run.
+struct Planted(Child);
+
+impl Planted {
+    /// `state` is written as that of the lab `evil`; `$pid` in it becomes the process's id.
+    fn new(state: &str) -> Self {
+        let script = "mount -t tmpfs none /run && mkdir -p /run/longwire/evil /run/netns || exit 1\n\
+             for name in core a; do touch /run/netns/lw-evil-$name; \
+             mount --bind /proc/self/ns/net /run/netns/lw-evil-$name || exit 1; done\n\
+             printf '%s' \"$1\" | sed \"s/[$]pid/$$/\" > /run/longwire/evil/state.json\n\
+             echo planted; read end";
+        Self::by(&[script, "sh", state])
+    }
+
+    /// Planted by a script, which says so and waits for the end of its standard input.
+    fn by(script: &[&str]) -> Self {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "unshare",
+            "-Urmn",
+            "sh",
+            "-c",
+        ]);
+        let mut child = command.args(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "planted\n");
+        Self(child)
+    }
+
+    fn runs(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        // It reads its standard input, whose end ends it.
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+const PLANTED: &str = r#"{"instance":"evil","owner":null,"core":"lw-evil-core","hosts":[{"spec":{"name":"a","addresses":[],
+    "mac":null,"mtu":1500,"gateways":[],"routes":[],"wiring":"Own"},"namespace":"lw-evil-a","interface":"eth0","port":null}],
+    "forwarding":null}"#;
+
+/// The planted lab's state with the planting process, or another, as the owner.
+fn planted_by(owner: &str) -> String {
+    let identity = |file: &str| {
+        let meta = std::fs::metadata(file).unwrap();
+        serde_json::json!({ "device": meta.dev(), "inode": meta.ino() })
+    };
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let owner = format!(
+        r#"{{"pid":{owner},"started":1,"pid_namespace":{},"boot":"{}"}}"#,
+        identity("/proc/self/ns/pid"),
+        boot.trim()
+    );
+    PLANTED.replace("\"owner\":null", &format!("\"owner\":{owner}"))
+}
+
+#[test]
+fn root_enters_signals_and_shows_no_lab_of_another_user() {
+    let can = abilities();
+    for ability in [&can.root, &can.namespaces, &can.user_namespaces] {
+        if !ability.available {
+            return println!(
+                "skipped root_enters_signals_and_shows_no_lab_of_another_user: {}",
+                ability.reason
+            );
+        }
+    }
+    let mut victim = Command::new("sleep").arg("60").spawn().unwrap();
+    let folder = Folder::new("planted");
+    let marker = folder.text("ran-as-root");
+    let states = [PLANTED.to_owned(), planted_by("$pid"), planted_by(&victim.id().to_string())];
+    for state in states.iter().chain([&PLANTED.replace("\"name\":\"a\"", "\"name\":\"\\u001b[2Ja\"")]) {
+        let mut planted = Planted::new(state);
+        let list = json(&longwire(&["lab", "list", "--json"]), 0);
+        assert!(list["rows"].as_array().unwrap().iter().all(|row| row["name"] != "evil"), "{list:#}");
+        let exec = longwire(&["lab", "exec", "evil", "a", "--", "touch", &marker]);
+        assert_eq!(exec.status.code(), Some(2), "{}", stdout(&exec));
+        assert!(stderr(&exec).contains("no lab evil"), "{}", stderr(&exec));
+        let down = longwire(&["lab", "down", "evil"]);
+        assert_eq!(down.status.code(), Some(2), "{}", stdout(&down));
+        assert!(planted.runs(), "root ended a process because another user's file asked for it");
+    }
+    assert!(!std::path::Path::new(&marker).exists(), "the planted lab's program ran with root's rights");
+    assert!(victim.try_wait().unwrap().is_none(), "root signalled whatever the planted state named");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+}
+
+#[test]
+fn a_planted_state_that_never_ends_holds_nobody_up() {
+    let can = abilities();
+    if !(can.root.available && can.user_namespaces.available) {
+        return println!(
+            "skipped a_planted_state_that_never_ends_holds_nobody_up: it takes root and user namespaces"
+        );
+    }
+    for make in ["mkfifo", "ln -s /dev/zero"] {
+        let script = format!(
+            "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} /run/longwire/endless/state.json && \
+             echo planted; read end"
+        );
+        let _planted = Planted::by(&[&script]);
+        let list =
+            Command::new("timeout").args(["20", env!("CARGO_BIN_EXE_longwire"), "lab", "list"]).output();
+        assert!(list.unwrap().status.success(), "{make}");
     }
 }

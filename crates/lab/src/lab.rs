@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::host::{HostState, INTERFACE, check_name};
 use crate::links::{LinkChange, Links, VethEnd, interface_index};
@@ -225,11 +226,19 @@ pub struct LabInfo {
     pub dead: bool,
     /// Its hosts.
     pub hosts: Vec<HostSpec>,
+    /// The owner itself, held so that no other process is taken for it.
+    pub(crate) process: Option<Arc<OwnedFd>>,
 }
 
 impl LabInfo {
-    pub(crate) fn of(state: State) -> Self {
+    fn of(state: State) -> Self {
+        let process = state.owner.as_ref().and_then(Owner::hold).map(Arc::new);
+        Self::held(state, process)
+    }
+
+    pub(crate) fn held(state: State, process: Option<Arc<OwnedFd>>) -> Self {
         Self {
+            process,
             instance: state.instance,
             dead: state.owner.as_ref().is_some_and(Owner::is_dead),
             owner: state.owner.map(|o| o.pid),

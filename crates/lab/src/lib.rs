@@ -27,6 +27,7 @@
 mod abilities;
 mod address;
 mod attend;
+mod directory;
 mod error;
 mod exec_net;
 mod firewall;
@@ -47,6 +48,7 @@ pub mod splicing;
 mod state;
 pub mod traffic;
 mod user_namespace;
+mod world;
 
 pub use abilities::{Abilities, Ability, abilities};
 pub use address::{Cidr, Mac, Route};

@@ -38,6 +38,11 @@ impl NamespaceId {
         Ok(Self::of(&fs::metadata(path)?))
     }
 
+    /// The id of an open namespace.
+    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+        Ok(Self::of(&file.metadata()?))
+    }
+
     /// The inode, as `ip netns` and `ls -i` show it.
     pub(crate) const fn inode(self) -> u64 {
         self.inode

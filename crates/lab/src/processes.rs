@@ -26,18 +26,17 @@ pub fn detach() -> io::Result<()> {
 impl LabInfo {
     /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
     pub fn ask_to_end(&self) -> bool {
-        let owner = self.held_by();
-        owner.iter().for_each(|process| send(process, libc::SIGTERM));
-        owner.is_some()
+        self.process.iter().for_each(|process| send(process, libc::SIGTERM));
+        self.process.is_some()
     }
 
-    /// Waits until the process that holds this lab has ended; answers whether it has.
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
+    /// has not.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
-        self.held_by().is_none_or(|process| ends_before(&process, Instant::now() + patience))
-    }
-
-    fn held_by(&self) -> Option<OwnedFd> {
-        if self.dead { None } else { open(self.owner?).ok() }
+        match &self.process {
+            Some(process) => ends_before(process, Instant::now() + patience),
+            None => self.dead || self.owner.is_none(),
+        }
     }
 }
 
@@ -78,7 +77,13 @@ fn processes_in(ids: &[NamespaceId]) -> Vec<OwnedFd> {
         .collect()
 }
 
-fn open(pid: u32) -> io::Result<OwnedFd> {
+/// Whether a process runs no more.
+pub fn has_ended(process: &OwnedFd) -> bool {
+    ends_before(process, Instant::now())
+}
+
+/// Holds a process, so that signals go to it and never to a later one with its id.
+pub fn open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     match i32::try_from(fd) {

@@ -3,17 +3,23 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::host::HostState;
+use crate::directory::{Directory, own_uid};
+use crate::host::{HostState, check_name};
+use crate::lab::check_instance;
 use crate::machine::Forwarding;
 use crate::namespace::NamespaceId;
+use crate::processes;
 
 /// Where the labs' states are.
 pub const ROOT: &str = "/run/longwire";
+const RUN: &str = "/run";
+const FOLDER: &str = "longwire";
 const FILE: &str = "state.json";
 
 /// Everything a lab has made or is about to make: written before anything is made.
@@ -48,12 +54,16 @@ impl State {
 
     /// Reads the state of a lab; `None` when there is no such lab.
     pub fn read(instance: &str) -> Result<Option<Self>, LabError> {
-        Self::read_in(Path::new(ROOT), instance)
+        match Self::root()? {
+            Some(root) => Self::read_in(&root, instance),
+            None => Ok(None),
+        }
     }
 
-    fn read_in(root: &Path, instance: &str) -> Result<Option<Self>, LabError> {
-        let path = root.join(instance).join(FILE);
-        let text = match fs::read(&path) {
+    fn read_in(root: &Directory, instance: &str) -> Result<Option<Self>, LabError> {
+        // As it is called for people; `root` may be another process's.
+        let path = folder_of(instance).join(FILE);
+        let text = match root.inside(instance).and_then(|folder| folder.read(FILE)) {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
@@ -61,34 +71,67 @@ impl State {
         };
         let state: Self = serde_json::from_slice(&text)
             .map_err(|e| LabError::State { path: path.clone(), reason: e.to_string() })?;
-        if state.instance == instance {
-            Ok(Some(state))
-        } else {
-            Err(LabError::State { path, reason: format!("it is the state of lab {}", state.instance) })
+        match state.check(instance) {
+            Ok(()) => Ok(Some(state)),
+            Err(reason) => Err(LabError::State { path, reason }),
         }
+    }
+
+    /// Whether it names only what [`crate::Lab`] makes for a lab of this name: names become paths and are printed.
+    fn check(&self, instance: &str) -> Result<(), String> {
+        let expected = |what: &str, is: bool| {
+            if is { Ok(()) } else { Err(format!("{what} is none that a lab called \"{instance}\" has")) }
+        };
+        check_instance(instance).map_err(|e| e.to_string())?;
+        expected("instance", self.instance == instance)?;
+        expected("core", self.core == format!("lw-{instance}-core"))?;
+        let uplink = self.forwarding.as_ref().map(|f| f.uplink.as_str());
+        expected("uplink", uplink.is_none_or(is_interface))?;
+        for host in &self.hosts {
+            check_name("host", &host.spec.name, 63).map_err(|e| e.to_string())?;
+            expected("a host's interface", is_interface(&host.interface))?;
+            expected("a host's port", host.port.as_deref().is_none_or(is_interface))?;
+            let own = match &host.namespace {
+                Some(name) => *name == format!("lw-{instance}-{}", host.spec.name),
+                None => uplink.is_some(),
+            };
+            expected("a host's namespace", own)?;
+        }
+        Ok(())
     }
 
     /// Every lab's state, by name. Folders without a state, or with one that can't be read, are left alone: they
     /// are not known to be ours.
     pub fn read_all() -> Result<Vec<Self>, LabError> {
-        Self::read_all_in(Path::new(ROOT))
+        let Some(root) = Self::root()? else { return Ok(Vec::new()) };
+        Self::read_all_in(&root).map_err(LabError::system(format!("reading {ROOT}")))
     }
 
-    /// The same under another root, such as that of a process with a `/run` of its own.
-    pub fn read_all_in(root: &Path) -> Result<Vec<Self>, LabError> {
-        let entries = match fs::read_dir(root) {
+    /// Every lab's state under another root, such as that of a process with a `/run` of its own. None is read from a
+    /// directory of another user.
+    pub fn read_all_in(root: &Directory) -> io::Result<Vec<Self>> {
+        if root.owner()? != own_uid() {
+            return Ok(Vec::new());
+        }
+        let names = match root.names() {
             // What another user keeps to itself is not ours to show or to sweep.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
-                return Ok(Vec::new());
-            }
-            other => other.map_err(LabError::system(format!("reading {}", root.display())))?,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(Vec::new()),
+            other => other?,
         };
-        let mut names: Vec<String> = entries
-            .filter_map(|e| e.ok()?.file_name().into_string().ok())
-            .filter(|n| !n.starts_with('.'))
-            .collect();
-        names.sort_unstable();
         Ok(names.iter().filter_map(|name| Self::read_in(root, name).ok()?).collect())
+    }
+
+    /// The folder of this user's labs; none when there is none, or when it is another user's.
+    fn root() -> Result<Option<Directory>, LabError> {
+        let doing = || LabError::system(format!("reading {ROOT}"));
+        let opened = Directory::open(Path::new(RUN)).and_then(|run| run.inside(FOLDER));
+        let root = match opened {
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+                return Ok(None);
+            }
+            other => other.map_err(doing())?,
+        };
+        Ok((root.owner().map_err(doing())? == own_uid()).then_some(root))
     }
 
     /// Removes the state, last of all.
@@ -136,15 +179,30 @@ impl Owner {
         Ok(Self { pid, started: started(pid).map_err(doing())?, pid_namespace, boot: boot() })
     }
 
+    /// Holds the process, if it runs and can be seen from here.
+    pub fn hold(&self) -> Option<OwnedFd> {
+        let process = processes::open(self.pid).ok()?;
+        // Looked at once it is held: the id may have passed to another process before.
+        self.is_process(self.pid).then_some(process)
+    }
+
+    /// Whether this is the process that has this id now, and runs.
+    pub fn is_process(&self, pid: u32) -> bool {
+        self.pid == pid && self.same_ids() && !self.is_dead()
+    }
+
+    /// Whether its id is one of the process-id namespace that this process is in.
+    fn same_ids(&self) -> bool {
+        NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace)
+    }
+
     /// Whether the process surely runs no more. One that can't be seen from here counts as running.
     pub fn is_dead(&self) -> bool {
         let boot = boot();
         if !boot.is_empty() && boot != self.boot {
             return true;
         }
-        let same_ids =
-            NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace);
-        same_ids
+        self.same_ids()
             && match started(self.pid) {
                 Ok(started) => started != self.started,
                 Err(e) => e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH),
@@ -171,6 +229,12 @@ fn parse_started(stat: &str) -> Option<u64> {
         return None;
     }
     fields.nth(18)?.parse().ok()
+}
+
+/// Whether a name can be that of an interface.
+fn is_interface(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=15).contains(&name.len()) && name.chars().all(fits) && name != "." && name != ".."
 }
 
 /// Held while labs are made, listed for removal or removed: one process at a time.
@@ -207,9 +271,41 @@ mod tests {
     }
 
     #[test]
+    fn a_state_names_only_what_its_lab_makes() {
+        let host = |name: &str| HostState {
+            spec: crate::HostSpec::new(name, "10.0.0.1/24".parse().unwrap()),
+            namespace: Some(format!("lw-x-{name}")),
+            interface: "eth0".to_owned(),
+            port: Some("port0".to_owned()),
+        };
+        let good = State {
+            instance: "x".to_owned(),
+            owner: None,
+            core: "lw-x-core".to_owned(),
+            hosts: vec![host("a")],
+            forwarding: None,
+        };
+        assert_eq!(good.check("x"), Ok(()));
+        let refused = |change: &dyn Fn(&mut State)| {
+            let mut state = good.clone();
+            change(&mut state);
+            state.check("x").unwrap_err()
+        };
+        assert!(good.check("y").unwrap_err().contains("instance"));
+        assert!(refused(&|s| s.core = "../../etc".to_owned()).contains("core"));
+        assert!(refused(&|s| s.hosts[0].spec.name = "a\u{1b}[2J".to_owned()).contains("host name"));
+        assert!(refused(&|s| s.hosts[0].namespace = Some("../x".to_owned())).contains("namespace"));
+        assert!(refused(&|s| s.hosts[0].namespace = None).contains("namespace"));
+        assert!(refused(&|s| s.hosts[0].interface = "eth0 up".to_owned()).contains("interface"));
+        assert!(refused(&|s| s.hosts[0].port = Some("..".to_owned())).contains("port"));
+    }
+
+    #[test]
     fn an_owner_is_known_by_its_start_not_only_its_id() {
         let owner = Owner::this_process().unwrap();
-        assert!(!owner.is_dead());
+        assert!(!owner.is_dead() && owner.hold().is_some());
+        let later = Owner { started: owner.started + 1, ..owner.clone() };
+        assert!(later.hold().is_none() && !later.is_process(owner.pid), "a process with the same id");
         assert!(Owner { started: owner.started + 1, ..owner.clone() }.is_dead());
         assert!(Owner { boot: "another".to_owned(), ..owner }.is_dead());
     }

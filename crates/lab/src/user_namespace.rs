@@ -7,14 +7,16 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lab::{check_instance, loopback_up};
 use crate::namespace::{NAMES, check, mount};
-use crate::state::{ROOT, State};
+use crate::state::ROOT;
+use crate::world::World;
 use crate::{LabError, LabInfo};
 
 const PRIVATE: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS;
@@ -46,52 +48,31 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     loopback_up()
 }
 
-/// Moves this process into the user namespace of the process that holds a lab made without privileges, so that
+/// Moves this process into the world of the process of this user that holds a lab made without privileges, so that
 /// [`crate::Lab::open`] finds it. Answers whether there is one; when not, nothing has changed.
 ///
 /// # Errors
 /// When the process has several threads already, or isn't allowed in.
 pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     check_instance(instance)?;
-    let Some((pid, _)) = private_states().into_iter().find(|(_, state)| state.instance == instance) else {
-        return Ok(false);
-    };
+    let holds = |world: &World| world.states().iter().any(|state| state.instance == instance);
+    let Some(world) = World::all().find(holds) else { return Ok(false) };
     check_single_thread()?;
-    let doing =
-        || LabError::system(format!("joining the namespaces of process {pid}, which holds lab {instance}"));
-    // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd =
-        i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(|| doing()(io::Error::last_os_error()))?;
-    // SAFETY: a new descriptor that nothing else owns.
-    let process = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: no pointers; this is the process's only thread.
-    check(unsafe { libc::setns(process.as_raw_fd(), PRIVATE) }).map_err(doing())?;
+    let pid = world.pid();
+    let doing = format!("joining the namespaces of process {pid}, which holds lab {instance}");
+    world.enter().map_err(LabError::system(doing))?;
     Ok(true)
 }
 
-/// The labs made by this user's processes in user namespaces of their own, which [`crate::Lab::list`] can't see.
+/// The labs made by this user's processes in user namespaces of their own, which [`crate::Lab::list`] can't see. Those of
+/// other users are not looked for, by root neither.
 #[must_use]
 pub fn private_labs() -> Vec<LabInfo> {
-    private_states().into_iter().map(|(_, state)| LabInfo::of(state)).collect()
-}
-
-/// Each with the process that holds it, looked for in the `/run` of every process that has one of its own.
-fn private_states() -> Vec<(u32, State)> {
-    let identity = |path: PathBuf| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    let mut seen = vec![identity(PathBuf::from(ROOT))];
     let mut found = Vec::new();
-    let pids = fs::read_dir("/proc").into_iter().flatten();
-    for pid in pids.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok()) {
-        let root = PathBuf::from(format!("/proc/{pid}/root{ROOT}"));
-        let id = identity(root.clone());
-        if id.is_none() || seen.contains(&id) {
-            continue;
-        }
-        seen.push(id);
-        // Ids in a state are those of the namespace its owner is in, which is ours: only users differ.
-        let states = State::read_all_in(&root).unwrap_or_default();
-        found.extend(states.into_iter().map(|s| (s.owner.as_ref().map_or(pid, |o| o.pid), s)));
+    for world in World::all() {
+        let states = world.states();
+        let process = Arc::new(world.into_process());
+        found.extend(states.into_iter().map(|state| LabInfo::held(state, Some(Arc::clone(&process)))));
     }
     found
 }

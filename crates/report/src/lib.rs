@@ -14,10 +14,12 @@
 //! ```
 
 mod machine;
+mod printable;
 mod row;
 mod table;
 
 pub use machine::Machine;
+pub use printable::printable;
 pub use row::{Row, Scalar};
 pub use table::in_unit;
 

@@ -232,7 +232,7 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
         anyhow::bail!("it can't say: {error}");
     }
     let report: Report = serde_json::from_value(stats)?;
-    run_text::print(&report, &mut std::io::stdout().lock())?;
+    outcome::print_with(|out| run_text::print(&report, out))?;
     Ok(Outcome::Well)
 }
 

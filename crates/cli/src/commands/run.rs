@@ -182,7 +182,7 @@ impl Args {
         if self.json {
             return outcome::print_report(&report, true);
         }
-        run_text::print(&report, &mut std::io::stdout().lock())?;
+        outcome::print_with(|out| run_text::print(&report, out))?;
         Ok(Outcome::of(report.pass))
     }
 }

@@ -153,8 +153,7 @@ impl Args {
         if self.json {
             outcome::print(&report.to_json())?;
         } else {
-            let mut out = std::io::stdout().lock();
-            print_table(&report, &mut out)?;
+            outcome::print_with(|out| print_table(&report, out))?;
         }
         Ok(Outcome::of(report.pass))
     }

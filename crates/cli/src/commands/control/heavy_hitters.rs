@@ -269,9 +269,10 @@ impl Watch<'_> {
             let note = if is_policed(&one.flow) { "policed" } else { "" };
             lines.push(cells![one.flow.to_string(), shown::count(one.bytes), shown::count(one.packets), rate, note]);
         }
-        // Home, and all behind it away.
-        let before = if self.is_screen { "\u{1b}[H\u{1b}[J" } else { "" };
-        let text = format!("{before}{}\n", columns(&lines).join("\n"));
+        if self.is_screen {
+            outcome::clear_screen();
+        }
+        let text = format!("{}\n", columns(&lines).join("\n"));
         self.post.tell(&event, &text)
     }
 

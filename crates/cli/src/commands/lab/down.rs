@@ -1,8 +1,8 @@
 //! `longwire lab down`
 
-use super::{Found, find, labs, log_of};
+use super::{Found, find, labs, log_of, unknown};
 use crate::{Outcome, outcome};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use longwire_control::Client;
 use longwire_lab::{Lab, sweep};
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         if let Some(name) = &self.lab {
             let Some(lab) = find(name)? else {
-                bail!("no lab {name} is up; `longwire lab list` shows those that are")
+                return Err(unknown(name));
             };
             take_down(&lab)?;
             return Ok(Outcome::Well);

@@ -7,7 +7,7 @@ mod list;
 mod up;
 
 use crate::Outcome;
-use anyhow::bail;
+use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
 use std::io;
@@ -70,6 +70,14 @@ fn labs() -> anyhow::Result<Vec<Found>> {
     Ok(open.chain(private_labs().into_iter().map(|info| Found { info, private: true })).collect())
 }
 
+/// Why a lab isn't found.
+fn unknown(name: &str) -> anyhow::Error {
+    anyhow!(
+        "no lab {name} of this user is up; `longwire lab list` shows those that are. One that another user made without \
+         privileges is used and taken down by that user only"
+    )
+}
+
 fn find(name: &str) -> anyhow::Result<Option<Found>> {
     Ok(labs()?.into_iter().find(|lab| lab.info.instance == name))
 }
@@ -77,13 +85,13 @@ fn find(name: &str) -> anyhow::Result<Option<Found>> {
 /// Opens a lab that is up. One that was made without privileges is joined, which a process of one thread can.
 pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
     let Some(found) = find(name)? else {
-        bail!("no lab {name} is up; `longwire lab list` shows those that are")
+        return Err(unknown(name));
     };
     if found.info.dead {
         bail!("lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`");
     }
     if found.private {
-        join_user_namespace(name)?;
+        ensure!(join_user_namespace(name)?, "lab {name} has just ended");
     }
     Ok(Lab::open(name)?)
 }

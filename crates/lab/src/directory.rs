@@ -1,0 +1,150 @@
+//! Directories whose entries are opened without following links, and read only where they belong to this user.
+#![allow(unsafe_code)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Longest file that is read, in bytes: the state of some 50 000 hosts.
+const LONGEST: u64 = 64 << 20;
+/// Most names that are listed.
+const MOST_NAMES: usize = 10_000;
+
+/// An open directory. It stays the same one whatever is renamed meanwhile.
+#[derive(Debug)]
+pub struct Directory(File);
+
+impl Directory {
+    /// Opens a directory of the machine, such as one that the kernel shows under `/proc`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        OpenOptions::new().read(true).custom_flags(flags).open(path).map(Self)
+    }
+
+    /// Opens a directory inside this one; a symbolic link is refused.
+    pub fn inside(&self, name: &str) -> io::Result<Self> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        OpenOptions::new().read(true).custom_flags(flags).open(self.entry(name)?).map(Self)
+    }
+
+    /// The names in it that are text and not hidden, sorted.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(self.path())?.take(MOST_NAMES);
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Reads a regular file inside it that belongs to this user and that nobody else can write, and of a length that makes
+    /// sense. Anything else is an error before it is opened: opening a FIFO or a device can have effects of its own.
+    pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let found = OpenOptions::new().read(true).custom_flags(flags).open(self.entry(name)?)?;
+        let meta = found.metadata()?;
+        let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        if !meta.is_file() {
+            return refuse("it is not a regular file".to_owned());
+        }
+        if meta.uid() != own_uid() || meta.mode() & 0o022 != 0 {
+            let (uid, mode) = (meta.uid(), meta.mode() & 0o7777);
+            return refuse(format!(
+                "it belongs to user {uid} with mode {mode:04o}; only its user may write it"
+            ));
+        }
+        if meta.len() > LONGEST {
+            return refuse(format!("it has {} bytes; at most {LONGEST} are read", meta.len()));
+        }
+        let mut bytes = Vec::new();
+        File::open(path_of(&found))?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST {
+            return refuse(format!("it grows; at most {LONGEST} bytes are read"));
+        }
+        Ok(bytes)
+    }
+
+    /// The user it belongs to.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(self.0.metadata()?.uid())
+    }
+
+    /// Where it is found while this value lives.
+    pub fn path(&self) -> PathBuf {
+        path_of(&self.0)
+    }
+
+    fn entry(&self, name: &str) -> io::Result<PathBuf> {
+        if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name:?} is no name of an entry"),
+            ));
+        }
+        Ok(self.path().join(name))
+    }
+}
+
+fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The effective user of this process, as seen in its own user namespace.
+pub fn own_uid() -> u32 {
+    // SAFETY: no arguments, no failure.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("longwire-directory-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn only_a_regular_file_of_this_user_is_read() {
+        let path = folder("read");
+        fs::write(path.join("file"), "text").unwrap();
+        symlink(path.join("file"), path.join("link")).unwrap();
+        symlink("/dev/zero", path.join("zero")).unwrap();
+        fs::write(path.join("open"), "text").unwrap();
+        fs::set_permissions(path.join("open"), fs::Permissions::from_mode(0o666)).unwrap();
+        let fifo = CString::new(path.join("fifo").as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: a live string with its closing zero.
+        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        File::create(path.join("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        let directory = Directory::open(&path).unwrap();
+        assert_eq!(directory.read("file").unwrap(), b"text");
+        for (name, reason) in [
+            ("link", "not a regular file"),
+            ("zero", "not a regular file"),
+            ("fifo", "not a regular file"),
+            ("open", "mode 0666"),
+            ("long", "at most"),
+            ("../file", "no name of an entry"),
+        ] {
+            let error = directory.read(name).unwrap_err().to_string();
+            assert!(error.contains(reason), "{name}: {error}");
+        }
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_a_directory_is_refused() {
+        let path = folder("link");
+        fs::create_dir(path.join("real")).unwrap();
+        symlink(path.join("real"), path.join("link")).unwrap();
+        let directory = Directory::open(&path).unwrap();
+        assert_eq!(directory.inside("real").unwrap().owner().unwrap(), own_uid());
+        assert!(directory.inside("link").is_err());
+        assert_eq!(directory.names().unwrap(), ["link", "real"]);
+        fs::remove_dir_all(path).unwrap();
+    }
+}

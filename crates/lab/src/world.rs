@@ -1,0 +1,171 @@
+//! The private worlds of this user's processes: which of them are trusted, what is read in them, and how they are
+//! entered.
+//!
+//! Any user can make a user and mount namespace and put there what looks like a lab. So nothing of a process is opened
+//! before the kernel has said that the process, and each of its namespaces, are this user's own, whoever this user is:
+//! root enters no world of another user. See [ADR 27](../../../docs/adr/0027-whom-longwire-trusts.md).
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::directory::{Directory, own_uid};
+use crate::namespace::{NamespaceId, check};
+use crate::processes;
+use crate::state::{ROOT, State};
+
+/// From `linux/nsfs.h`: `_IO(0xb7, 1)` and `_IO(0xb7, 4)`.
+const NS_GET_USERNS: libc::c_ulong = 0xb701;
+const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
+
+/// The namespaces of a process of this user, held together with the process, so that none of them can be exchanged.
+#[derive(Debug)]
+pub struct World {
+    pid: u32,
+    process: OwnedFd,
+    user: File,
+    network: File,
+    mount: File,
+    root: Directory,
+}
+
+impl World {
+    /// The worlds of all of this user's processes that have one of their own.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(Self::of)
+    }
+
+    /// The world of a process; none if it is not all this user's, or is the one that this process is in.
+    fn of(pid: u32) -> Option<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        // The cheap question first: most processes are somebody else's.
+        if std::fs::metadata(&folder).ok()?.uid() != own_uid() {
+            return None;
+        }
+        let process = processes::open(pid).ok()?;
+        let ids = std::fs::read_to_string(folder.join("status")).ok()?;
+        if !is_all_of(&ids, own_uid()) || !shares_process_ids(&folder) {
+            return None;
+        }
+        let namespace = |name: &str| File::open(folder.join("ns").join(name)).ok();
+        let (user, network, mount) = (namespace("user")?, namespace("net")?, namespace("mnt")?);
+        let id = NamespaceId::of_file(&user).ok()?;
+        let is_own = NamespaceId::at(Path::new("/proc/self/ns/user")).ok()? == id;
+        if is_own || maker_of(&user).ok()? != own_uid() {
+            return None;
+        }
+        for other in [&network, &mount] {
+            if NamespaceId::of_file(&user_namespace_of(other).ok()?).ok()? != id {
+                return None;
+            }
+        }
+        let root = Directory::open(&folder.join("root")).ok()?;
+        // As long as it lives its id is its own: all that was read above was read of it.
+        (!processes::has_ended(&process)).then_some(Self { pid, process, user, network, mount, root })
+    }
+
+    /// The labs that this process holds. What another process of the same world holds is found with that one.
+    pub fn states(&self) -> Vec<State> {
+        let mut root = Ok(&self.root).and_then(|root| root.inside("run"));
+        for name in ROOT.split('/').skip(2) {
+            root = root.and_then(|directory| directory.inside(name));
+        }
+        let states = root.and_then(|root| State::read_all_in(&root)).unwrap_or_default();
+        let is_holder = |state: &State| state.owner.as_ref().is_some_and(|o| o.is_process(self.pid));
+        states.into_iter().filter(is_holder).collect()
+    }
+
+    /// The process, which can be signalled and waited for.
+    pub fn into_process(self) -> OwnedFd {
+        self.process
+    }
+
+    /// Moves this process into it, for good. What it may do outside is given up first.
+    pub fn enter(&self) -> io::Result<()> {
+        give_up_privileges()?;
+        for (namespace, kind) in [
+            (&self.user, libc::CLONE_NEWUSER),
+            (&self.network, libc::CLONE_NEWNET),
+            (&self.mount, libc::CLONE_NEWNS),
+        ] {
+            // SAFETY: no pointers; the kernel checks that the descriptor is such a namespace.
+            check(unsafe { libc::setns(namespace.as_raw_fd(), kind) })?;
+        }
+        Ok(())
+    }
+
+    /// The process's id.
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
+/// Whether real, effective, saved and file system user in the text of `/proc/PID/status` are all this one.
+fn is_all_of(status: &str, uid: u32) -> bool {
+    let Some(line) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
+    let ids: Vec<_> = line.split_ascii_whitespace().map(str::parse).collect();
+    ids.len() == 4 && ids.into_iter().all(|id| id == Ok(uid))
+}
+
+/// Processes of containers number their own; what runs in those is not trusted even where its user is this one.
+fn shares_process_ids(folder: &Path) -> bool {
+    let own = NamespaceId::at(Path::new("/proc/self/ns/pid"));
+    matches!((own, NamespaceId::at(&folder.join("ns/pid"))), (Ok(own), Ok(other)) if own == other)
+}
+
+/// The user who made a user namespace.
+fn maker_of(namespace: &File) -> io::Result<u32> {
+    let mut uid: libc::uid_t = 0;
+    // SAFETY: the kernel writes one user id where the live variable is.
+    check(unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_OWNER_UID, &raw mut uid) })?;
+    Ok(uid)
+}
+
+/// The user namespace to which a namespace belongs.
+fn user_namespace_of(namespace: &File) -> io::Result<File> {
+    // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
+    let fd = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_USERNS) };
+    check(fd)?;
+    // SAFETY: a new descriptor that nothing else owns.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Keeps the effective user and its main group, and nothing that would come from elsewhere: no other user to go back to,
+/// no further groups, no capabilities that a program started here would inherit.
+fn give_up_privileges() -> io::Result<()> {
+    // SAFETY: no pointers but a null one for an empty list; this is the process's only thread.
+    unsafe {
+        let (user, group) = (libc::geteuid(), libc::getegid());
+        // An ordinary user can't give up groups, which then are its own.
+        if libc::setgroups(0, std::ptr::null()) != 0 && user == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        check(libc::setresgid(group, group, group))?;
+        check(libc::setresuid(user, user, user))?;
+        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_trusted_with_all_four_of_its_users() {
+        let status = |ids: &str| format!("Name:\tUid: 7\nUid:\t{ids}\nGid:\t0\t0\t0\t0\n");
+        assert!(is_all_of(&status("7\t7\t7\t7"), 7));
+        for ids in ["7\t7\t7\t8", "8\t7\t7\t7", "7\t7\t7", "7\t7\t7\t7\t7", "7\t7\t7\tx", ""] {
+            assert!(!is_all_of(&status(ids), 7), "{ids}");
+        }
+        assert!(!is_all_of("", 7));
+    }
+
+    #[test]
+    fn the_world_that_this_process_is_in_is_no_other() {
+        assert!(World::of(std::process::id()).is_none());
+    }
+}
