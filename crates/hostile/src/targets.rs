@@ -16,6 +16,8 @@ mod frame;
 mod import;
 #[path = "../../cli/tests/exercise/install.rs"]
 pub mod install;
+#[path = "../../nesp/tests/exercise/nesp.rs"]
+mod nesp;
 #[path = "../../program/tests/exercise/program.rs"]
 mod program;
 #[path = "../../router/tests/router/exercise.rs"]
@@ -61,6 +63,7 @@ pub const ALL: &[Target] = &[
     Target { name: "router", run: router::run, folders: &["fuzz/corpus/frame"] },
     Target { name: "frame", run: frame::run, folders: &["fuzz/corpus/frame"] },
     Target { name: "virtio", run: with_pool, folders: &["fuzz/corpus/virtio"] },
+    Target { name: "nesp", run: nesp::run, folders: &["fuzz/corpus/nesp"] },
     Target { name: "expression", run: expression::run, folders: &["fuzz/corpus/expression"] },
     Target { name: "rules", run: rules::run, folders: &["fuzz/corpus/rules"] },
     Target { name: "trace", run: trace::run, folders: &["fuzz/corpus/trace"] },

@@ -1,0 +1,62 @@
+//! Groups: requests whose parts come in messages of their own, and are carried out together.
+
+use crate::body::{Operation, Request};
+use crate::item::{ErrorCode, Item, Items};
+
+/// How long the parts of a group are waited for, in nanoseconds.
+const PATIENCE: u64 = 30_000_000_000;
+
+/// A group some of whose parts have come. Its size is bounded by that of a message and by the number of parts.
+#[derive(Debug)]
+pub(crate) struct Group {
+    number: u32,
+    operation: Operation,
+    time: u64,
+    parts: Vec<Option<Items<'static>>>,
+    begun: u64,
+}
+
+/// What became of a part.
+pub(crate) enum Assembled {
+    /// Others are missing.
+    Partial,
+    /// It was the last: all items, in the order of the parts.
+    Whole(Items<'static>),
+    /// It does not fit the others.
+    Refused(ErrorCode, &'static str),
+}
+
+/// Adds a part to the group that a session is sending. A part of another group begins that, and the one before is forgotten.
+pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> Assembled {
+    let items = request.items.into_iter().map(Item::into_owned).collect();
+    if request.parts == 1 {
+        return Assembled::Whole(items);
+    }
+    let current =
+        |group: &&mut Group| group.number == request.group && now.saturating_sub(group.begun) <= PATIENCE;
+    if open.as_mut().filter(current).is_none() {
+        *open = Some(Group {
+            number: request.group,
+            operation: request.operation,
+            time: request.time,
+            parts: vec![None; usize::from(request.parts)],
+            begun: now,
+        });
+    }
+    let Some(group) = open else { return Assembled::Partial };
+    let same = (group.operation, group.time, group.parts.len())
+        == (request.operation, request.time, usize::from(request.parts));
+    if !same {
+        *open = None;
+        return Assembled::Refused(
+            ErrorCode::BadRequest,
+            "the parts of a group differ in operation, time or number",
+        );
+    }
+    group.parts[usize::from(request.part)] = Some(items);
+    if group.parts.iter().any(Option::is_none) {
+        return Assembled::Partial;
+    }
+    let parts = open.take().map(|group| group.parts).unwrap_or_default();
+    Assembled::Whole(parts.into_iter().flatten().flatten().collect())
+}

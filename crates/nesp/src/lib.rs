@@ -1,0 +1,27 @@
+//! NESP, the network emulator setting protocol: settings of a running emulator, read and changed by frames that a host sends
+//! into one of its ports. The idea and the name are those of "Realizing a Network Emulator System with Intel IXP1200 Network
+//! Processor" (II-C.2), which leaves the protocol itself open; `docs/book/nesp.md` is its specification.
+//!
+//! This crate has no sockets and no clock. Every message is checked once, when it is opened; everything that is kept has a bound.
+#![forbid(unsafe_code)]
+
+mod body;
+mod carrier;
+mod client;
+mod group;
+mod item;
+mod key;
+mod message;
+mod retry;
+mod server;
+mod window;
+
+pub use body::{Answer, Operation, Request, Status, Welcome};
+pub use carrier::{Carrier, ETHERTYPE, Ends, GROUP_ADDRESS, PORT, Wanted, arp_answer, carried, unwrap, wrap};
+pub use client::{Client, Refused};
+pub use item::{ErrorCode, Item, Items, Kind};
+pub use key::{Key, KeyError, MacKey, SHORTEST_KEY};
+pub use message::{MAGIC, MOST, Malformed, Message, MessageKind, TAG, VERSION, seal};
+pub use retry::{Due, Retry};
+pub use server::{Counters, Job, Outcome, Server};
+pub use window::{Freshness, Window};

@@ -1,0 +1,67 @@
+//! When a client sends again.
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Send it.
+    Send,
+    /// Wait for an answer until this time.
+    Wait(u64),
+    /// Nobody answers.
+    GiveUp,
+}
+
+/// The first wait for an answer, and the longest, in nanoseconds.
+const FIRST: u64 = 200_000_000;
+const LONGEST: u64 = 2_000_000_000;
+
+/// The transmissions of one message: each wait is twice as long as the one before it. Times are nanoseconds on any clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    end: u64,
+    next: u64,
+    wait: u64,
+    /// How often it has been sent.
+    pub sent: u32,
+}
+
+impl Retry {
+    /// For a message that is given up `patience` after `now`.
+    pub const fn new(now: u64, patience: u64) -> Self {
+        Self { end: now.saturating_add(patience), next: now, wait: FIRST, sent: 0 }
+    }
+
+    /// What is to be done at `now`. After [`Due::Send`] it is taken to have been sent.
+    pub fn due(&mut self, now: u64) -> Due {
+        if now >= self.end {
+            return Due::GiveUp;
+        }
+        if now < self.next {
+            return Due::Wait(self.next.min(self.end));
+        }
+        self.next = now.saturating_add(self.wait);
+        self.wait = (self.wait * 2).min(LONGEST);
+        self.sent += 1;
+        Due::Send
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_two_seconds() {
+        let (mut now, mut sent) = (1_000, Vec::new());
+        let mut retry = Retry::new(now, 9_000_000_000);
+        loop {
+            match retry.due(now) {
+                Due::Send => sent.push((now - 1_000) / 1_000_000),
+                Due::Wait(until) => now = until,
+                Due::GiveUp => break,
+            }
+        }
+        assert_eq!(sent, [0, 200, 600, 1400, 3000, 5000, 7000]);
+        assert_eq!((retry.sent, now), (7, 9_000_001_000));
+    }
+}

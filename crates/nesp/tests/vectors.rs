@@ -1,0 +1,106 @@
+//! The specification's test vectors: `docs/book/nesp.md` is read, and every byte of it compared.
+
+use longwire_nesp::{
+    Answer, Client, Ends, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
+    Status, Welcome, arp_answer, unwrap, wrap,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+const PAGE: &str = include_str!("../../../docs/book/nesp.md");
+const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 254);
+
+/// The page's blocks ```` ```vector NAME ````: hexadecimal digits, and a comment behind `#` in each line.
+fn vectors() -> BTreeMap<&'static str, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for block in PAGE.split("```vector ").skip(1) {
+        let (name, rest) = block.split_once('\n').unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
+        let digits: String = text.lines().map(|line| line.split('#').next().unwrap()).collect();
+        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let value = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+        assert!(
+            all.insert(name, digits.chunks(2).map(value).collect()).is_none(),
+            "{name} stands there twice"
+        );
+    }
+    all
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Key::text_of(bytes).trim_end().to_owned()
+}
+
+/// What both sides say in the page's example, by the vectors' names.
+fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
+    let key = Key::read("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap();
+    let (nonce, instance) =
+        (std::array::from_fn(|at| 0xa0 + at as u8), std::array::from_fn(|at| 0xc0 + at as u8));
+    let mut client = Client::new(key.clone(), nonce);
+    let mut server = Server::new(key, instance);
+    let mut said = BTreeMap::new();
+    let hello = client.hello();
+    let Outcome::Reply(welcome) = server.receive(&hello, 1_500_000_000) else { panic!("no welcome") };
+    assert_eq!(client.take_welcome(&welcome).unwrap(), Welcome { nonce, instance, time: 1_500_000_000 });
+    said.extend([("hello", hello), ("welcome", welcome)]);
+
+    let up = || Item::Object(Kind::Link, "up".into());
+    let setting = |name: &'static str, value: &'static str| Item::Setting(name.into(), value.into());
+    let get = Request {
+        group: 1,
+        part: 0,
+        parts: 1,
+        operation: Operation::Get,
+        time: 0,
+        items: vec![up(), Item::Name("rate".into())],
+    };
+    let items = vec![up(), setting("rate", "2 Mbit/s"), setting("delay", "30 ms")];
+    let set = Request { group: 2, operation: Operation::Set, time: 5_000_000_000, items, ..get.clone() };
+    let wrong = Request { group: 3, items: vec![up(), setting("rate", "fast")], time: 0, ..set.clone() };
+    let refusal = vec![Item::Error(ErrorCode::BadValue, "rate: \"fast\" is no rate".into())];
+    let exchanges = [
+        ("get", get, ("get-answer", Status::Done, 1_600_000_000, vec![up(), setting("rate", "10 Mbit/s")])),
+        ("set", set, ("set-answer", Status::Done, 5_000_000_000, Vec::new())),
+        ("wrong", wrong, ("wrong-answer", Status::Refused, 1_700_000_000, refusal)),
+    ];
+    for (name, request, (answer_name, status, time, items)) in exchanges {
+        let sealed = client.request(&request).unwrap();
+        let Outcome::Work(job) = server.receive(&sealed, time) else { panic!("{name}: no job") };
+        assert_eq!((job.operation, job.time, &job.items), (request.operation, request.time, &request.items));
+        let answer = Answer { status, time, items };
+        let reply = server.finish(&job, &answer).unwrap();
+        assert_eq!(client.take_answer(&reply).unwrap(), answer);
+        said.extend([(name, sealed), (answer_name, reply)]);
+    }
+    said.insert("ethernet", wrap(&Ends::Ethernet(HOST, GROUP_ADDRESS), &said["hello"]));
+    let macs = (HOST, [2, 0x4e, 0x45, 0x53, 0x50, 1]);
+    let ends = Ends::Udp { macs, from: (Ipv4Addr::new(10, 0, 0, 1), 40_000), to: (SERVER, 8805) };
+    said.insert("udp", wrap(&ends, &said["hello"]));
+    said
+}
+
+#[test]
+fn the_page_s_vectors_are_what_both_sides_say() {
+    let (page, said) = (vectors(), spoken());
+    let missing: String = said
+        .iter()
+        .filter(|(name, _)| !page.contains_key(*name))
+        .map(|(name, bytes)| format!("{name}: {}\n", hex(bytes)))
+        .collect();
+    assert!(missing.is_empty(), "the page lacks\n{missing}");
+    for (name, bytes) in &page {
+        assert_eq!(hex(bytes), hex(&said[name]), "{name}");
+    }
+}
+
+#[test]
+fn the_page_s_frames_carry_its_messages() {
+    let page = vectors();
+    let wanted = longwire_nesp::Wanted { udp: Some((SERVER, 8805)) };
+    for name in ["ethernet", "udp"] {
+        let (_, message) = unwrap(&page[name], &wanted).unwrap();
+        assert!(message.starts_with(&page["hello"]), "{name}");
+        assert!(arp_answer(&page[name], &wanted).is_none());
+    }
+}
