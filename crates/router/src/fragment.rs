@@ -38,12 +38,6 @@ impl Core {
         };
         let (total, header_len) = (usize::from(ip.total_len()), ip.header_len());
         let mtu = mtu as usize;
-        if total <= mtu {
-            // What made the frame too long was not the packet's.
-            let meta = pool.meta_mut(handle);
-            (meta.len, meta.wire_len) = ((ETHERNET + total) as u32, (ETHERNET + total) as u32);
-            return Fate::Out(place);
-        }
         let (first, later) = headers(&frame[ETHERNET..ETHERNET + header_len]);
         let field = u16::from_be_bytes([frame[ETHERNET + 6], frame[ETHERNET + 7]]);
         let (begin, more) = (usize::from(field & OFFSET), field & MORE);

@@ -4,7 +4,7 @@ use crate::classify::{ETHERNET, Why, is_link_local, is_link_local_v4};
 use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
 use crate::hops::{NextHop, v4_key};
 use crate::icmp::UNKNOWN_OPTION;
-use crate::minimal::{longest_packet, lower_hop_limit, lower_ttl};
+use crate::minimal::{Hops, longest_packet, lower_hop_limit, lower_ttl};
 use crate::options::{BadOption, check_options, write_options};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -132,7 +132,7 @@ impl Core {
     ) -> Option<DropReason> {
         let mtu = self.ports.at(place)?.mtu;
         let meta = *pool.meta(handle);
-        if longest_packet(&meta) <= mtu {
+        if longest_packet(&meta, pool.data(handle), Hops::V4) <= mtu {
             return None;
         }
         if pool.data(handle)[ETHERNET + 6] & DONT_FRAGMENT != 0 {
@@ -182,7 +182,7 @@ impl Core {
             }
         }
         let mtu = self.ports.at(place).map_or(0, |port| port.mtu);
-        if longest_packet(pool.meta(handle)) > mtu {
+        if longest_packet(pool.meta(handle), pool.data(handle), Hops::V6) > mtu {
             self.error_v6(pool, handle, (icmpv6_kind::TOO_BIG, 0, mtu), out);
             return Fate::Dropped(DropReason::Mtu);
         }
@@ -225,6 +225,9 @@ impl Core {
             if let Some(bad) = bad {
                 return self.refuse_option_v6(pool, handle, bad, out);
             }
+            if hears && let Some(offset) = echo_request(packet) {
+                return self.local_icmp_v6(pool, handle, offset, out);
+            }
         }
         let read = self.discovery(pool, handle, out);
         let fate = read.or_else(|| if is_group { self.punt(pool, handle, out) } else { None });
@@ -263,23 +266,25 @@ impl Core {
 
     /// An IPv6 packet for the router itself.
     fn local_v6(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
+        const BAD_FIELD: u8 = 0;
         const UNKNOWN_HEADER: u8 = 1;
-        let opened = match open(&pool.data(handle)[ETHERNET..]) {
-            Ok(opened) => Some(opened),
-            Err(Unopened::Option(bad)) => return self.refuse_option_v6(pool, handle, bad, out),
-            Err(Unopened::Unreadable) => None,
-        };
-        let is_own = opened.is_some_and(|opened| opened.protocol == protocol::ICMPV6);
+        let opened = open(&pool.data(handle)[ETHERNET..]);
+        if let Err(Unopened::Option(bad)) = opened {
+            return self.refuse_option_v6(pool, handle, bad, out);
+        }
+        let is_own = opened.is_ok_and(|opened| opened.protocol == protocol::ICMPV6);
         if !is_own && let Some(fate) = self.punt(pool, handle, out) {
             return fate;
         }
-        let Some(opened) = opened else {
-            return Fate::Dropped(DropReason::Unserved);
-        };
-        let message = match opened.protocol {
-            protocol::ICMPV6 => return self.local_icmp_v6(pool, handle, opened.offset, out),
-            protocol::TCP | protocol::UDP => (icmpv6_kind::UNREACHABLE, unreachable_v6::PORT, 0),
-            _ => (icmpv6_kind::PARAMETER, UNKNOWN_HEADER, opened.named_at),
+        let message = match opened {
+            // It is no way point of routes that senders choose (RFC 8200, 4.4; RFC 5095).
+            Err(Unopened::Routed { kind_at }) => (icmpv6_kind::PARAMETER, BAD_FIELD, kind_at),
+            Err(_) => return Fate::Dropped(DropReason::Unserved),
+            Ok(opened) => match opened.protocol {
+                protocol::ICMPV6 => return self.local_icmp_v6(pool, handle, opened.offset, out),
+                protocol::TCP | protocol::UDP => (icmpv6_kind::UNREACHABLE, unreachable_v6::PORT, 0),
+                _ => (icmpv6_kind::PARAMETER, UNKNOWN_HEADER, opened.named_at),
+            },
         };
         self.error_v6(pool, handle, message, out);
         Fate::Dropped(DropReason::Unserved)
@@ -290,6 +295,12 @@ impl Core {
         let number = self.ports.number(place);
         number.is_some_and(|number| self.police.allows(number, work, out.time()))
     }
+}
+
+/// Where the echo request begins that an IPv6 packet is, from its first byte, if it is one.
+fn echo_request(packet: &[u8]) -> Option<usize> {
+    let opened = open(packet).ok().filter(|opened| opened.protocol == protocol::ICMPV6)?;
+    (*packet.get(opened.offset)? == icmpv6_kind::ECHO).then_some(opened.offset)
 }
 
 /// Why a packet is dropped unseen when there is too much to do; none for those that are policed by what is in them.

@@ -1,7 +1,7 @@
 //! ICMP as routers speak it: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and answers to echoes.
 
 use crate::classify::{ETHERNET, is_link_local, is_link_local_v4};
-use crate::hops::{NextHop, v4_key};
+use crate::hops::{NextHop, key_v4, v4_key};
 use crate::options::{BadOption, echoed, write_checksum};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -31,9 +31,18 @@ type Message = (u8, u8, u32);
 /// The ends of an IPv4 packet that the router makes, and its options.
 #[derive(Debug, Clone, Copy)]
 struct Ends<'a> {
-    source: u32,
+    /// That which was asked; without one, the address of the port by which the packet leaves.
+    source: Option<u32>,
     destination: u32,
     options: &'a [u8],
+}
+
+/// The port by which a packet that the router makes leaves, and its neighbour there.
+#[derive(Debug, Clone, Copy)]
+struct OwnHop {
+    port: u16,
+    neighbour: u128,
+    is_gateway: bool,
 }
 
 impl Core {
@@ -48,15 +57,15 @@ impl Core {
         if to_many || ip.is_later_fragment() || is_icmp_error(&ip) || !self.is_elsewhere_v4(source) {
             return;
         }
-        let Some(own) = self.ports.source_v4(place) else { return };
-        if !self.allows(place, Work::Errors, out) {
+        let asked = self.asked_v4(place, ip.destination());
+        if self.ports.source_v4(place).is_none() || !self.allows(place, Work::Errors, out) {
             return;
         }
         let quoted = len.min(LONGEST_V4 - V4 - ICMP);
         let Some(handle) = self.make(pool, place, ETHERNET + V4 + ICMP + quoted, out) else { return };
         pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V4 + ICMP);
         self.counts.errors += 1;
-        let ends = Ends { source: own, destination: source, options: &[] };
+        let ends = Ends { source: asked, destination: source, options: &[] };
         self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
@@ -73,7 +82,7 @@ impl Core {
         if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
             return;
         }
-        let Some(own) = self.ports.source_v6(place) else { return };
+        let asked = self.asked_v6(place, ip.destination());
         if !self.allows(place, Work::Errors, out) {
             return;
         }
@@ -81,7 +90,7 @@ impl Core {
         let Some(handle) = self.make(pool, place, ETHERNET + V6 + ICMP + quoted, out) else { return };
         pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V6 + ICMP);
         self.counts.errors += 1;
-        self.send_icmp_v6(pool, handle, (own, source), message, out);
+        self.send_icmp_v6(pool, handle, (asked, source), message, out);
     }
 
     /// An ICMP message for the router itself: echoes are answered, all else is taken.
@@ -110,7 +119,7 @@ impl Core {
             }
             Err(BadOption::SourceRoute) => return Fate::Dropped(DropReason::Options),
         };
-        let ends = Ends { source: from, destination: to, options: &options[..len] };
+        let ends = Ends { source: Some(from), destination: to, options: &options[..len] };
         let (echoed, before) = (whole - ICMP, ETHERNET + V4 + len + ICMP);
         if let Some(reply) = self.make(pool, meta.in_port, before + echoed, out) {
             pool.copy(handle, start..start + echoed, reply, before);
@@ -141,7 +150,7 @@ impl Core {
         let (asked, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
         let echoed = payload.len() - ICMP;
         let sum = pseudo_v6(to, asked, protocol::ICMPV6, payload.len() as u32).bytes(payload);
-        let from = self.ports.answers_for(asked);
+        let from = self.asked_v6(meta.in_port, asked);
         let intact = !meta.is_train() && sum.checksum() == 0;
         if !self.allows(meta.in_port, Work::Echo, out) {
             return Fate::Dropped(DropReason::SlowPath);
@@ -155,6 +164,24 @@ impl Core {
             self.send_icmp_v6(pool, reply, (from, to), (icmpv6_kind::ECHO_REPLY, 0, rest), out);
         }
         Fate::Consumed
+    }
+
+    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of the router's: an error about a packet
+    /// comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC 4443, 2.2 a).
+    fn asked_v4(&self, place: u16, destination: u32) -> Option<u32> {
+        let own = match is_link_local_v4(destination) {
+            true => self.ports.at(place).is_some_and(|port| port.has_v4(destination)),
+            false => self.fib.way_v4(destination) == Some(NextHop::Local),
+        };
+        own.then_some(destination)
+    }
+
+    fn asked_v6(&self, place: u16, destination: u128) -> Option<u128> {
+        let own = match is_link_local(destination) {
+            true => self.ports.at(place).is_some_and(|port| port.has_v6(destination)),
+            false => self.fib.way_v6(destination) == Some(NextHop::Local),
+        };
+        own.then(|| self.ports.answers_for(destination))
     }
 
     /// Whether an address is a host's that may be told something: not a group's, not the router's own.
@@ -187,9 +214,23 @@ impl Core {
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
         self.id = self.id.wrapping_add(1);
-        let header = Ipv4Header { source, destination, protocol, ttl: HOPS, traffic_class, id, payload_len };
+        let asked = source.unwrap_or_default();
+        let header =
+            Ipv4Header { source: asked, destination, protocol, ttl: HOPS, traffic_class, id, payload_len };
         frame[12..ETHERNET].copy_from_slice(&ethertype::IPV4.to_be_bytes());
         frame[ETHERNET..ETHERNET + V4].copy_from_slice(&header.bytes());
+        // An address within the link is behind the port by which the question came.
+        let link = is_link_local_v4(destination);
+        let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };
+        let hop = self.own_hop(pool, handle, way, v4_key(destination));
+        let frame = pool.data_mut(handle);
+        if source.is_none()
+            && let Some(hop) = hop
+        {
+            let neighbour = key_v4(hop.neighbour).unwrap_or(destination);
+            let source = self.ports.source_v4_to(hop.port, neighbour).unwrap_or_default();
+            frame[ETHERNET..ETHERNET + V4].copy_from_slice(&Ipv4Header { source, ..header }.bytes());
+        }
         let end = ETHERNET + V4 + options.len();
         if !options.is_empty() {
             frame[ETHERNET + V4..end].copy_from_slice(options);
@@ -197,17 +238,15 @@ impl Core {
             write_checksum(&mut frame[ETHERNET..end]);
         }
         write_message(&mut frame[end..], message, Sum::ZERO);
-        // An address within the link is behind the port by which the question came.
-        let link = is_link_local_v4(destination);
-        let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };
-        self.send_own(pool, handle, way, v4_key(destination), out);
+        self.send_own(pool, handle, hop, out);
     }
 
+    /// Writes headers as for IPv4. Without a source, the packet comes from the port by which it leaves.
     fn send_icmp_v6(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        (source, destination): (u128, u128),
+        (source, destination): (Option<u128>, u128),
         message: Message,
         out: &mut Outbox,
     ) {
@@ -215,34 +254,47 @@ impl Core {
         let frame = pool.data_mut(handle);
         let payload_len = (frame.len() - ETHERNET - V6) as u16;
         let next_header = protocol::ICMPV6;
-        let header = Ipv6Header { source, destination, next_header, hop_limit: HOPS, payload_len };
+        let asked = source.unwrap_or_default();
+        let header = Ipv6Header { source: asked, destination, next_header, hop_limit: HOPS, payload_len };
         frame[12..ETHERNET].copy_from_slice(&ethertype::IPV6.to_be_bytes());
         frame[ETHERNET..ETHERNET + V6].copy_from_slice(&header.bytes());
-        let pseudo = pseudo_v6(source, destination, next_header, payload_len.into());
-        write_message(&mut frame[ETHERNET + V6..], message, pseudo);
         let link = is_link_local(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v6(destination) };
-        self.send_own(pool, handle, way, destination, out);
+        let hop = self.own_hop(pool, handle, way, destination);
+        let leaving = hop.and_then(|hop| self.ports.source_v6_to(hop.port, hop.neighbour, destination));
+        let source = source.or(leaving).unwrap_or_default();
+        let frame = pool.data_mut(handle);
+        frame[ETHERNET..ETHERNET + V6].copy_from_slice(&Ipv6Header { source, ..header }.bytes());
+        let pseudo = pseudo_v6(source, destination, next_header, payload_len.into());
+        write_message(&mut frame[ETHERNET + V6..], message, pseudo);
+        self.send_own(pool, handle, hop, out);
     }
 
-    /// Sends what the router has made itself: it comes from its own out port.
-    fn send_own(
-        &mut self,
-        pool: &mut Pool,
+    /// Where a packet goes that the router has made, whose route leads to `way`.
+    fn own_hop(
+        &self,
+        pool: &Pool,
         handle: Handle,
         way: Option<NextHop>,
         destination: u128,
-        out: &mut Outbox,
-    ) {
-        let hop = match way.map(|hop| self.chosen(hop, pool.data(handle))) {
-            Some(NextHop::Gateway { port, gateway }) => Some((port, gateway, true)),
-            Some(NextHop::Direct { port }) => Some((port, destination, false)),
+    ) -> Option<OwnHop> {
+        match way.map(|hop| self.chosen(hop, pool.data(handle))) {
+            Some(NextHop::Gateway { port, gateway }) => {
+                Some(OwnHop { port, neighbour: gateway, is_gateway: true })
+            }
+            Some(NextHop::Direct { port }) => {
+                Some(OwnHop { port, neighbour: destination, is_gateway: false })
+            }
             _ => None,
-        };
+        }
+    }
+
+    /// Sends what the router has made itself: it comes from its own out port.
+    fn send_own(&mut self, pool: &mut Pool, handle: Handle, hop: Option<OwnHop>, out: &mut Outbox) {
         let fate = match hop {
-            Some(hop) => {
-                pool.meta_mut(handle).in_port = hop.0;
-                self.resolve(pool, handle, hop, out)
+            Some(OwnHop { port, neighbour, is_gateway }) => {
+                pool.meta_mut(handle).in_port = port;
+                self.resolve(pool, handle, (port, neighbour, is_gateway), out)
             }
             None => Fate::Dropped(DropReason::NoRoute),
         };

@@ -14,12 +14,26 @@ use longwire_wire::checksum::update;
 
 /// Which counter of hops is to be lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hops {
+pub(crate) enum Hops {
     V4,
     V6,
     /// The classifier has seen to it.
     Label,
 }
+
+impl Hops {
+    /// What a frame's Ethernet header says.
+    pub fn of(frame: &[u8]) -> Self {
+        match frame.get(12..ETHERNET) {
+            Some([8, 0]) => Self::V4,
+            Some([0x86, 0xdd]) => Self::V6,
+            _ => Self::Label,
+        }
+    }
+}
+
+/// Bytes of the shortest Ethernet frame without FCS: senders pad shorter ones, and so may what forwards them.
+const SHORTEST_FRAME: u32 = 60;
 
 /// How far ahead packets are read from memory.
 const AHEAD: usize = 8;
@@ -210,7 +224,7 @@ impl Core {
         let Found::Known(mac) = self.neighbours.find(place, neighbour, Nanos(meta.arrival)) else {
             return self.exceptional_hop(pool, handle, (place, neighbour), hops == Hops::Label, out);
         };
-        if longest_packet(meta) > port.mtu {
+        if longest_packet(meta, frame, hops) > port.mtu {
             return match hops {
                 Hops::Label => Fate::Dropped(DropReason::Mtu),
                 _ => self.exceptional(pool, handle, Why::TooBig, out),
@@ -224,8 +238,10 @@ impl Core {
         match hops {
             Hops::V4 => lower_ttl(frame),
             Hops::V6 => lower_hop_limit(frame),
-            Hops::Label => {}
+            Hops::Label => return Fate::Out(place),
         }
+        let end = ETHERNET as u32 + packet_len(meta, frame, hops);
+        trim(meta, end);
         Fate::Out(place)
     }
 
@@ -261,12 +277,44 @@ impl Core {
     }
 }
 
-/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment.
+/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment. What comes behind the IP packet in the frame
+/// (padding, a trailer) is no part of it: it is not forwarded (RFC 894), and no reason to say that the packet is too long.
 #[inline]
-pub(crate) fn longest_packet(meta: &Meta) -> u32 {
-    let frame =
-        if meta.is_train() { u32::from(meta.header_len) + u32::from(meta.gso_size) } else { meta.wire_len };
-    frame.saturating_sub(ETHERNET as u32)
+pub(crate) fn longest_packet(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
+    if meta.is_train() {
+        return (u32::from(meta.header_len) + u32::from(meta.gso_size)).saturating_sub(ETHERNET as u32);
+    }
+    packet_len(meta, frame, hops)
+}
+
+/// Bytes of the packet in a frame, as its IP header says; without one, all behind the Ethernet header.
+#[inline]
+fn packet_len(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
+    let field = |at: usize| match frame.get(ETHERNET + at..ETHERNET + at + 2) {
+        Some(&[high, low]) => u32::from(u16::from_be_bytes([high, low])),
+        _ => 0,
+    };
+    match hops {
+        Hops::V4 => field(2),
+        Hops::V6 => 40 + field(4),
+        Hops::Label => meta.wire_len.saturating_sub(ETHERNET as u32),
+    }
+}
+
+/// Cuts what a frame carries behind its IP packet, which ends at `end`; padding up to the shortest frame stays.
+#[inline]
+fn trim(meta: &mut Meta, end: u32) {
+    let end = end.max(SHORTEST_FRAME);
+    if meta.wire_len > end && !meta.is_train() {
+        (meta.wire_len, meta.len) = (end, meta.len.min(end));
+    }
+}
+
+/// Cuts what a frame that may leave carries behind its IP packet, if it has one.
+pub(crate) fn trim_packet(pool: &mut Pool, handle: Handle) {
+    let (meta, frame) = pool.parts_mut(handle);
+    let end = ETHERNET as u32 + packet_len(meta, frame, Hops::of(frame));
+    trim(meta, end);
 }
 
 /// One hop less, and the checksum with it (RFC 1624, equation 3). The packet has hops left.

@@ -211,7 +211,29 @@ impl Ports {
         near(&self.list, net, |port| &port.v6).filter(|_| !is_link_local(net.address()))
     }
 
-    /// An IPv4 address for what the router sends because of a packet that came in by the port `place`: one of that port's, else any.
+    /// The IPv4 address for what the router sends to `neighbour` by the port `place`: the port's own in the network of both, else its first, else any
+    /// of the router's (RFC 1812, 4.3.2.4).
+    pub fn source_v4_to(&self, place: u16, neighbour: u32) -> Option<u32> {
+        let port = self.at(place)?;
+        let near = port.v4.iter().find(|own| own.is_neighbour(neighbour));
+        near.map(|own| own.address).or_else(|| self.source_v4(place))
+    }
+
+    /// The IPv6 address for what the router sends to `neighbour`, for `destination`, by the port `place` (RFC 6724, 5): a destination within the link
+    /// hears of the link-local one.
+    pub fn source_v6_to(&self, place: u16, neighbour: u128, destination: u128) -> Option<u128> {
+        let port = self.at(place)?;
+        if is_link_local(destination) {
+            return Some(port.link_local());
+        }
+        let is_near = |own: &&InterfaceAddress<u128>| {
+            !is_link_local(own.address) && (own.is_neighbour(neighbour) || own.is_neighbour(destination))
+        };
+        let near = port.v6.iter().find(is_near);
+        near.map(|own| own.address).or_else(|| self.source_v6(place))
+    }
+
+    /// An IPv4 address of the port `place`, else any.
     pub fn source_v4(&self, place: u16) -> Option<u32> {
         let own = self.at(place).into_iter().chain(&self.list);
         own.flat_map(|port| &port.v4).map(|own| own.address).next()

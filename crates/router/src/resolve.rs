@@ -2,6 +2,7 @@
 
 use crate::classify::ETHERNET;
 use crate::hops::{key_v4, v4_key};
+use crate::minimal::{Hops, longest_packet, trim_packet};
 use crate::neighbour::{Due, Found, Told, Waiting};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -63,9 +64,11 @@ impl Core {
             ethernet[..6].copy_from_slice(&mac);
             ethernet[6..12].copy_from_slice(&port.mac);
         }
-        if crate::minimal::longest_packet(pool.meta(handle)) > mtu {
+        let frame = pool.data(handle);
+        if longest_packet(pool.meta(handle), frame, Hops::of(frame)) > mtu {
             return self.fragment(pool, handle, place, mtu, out);
         }
+        trim_packet(pool, handle);
         Fate::Out(place)
     }
 

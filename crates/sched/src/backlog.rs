@@ -46,6 +46,9 @@ pub(crate) struct Backlog {
     pub prices: Prices,
     /// How many turns of a flow may be on their way.
     pub turns_ahead: u32,
+    /// How many packets may be ready for a port; or, where flows take turns before the port, too, how many of each flow may be behind the first of the two.
+    port_limit: Option<u32>,
+    share_limit: Option<u32>,
     table: Table,
     room: Room,
     /// Flows that may make room for others: nothing of them is inside or in a round, and they were given neither weight nor port.
@@ -85,6 +88,8 @@ impl Backlog {
             happened: Happened::default(),
             prices: Prices::new(settings),
             turns_ahead: settings.under_way.unwrap_or(0).max(settings.processors),
+            port_limit: settings.ready_limit.filter(|_| stages < 2),
+            share_limit: settings.ready_limit.filter(|_| stages == 2),
             table: Table::new(settings.flows),
             ready: vec![List::EMPTY; settings.ports.into()],
             loads: vec![Load::default(); settings.ports.into()],
@@ -387,7 +392,14 @@ impl Backlog {
     /// Whether as many packets are ready for a port as may be.
     #[inline]
     pub(crate) fn is_full(&self, port: u16) -> bool {
-        self.settings.ready_limit.is_some_and(|limit| self.loads[usize::from(port)].ready >= limit)
+        self.port_limit.is_some_and(|limit| self.loads[usize::from(port)].ready >= limit)
+    }
+
+    /// Whether a flow has as many packets with processors, and before its port, as each flow may have there.
+    #[inline]
+    pub(crate) fn has_enough(&self, flow: u32) -> bool {
+        let place = self.flow(flow);
+        self.share_limit.is_some_and(|limit| place.inside - place.waiting_packets >= limit)
     }
 
     #[inline]

@@ -114,3 +114,52 @@ fn flows_share_processors_whatever_their_ports() {
         }
     }
 }
+
+/// The bytes that two flows of packets of these lengths get through a port of 100 Mbit/s in 40 ms, of which each asks for all.
+fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
+    let settings = Settings {
+        flow_limit: 1024,
+        packets: 4096,
+        port: PerByte::of_ns(80),
+        charged: PerByte::of_ns(80),
+        ready_limit: Some(ready),
+        quantum: Nanos(20_000),
+        ..Settings::default()
+    };
+    let setup = Setup {
+        scheduler: "separate-drr".into(),
+        settings,
+        input_ring: 4096,
+        request_ring: 1,
+        feedback_ring: 128,
+        ready_ring: ready,
+        transmit_ring: 0,
+        step: Nanos::ZERO,
+        drop_at_input: true,
+        known: false,
+    };
+    let mut machine = Machine::new(setup).unwrap();
+    let packets = (0..TIME / 8000).flat_map(|step| {
+        let each = (0..).zip(lengths).flat_map(|(key, bytes)| {
+            (0..1000u32.div_ceil(bytes)).map(move |_| Packet::new(key, bytes, cycles))
+        });
+        each.map(move |packet| (Nanos(step * 8000), packet)).collect::<Vec<_>>()
+    });
+    let mut sent = [0; 2];
+    machine.run(&mut Open::new(packets.collect()), Nanos(TIME), &mut |departure| {
+        sent[departure.packet.key as usize] += u64::from(departure.packet.bytes);
+    });
+    sent
+}
+
+#[test]
+fn separate_drr_shares_a_full_port_by_bytes() {
+    // Packets of the same cost and of lengths ten times, or 23 times apart; cheap ones, and such as use nearly all of the processor.
+    for (ready, cycles, lengths) in [(128, 300, [100, 1000]), (32, 300, [100, 1000]), (128, 2000, [64, 1500])]
+    {
+        let [short, long] = bytes_of_two(ready, cycles, lengths);
+        // All that the port could send, but for what came late; and half each, to within a quantum of bytes or two.
+        assert!(short + long > TIME / 80 * 99 / 100, "{ready} {cycles}: {short} {long}");
+        assert!(short.abs_diff(long) <= 2 * 1518 + 128 * 64, "{ready} {cycles}: {short} {long}");
+    }
+}

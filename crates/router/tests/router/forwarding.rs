@@ -131,13 +131,13 @@ fn a_ports_network_comes_back_when_what_replaced_its_route_goes() {
 #[test]
 fn a_traceroute_sees_every_router_and_the_last_port() {
     let mut rig = Rig::new();
-    // Two routers: each answers from the address of the port by which the packet came.
+    // On its way a packet is answered for by the port where the answer leaves, at its end by the address that it was sent to.
     for (destination, ttl, from, kind) in [
         (FAR, 1, [10, 0, 1, 1], Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit)),
         (
             [10, 0, 2, 1],
             1,
-            [10, 0, 1, 1],
+            [10, 0, 2, 1],
             Icmpv4Type::DestinationUnreachable(icmpv4::DestUnreachableHeader::Port),
         ),
     ] {
@@ -155,7 +155,8 @@ fn a_traceroute_sees_every_router_and_the_last_port() {
     let exceeded = Icmpv6Type::TimeExceeded(icmpv6::TimeExceededCode::HopLimitExceeded);
     assert_eq!((source, to, kind, &quoted[..]), (v6(1, 1), v6(1, 9), exceeded, &frame[14..]));
     let seen = rig.send(6, 1, &udp_v6(v6(1, 9), v6(2, 1), 1, 40));
-    let (_, _, kind, _) = icmp_v6(seen[1].out().1);
+    let (source, _, kind, _) = icmp_v6(seen[1].out().1);
+    assert_eq!(source, v6(2, 1));
     assert_eq!(kind, Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::Port));
 }
 

@@ -108,7 +108,7 @@ fn those_of_groups_are_told_of_some() {
     let (all_nodes, other) = ("ff02::1", "ff02::5");
     let group = Seen::Dropped(DropReason::Group);
     for (kind, destination, option, told, fate) in [
-        (protocol::HOP_BY_HOP, all_nodes, 0x1e, false, &group),
+        (protocol::HOP_BY_HOP, other, 0x1e, false, &group),
         (protocol::HOP_BY_HOP, all_nodes, 0x5e, false, &OPTIONS),
         (protocol::HOP_BY_HOP, all_nodes, 0x9e, true, &OPTIONS),
         (protocol::HOP_BY_HOP, all_nodes, 0xde, false, &OPTIONS),
@@ -181,6 +181,73 @@ fn what_means_any_router_is_answered_by_the_routers_own_address() {
     let answer = Discovery::read(&Ipv6::check(packet).unwrap(), packet, 40).unwrap();
     assert_eq!((answer.target, answer.link_address, answer.overrides), (any, Some(router_mac(1)), false));
     assert_eq!(read_v6(&seen[1]).0, v6("fd00:1::1"));
+}
+
+#[test]
+fn echoes_for_all_nodes_and_all_routers_are_answered_by_the_port() {
+    let mut rig = Rig::new();
+    for group in ["ff02::1", "ff02::2"] {
+        let seen = rig.send(SECOND, 1, &ping_v6(group, protocol::ICMPV6, &[]));
+        assert!(is_answer(&seen, "fd00:1::1"), "{group}: {seen:?}");
+    }
+    // Not those for groups that it is not in, and not what else is said to all.
+    for (group, fate) in [("ff02::5", DropReason::Group), ("ff05::1", DropReason::Group)] {
+        assert_eq!(rig.send(SECOND, 1, &ping_v6(group, protocol::ICMPV6, &[])), [Seen::Dropped(fate)]);
+    }
+    // Whoever asks from an address within the link hears of one.
+    let from = "fe80::9";
+    assert!(rig.router.set_neighbour(1, from.parse().unwrap(), host_mac(1)));
+    let mut echo = [&[128, 0, 0, 0, 0, 3, 0, 5], SAID].concat();
+    let pseudo = pseudo_v6(v6(from), v6("ff02::1"), protocol::ICMPV6, echo.len() as u32);
+    let checksum = pseudo.bytes(&echo).checksum();
+    echo[2..4].copy_from_slice(&checksum.to_be_bytes());
+    let seen = rig.send(SECOND, 1, &frame_v6(from, "ff02::1", protocol::ICMPV6, &echo));
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    let (source, message) = read_v6(&seen[1]);
+    assert_eq!((source, message[0]), (v6("fe80::ff:fe00:ff01"), 129), "{source:x}");
+    // Answers are limited as those to its own addresses are.
+    let answers: usize =
+        (0..3000).map(|_| rig.send(SECOND, 1, &ping_v6("ff02::1", protocol::ICMPV6, &[])).len() - 1).sum();
+    assert!(answers < 2500, "{answers}");
+}
+
+#[test]
+fn routes_that_senders_choose_and_what_is_encrypted_end_at_the_router() {
+    let mut rig = Rig::new();
+    let routing = |kind: u8, left: u8, next: u8| {
+        [&[next, 2, kind, left, 0, 0, 0, 0][..], &v6("fd00:2::9").to_be_bytes()].concat()
+    };
+    // Type 0, mobile, of low-power networks, segments: the type stands at 42.
+    for kind in [0, 2, 3, 4, 99] {
+        for left in [1, 7] {
+            let sent = ping_v6("fd00:1::1", protocol::ROUTING, &routing(kind, left, protocol::ICMPV6));
+            let seen = rig.send(SECOND, 1, &sent);
+            assert_eq!((&seen[0], seen.len()), (&UNSERVED, 2), "{kind} {left}");
+            let (source, message) = read_v6(&seen[1]);
+            assert_eq!((source, &message[..2]), (v6("fd00:1::1"), &[4, 0][..]));
+            assert_eq!((&message[4..8], &message[8..]), (&[0, 0, 0, 42][..], &sent[14..]));
+        }
+        // At its end it is passed over.
+        let sent = ping_v6("fd00:1::1", protocol::ROUTING, &routing(kind, 0, protocol::ICMPV6));
+        assert!(is_answer(&rig.send(SECOND, 1, &sent), "fd00:1::1"), "{kind}");
+    }
+    // To all nodes, nobody is told.
+    let sent = ping_v6("ff02::1", protocol::ROUTING, &routing(4, 1, protocol::ICMPV6));
+    assert_eq!(rig.send(SECOND, 1, &sent), [Seen::Dropped(DropReason::Group)]);
+    // Encrypted: a header that is not known, named at 6, or behind options at 40.
+    let payload = [0, 0, 1, 1, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9];
+    let behind = [&with_option(protocol::ENCRYPTED, 0x1e)[..], &payload].concat();
+    for (next, payload, at) in
+        [(protocol::ENCRYPTED, &payload[..], 6), (protocol::DESTINATION, &behind[..], 40)]
+    {
+        let seen = rig.send(SECOND, 1, &frame_v6("fd00:1::9", "fd00:2::1", next, payload));
+        assert_eq!((&seen[0], seen.len()), (&UNSERVED, 2), "{next}");
+        let (source, message) = read_v6(&seen[1]);
+        assert_eq!(
+            (source, &message[..2], &message[4..8]),
+            (v6("fd00:2::1"), &[4, 1][..], &[0, 0, 0, at][..])
+        );
+    }
 }
 
 #[test]

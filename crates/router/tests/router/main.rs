@@ -10,6 +10,7 @@ mod floods;
 mod forwarding;
 mod itself;
 mod labels;
+mod lengths;
 mod martians;
 mod multipath;
 mod programs;

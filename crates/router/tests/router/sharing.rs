@@ -82,6 +82,31 @@ fn a_packet_waits_for_its_processor_and_then_for_its_port() {
 }
 
 #[test]
+fn separate_rounds_share_a_full_port_by_bytes() {
+    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all, for 100 ms.
+    let mut own = sharing("separate-drr");
+    own.settings.port = PerByte::of_ns(80);
+    own.flows[0].cycles = Some(Demand::PerPacket(1000));
+    let mut rig = rig(own);
+    let long = {
+        let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1));
+        let mut frame = Vec::new();
+        let builder = builder.ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64).udp(2, 9);
+        builder.write(&mut frame, &[7; 958]).unwrap();
+        frame
+    };
+    for step in 0..1250 {
+        let now = SECOND + step * 80_000;
+        rig.wait(now);
+        let short = (0..20).map(|_| (now, 1, udp(1)));
+        rig.batch(&short.chain([(now, 1, long.clone()), (now, 1, long.clone())]).collect::<Vec<_>>());
+    }
+    rig.wait(SECOND + 100_000_000);
+    let [short, long] = ["dear", "cheap"].map(|name| flow(&rig, name).out_bytes);
+    assert!(short + long > 1_240_000 && short.abs_diff(long) < 20_000, "{short} {long}");
+}
+
+#[test]
 fn costs_are_those_of_programs_unless_it_is_said_what_they_are() {
     let mut own = sharing("fifo");
     (own.flows, own.cycles) = (Vec::new(), None);

@@ -9,6 +9,10 @@ use crate::{Settings, Warning};
 ///
 /// Both as Shreedhar and Varghese have it: a flow's turn gives it its quantum once, it is served while its head costs no more than its
 /// deficit, and what is left is kept for its next turn unless its queue is empty.
+///
+/// Where what is ready has a limit, each flow has its own: in a queue that all share, the first round robin would decide whose packets the second
+/// one finds there, and flows would share the port as they share the processors. A flow that has reached its limit is left out of the first round
+/// until the port takes a packet of it.
 #[derive(Debug)]
 pub(crate) struct SeparateDrr {
     processors: Turns<0>,
@@ -73,7 +77,8 @@ impl Discipline for SeparateDrr {
     #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
         let flow = backlog.slot(slot).flow;
-        if first && !backlog.flow(flow).turn.active {
+        let turn = &backlog.flow(flow).turn;
+        if first && !turn.active && !turn.parked {
             backlog.flow_mut(flow).turn.credit = 0;
             self.processors.join(backlog, flow);
         }
@@ -82,7 +87,7 @@ impl Discipline for SeparateDrr {
     #[inline]
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
         let quantum = self.quantum;
-        deficit(&mut self.processors, backlog, quantum, Backlog::head, |slot| slot.cost, Backlog::pop)
+        deficit(&mut self.processors, backlog, quantum, head_to_process, |slot| slot.cost, Backlog::pop)
     }
 
     #[inline]
@@ -112,10 +117,29 @@ impl Discipline for SeparateDrr {
         deficit(turns, backlog, quantum, head, |slot| slot.bytes, pop)
     }
 
+    #[inline]
+    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
+        let flow = backlog.slot(slot).flow;
+        let place = backlog.flow_mut(flow);
+        if std::mem::take(&mut place.turn.parked) && place.waiting_packets > 0 {
+            place.turn.credit = 0;
+            self.processors.join(backlog, flow);
+        }
+    }
+
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, _: u32) {
         Turns::<0>::cap(backlog, flow, self.quantum);
         Turns::<1>::cap(backlog, flow, self.quantum_bytes);
     }
+}
+
+/// The head of a flow's queue before the processors. A flow that has enough behind them is parked, and has none.
+#[inline]
+fn head_to_process(backlog: &mut Backlog, flow: u32) -> Option<u32> {
+    let head = backlog.head(flow)?;
+    let has_enough = backlog.has_enough(flow);
+    backlog.flow_mut(flow).turn.parked = has_enough;
+    (!has_enough).then_some(head)
 }
 
 /// The next packet by deficit round robin over the queues that `head` and `pop` know.
@@ -131,7 +155,7 @@ fn deficit<const STAGE: usize>(
     loop {
         let (flow, rounds) = turns.front(backlog)?;
         let Some(slot) = head(backlog, flow) else {
-            // All that waited had become invalid.
+            // All that waited had become invalid, or the flow is parked.
             turns.retire(backlog);
             continue;
         };
