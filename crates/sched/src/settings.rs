@@ -50,7 +50,7 @@ pub struct Settings {
     pub budget: u64,
     /// The longest packet, in bytes: for warnings.
     pub longest: u32,
-    /// Packets that are ready for a port beyond which its flows get no processor. Flows to different ports then wait in lines of their own, but with `fifo`. None for
+    /// Packets that are ready for a port beyond which its flows get no processor; with `separate-drr`, packets of each flow behind the processors' round. Flows to different ports then wait in lines of their own, but with `fifo`. None for
     /// one line for all, as the paper has it, and no limit: who asks for packets sees to full rings.
     pub ready_limit: Option<u32>,
 }
