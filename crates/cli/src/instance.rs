@@ -1,14 +1,16 @@
 //! A run in real time as its control socket shows it.
 
 use crate::control_planes::ControlPlanes;
-use crate::live::LiveLinks;
+use crate::live::{LiveLinks, Meant};
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
 use crate::program_rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
-use longwire_control::{ForwarderAsk, Instance, Link, Medium, RoutePage, SetError, Source};
+use longwire_control::{
+    Duplex, ForwarderAsk, Instance, Link, LinkAnswer, Medium, RoutePage, SetError, Source,
+};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_report::Row;
 use longwire_scenario::{Plan, tolerance};
@@ -168,6 +170,18 @@ impl RunningInstance {
         self.remote.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What `name`, which means these links, is and has counted.
+    fn answer(&self, name: &str, meant: Meant) -> LinkAnswer {
+        let counted = self.recent().ok();
+        let show = |place| self.show(place, counted.as_deref());
+        match meant {
+            Meant::One(place) => LinkAnswer::One(show(place)),
+            Meant::Duplex(both) => {
+                LinkAnswer::Duplex(Duplex { name: name.into(), directions: both.map(show).into() })
+            }
+        }
+    }
+
     fn show(&self, place: u32, counted: Option<&Report>) -> Link {
         let stats = counted.and_then(|report| find(&report.links, place));
         Link {
@@ -208,14 +222,13 @@ impl Instance for RunningInstance {
         self.links.names()
     }
 
-    fn link(&self, name: &str) -> Option<Link> {
-        let place = self.links.place(name)?;
-        Some(self.show(place, self.recent().ok().as_deref()))
+    fn link(&self, name: &str) -> Option<LinkAnswer> {
+        Some(self.answer(name, self.links.meant(name)?))
     }
 
-    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError> {
-        let place = self.links.set(&self.remote.remote, link, changes)?;
-        Ok(self.show(place, self.recent().ok().as_deref()))
+    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError> {
+        let changed = self.links.set(&self.remote.remote, link, changes)?;
+        Ok(self.answer(link, changed))
     }
 
     fn source_names(&self) -> Arc<[String]> {

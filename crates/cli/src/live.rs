@@ -29,6 +29,25 @@ struct Setting<'s> {
     text: &'s str,
 }
 
+/// What a link's name means, as places in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// A link.
+    One(u32),
+    /// Both directions of a duplex link, forward first.
+    Duplex([u32; 2]),
+}
+
+impl Meant {
+    /// The places, one or two.
+    pub fn places(&self) -> &[u32] {
+        match self {
+            Self::One(place) => std::slice::from_ref(place),
+            Self::Duplex(both) => both,
+        }
+    }
+}
+
 /// The links of a run. What a million links are made of is kept once for each profile, and for those that were changed.
 #[derive(Debug)]
 pub struct LiveLinks {
@@ -72,6 +91,15 @@ impl LiveLinks {
         found.ok().map(|at| self.by_name[at])
     }
 
+    /// The places in the plan of what `name` means: a link, or both directions of a duplex link.
+    pub fn meant(&self, name: &str) -> Option<Meant> {
+        if let Some(place) = self.place(name) {
+            return Some(Meant::One(place));
+        }
+        let direction = |which| self.place(&format!("{name}.{which}"));
+        Some(Meant::Duplex([direction("forward")?, direction("backward")?]))
+    }
+
     /// A link's settings as text that setting them would take; `place` is its place in the plan.
     pub fn settings(&self, place: u32) -> BTreeMap<String, String> {
         let changed = self.lock();
@@ -91,36 +119,53 @@ impl LiveLinks {
         self.settings(place as u32).into_iter().map(|(key, text)| (key, text.into())).collect()
     }
 
-    /// Changes a link's settings, all of them or none; what is not named is kept. The pairs `ramp` and `ramp.step` make a
-    /// ramp of the others, which takes so long.
+    /// Changes the settings of a link, or of both directions of a duplex link, all of them or none; what is not named is kept.
+    /// The pairs `ramp` and `ramp.step` make a ramp of the others, which takes so long.
     ///
     /// # Errors
-    /// If there is no such link, a setting can't be that, or the engine refuses; nothing has changed then.
-    pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<u32, SetError> {
-        let place = self.place(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
+    /// If there is no such link, a setting can't be that, or the engine refuses. Nothing has changed then, unless the engine
+    /// refused the second direction only.
+    pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<Meant, SetError> {
+        let meant = self.meant(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
+        let (ramp, pairs) = ramp_of(pairs)?;
+        // Held until the engine has answered, so that changes take effect in the order in which they are noted.
+        let mut changed = self.lock();
+        let planned = meant.places().iter().map(|&place| {
+            let (link, edits) = self.planned_change(remote, &changed, place, (ramp, &pairs))?;
+            Ok((place, link, edits))
+        });
+        for (place, link, edits) in planned.collect::<Result<Vec<_>, SetError>>()? {
+            let base = Arc::new(self.planned(place).clone());
+            let gone = |error| refusal(error, ramp);
+            changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
+        }
+        Ok(meant)
+    }
+
+    /// What `pairs` mean for the link at `place`, checked.
+    fn planned_change(
+        &self,
+        remote: &Remote,
+        changed: &HashMap<u32, Arc<Blocks>>,
+        place: u32,
+        (ramp, pairs): (Option<Ramp>, &[&Pair]),
+    ) -> Result<(Target, Vec<Edit>), SetError> {
         let link = *self
             .refs
             .get(place as usize)
             .ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
-        let (ramp, pairs) = ramp_of(pairs)?;
-        let gone = |error| refusal(error, ramp);
-        // Held until the engine has answered, so that changes take effect in the order in which they are noted.
-        let mut changed = self.lock();
         let link = Target::Link(link);
-        let now = remote.made_of(link).map_err(gone)?;
-        let made_of = now.as_deref().unwrap_or_else(|| self.blocks(&changed, place));
-        let edits = self.edits(made_of, &pairs)?;
+        let now = remote.made_of(link).map_err(|error| refusal(error, ramp))?;
+        let made_of = now.as_deref().unwrap_or_else(|| self.blocks(changed, place));
+        let edits = self.edits(made_of, pairs)?;
         // A ramp ends at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(made_of);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
             let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
-        let base = self.planned(place);
-        check_ways(base, &edits)?;
-        let base = Arc::new(base.clone());
-        changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
-        Ok(place)
+        check_ways(self.planned(place), &edits)?;
+        Ok((link, edits))
     }
 
     /// Notes what links are made of now, as `report` tells.

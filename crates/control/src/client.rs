@@ -1,7 +1,9 @@
 //! Finds running instances and asks them.
 
 use crate::place::{self, Found, PlaceError};
-use crate::{ChangeRoute, ForwarderAsk, Info, Link, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow};
+use crate::{
+    ChangeRoute, ForwarderAsk, Info, LinkAnswer, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow,
+};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -142,19 +144,20 @@ impl Client {
         self.ask(Method::GET, &format!("/v1/links?from={from}&count={count}"), None)
     }
 
-    /// One link.
+    /// One link, or both directions of a duplex link.
     ///
     /// # Errors
     /// If there is no such link, or the instance does not answer.
-    pub fn link(&self, name: &str) -> Result<Link, ClientError> {
+    pub fn link(&self, name: &str) -> Result<LinkAnswer, ClientError> {
         self.ask(Method::GET, &link_path(name), None)
     }
 
-    /// Changes a link: all of `changes`, pairs of key and text, or none. Returns the link after the change.
+    /// Changes a link, or both directions of a duplex link: all of `changes`, pairs of key and text, or none. Returns what
+    /// was changed, after the change.
     ///
     /// # Errors
     /// If there is no such link, a change is refused, or the instance does not answer.
-    pub fn set(&self, link: &str, changes: &[(String, String)]) -> Result<Link, ClientError> {
+    pub fn set(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, ClientError> {
         self.ask(Method::PATCH, &link_path(link), Some(body_of(changes)))
     }
 

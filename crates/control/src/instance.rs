@@ -21,15 +21,15 @@ pub trait Instance: Send + Sync {
     /// The names of its links, in the order of the plan.
     fn link_names(&self) -> Arc<[String]>;
 
-    /// One link, or none if there is no link called `name`.
-    fn link(&self, name: &str) -> Option<Link>;
+    /// The link called `name`, or both directions of the duplex link of that name; none if there is neither.
+    fn link(&self, name: &str) -> Option<LinkAnswer>;
 
-    /// Changes a link: all `changes`, pairs of key and text, or none of them. What they don't name is kept.
-    /// Returns the link after the change.
+    /// Changes a link, or both directions of a duplex link: all `changes`, pairs of key and text, or none of them. What they
+    /// don't name is kept. Returns what was changed, after the change.
     ///
     /// # Errors
     /// If there is no such link, or a change can't be made; nothing has changed then.
-    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError>;
+    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError>;
 
     /// The names of its traffic sources, in the order of the plan.
     fn source_names(&self) -> Arc<[String]>;
@@ -98,6 +98,37 @@ pub struct Link {
     /// Its counters.
     #[schema(value_type = Object)]
     pub stats: serde_json::Value,
+}
+
+/// What a link's name means: one link, or a duplex link with its two directions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum LinkAnswer {
+    /// A link of one direction.
+    One(Link),
+    /// A duplex link.
+    Duplex(Duplex),
+}
+
+impl LinkAnswer {
+    /// The links that the name means: one, or the two directions of a duplex link, forward first.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        match self {
+            Self::One(link) => std::slice::from_ref(link),
+            Self::Duplex(duplex) => &duplex.directions,
+        }
+    }
+}
+
+/// A duplex link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Duplex {
+    /// Its name in the scenario.
+    #[schema(example = "wan")]
+    pub name: String,
+    /// The links `NAME.forward` and `NAME.backward`.
+    pub directions: Vec<Link>,
 }
 
 /// A traffic source: how it is set.

@@ -17,7 +17,8 @@ mod server;
 pub use client::{Client, ClientError, list};
 pub use forwarder::ForwarderAsk;
 pub use instance::{
-    ChangeRoute, Info, Instance, Link, LinkPage, Medium, RoutePage, SetError, Source, WeighFlow,
+    ChangeRoute, Duplex, Info, Instance, Link, LinkAnswer, LinkPage, Medium, RoutePage, SetError, Source,
+    WeighFlow,
 };
 pub use place::{Found, PlaceError, control_socket, directory, prepare};
 pub use problem::Problem;

@@ -5,7 +5,8 @@
 
 use crate::changes::Changes;
 use crate::{
-    ChangeRoute, ForwarderAsk, Info, Instance, Link, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow,
+    ChangeRoute, ForwarderAsk, Info, Instance, LinkAnswer, LinkPage, Medium, Problem, RoutePage, Source,
+    WeighFlow,
 };
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
@@ -121,21 +122,22 @@ async fn links(
     let page = blocking(move || {
         let names = instance.link_names();
         let chosen = names.iter().skip(from).take(count.min(MAX_PAGE));
-        let links = chosen.filter_map(|name| instance.link(name)).collect();
+        let links =
+            chosen.filter_map(|name| instance.link(name)).flat_map(|found| found.links().to_vec()).collect();
         LinkPage { total: names.len(), from, links }
     });
     page.await.map(Json)
 }
 
-/// One link.
+/// One link, or both directions of a duplex link.
 #[utoipa::path(get, path = "/v1/links/{name}", params(("name" = String, Path, description = "The link")), responses(
-    (status = OK, body = Link),
+    (status = OK, body = LinkAnswer),
     (status = NOT_FOUND, body = Problem, content_type = "application/problem+json"),
 ))]
 async fn link(
     State(instance): Running,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<Link>, Problem> {
+) -> Result<Json<LinkAnswer>, Problem> {
     let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
     let found = blocking(move || {
         instance.link(&name).ok_or_else(|| {
@@ -146,7 +148,8 @@ async fn link(
     found.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Changes a link between two batches of packets: everything named, or nothing; everything not named is kept.
+/// Changes a link, or both directions of a duplex link, between two batches of packets: everything named, or nothing;
+/// everything not named is kept.
 #[utoipa::path(patch, path = "/v1/links/{name}", params(("name" = String, Path, description = "The link")),
     request_body(
         content = std::collections::BTreeMap<String, String>,
@@ -154,7 +157,7 @@ async fn link(
         example = json!({"rate": "5 Mbit/s", "delay": "40 ms"}),
     ),
     responses(
-        (status = OK, description = "The link after the change", body = Link),
+        (status = OK, description = "The link after the change", body = LinkAnswer),
         (status = BAD_REQUEST, description = "Not JSON, not an object, or a value that is not text", body = Problem,
             content_type = "application/problem+json"),
         (status = NOT_FOUND, description = "No such link", body = Problem, content_type = "application/problem+json"),
@@ -169,7 +172,7 @@ async fn set_link(
     name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Link>, Problem> {
+) -> Result<Json<LinkAnswer>, Problem> {
     let Path(name) = name.map_err(|e| Problem::new(e.status(), e.body_text()))?;
     let Changes(changes) = changes_of(&headers, body)?;
     let changed = blocking(move || {

@@ -58,14 +58,14 @@ fn the_client_reads_what_the_instance_says() {
     let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
     let info = client.instance().unwrap();
-    assert_eq!((info.name.as_str(), info.pid, info.links), ("demo", std::process::id(), 3));
+    assert_eq!((info.name.as_str(), info.pid, info.links), ("demo", std::process::id(), 5));
     assert_eq!(client.stats().unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
-    assert_eq!(client.link("up").unwrap().settings["rate"], "10 Mbit/s");
-    assert_eq!(client.link("dsl/17 ä?").unwrap().name, "dsl/17 ä?");
+    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "10 Mbit/s");
+    assert_eq!(client.link("dsl/17 ä?").unwrap().links()[0].name, "dsl/17 ä?");
     let page = client.links(1, 1).unwrap();
-    assert_eq!((page.total, page.from, page.links.len()), (3, 1, 1));
+    assert_eq!((page.total, page.from, page.links.len()), (5, 1, 1));
     assert_eq!(page.links[0].name, "down");
-    assert!(client.links(3, 10).unwrap().links.is_empty());
+    assert!(client.links(5, 10).unwrap().links.is_empty());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_change_is_made_whole_or_not_at_all() {
         let changes: Vec<_> = changes.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         client.set(link, &changes)
     };
-    let changed = set("up", &[("rate", "5mbit"), ("delay", "40ms")]).unwrap();
+    let changed = set("up", &[("rate", "5mbit"), ("delay", "40ms")]).unwrap().links()[0].clone();
     assert_eq!((changed.settings["rate"].as_str(), changed.settings["delay"].as_str()), ("5mbit", "40ms"));
     assert_eq!(changed.settings["loss"], "2 %", "what is not named is kept");
 
@@ -90,8 +90,26 @@ fn a_change_is_made_whole_or_not_at_all() {
     assert_eq!(problem.to_string(), "there is no link \"upp\"; did you mean \"up\"?");
     let problem = refused(set("up", &[("rate", "1mbit"), ("rate", "2mbit")]));
     assert!(problem.status == 400 && problem.detail.contains("given twice"), "{problem:?}");
-    assert_eq!(client.link("up").unwrap().settings["rate"], "5mbit");
+    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "5mbit");
     assert_eq!(refused(client.link("dwn")).suggestion.as_deref(), Some("down"));
+}
+
+#[test]
+fn the_name_of_a_duplex_link_means_both_directions() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let (status, answer) = patch(server.path(), "/v1/links/wan", r#"{"rate": "5mbit"}"#);
+    let directions = answer["directions"].as_array().unwrap();
+    assert_eq!((status, answer["name"].as_str(), directions.len()), (200, Some("wan"), 2));
+    for (direction, name) in directions.iter().zip(["wan.forward", "wan.backward"]) {
+        assert_eq!(
+            (direction["name"].as_str(), direction["settings"]["rate"].as_str()),
+            (Some(name), Some("5mbit"))
+        );
+    }
+    let client = Client::connect(scratch.path(), None).unwrap();
+    assert_eq!(serde_json::to_value(client.link("wan").unwrap()).unwrap(), answer);
+    assert_eq!(client.link("wan.forward").unwrap().links().len(), 1);
 }
 
 #[test]
@@ -148,7 +166,7 @@ fn bytes_that_are_no_request_do_no_harm() {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
     let client = Client::connect(scratch.path(), None).unwrap();
-    assert_eq!(client.link("up").unwrap().settings["rate"], "10 Mbit/s");
+    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "10 Mbit/s");
 }
 
 #[test]
@@ -270,7 +288,9 @@ fn every_route_is_described() {
     }
     assert_eq!(described.len(), routes.len(), "{described:?}");
     assert!(routes.iter().all(|route| described.contains(route)), "{described:?}");
-    for shape in ["ChangeRoute", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source", "WeighFlow"] {
+    for shape in
+        ["ChangeRoute", "Duplex", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source", "WeighFlow"]
+    {
         assert!(document["components"]["schemas"][shape].is_object(), "{shape}");
     }
 

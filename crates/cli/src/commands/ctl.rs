@@ -91,7 +91,7 @@ struct Get {
 /// Change a link, a traffic source or a shared medium while it runs
 ///
 /// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
-/// duplex link's name stands for both of its directions, one after the other.
+/// duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -238,11 +238,11 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
 
 fn get(args: &Get) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
-    match each_direction(&args.link, |name| client.link(name)) {
+    match client.link(&args.link) {
         Err(error) if not_found(&error) => {
             other("ctl get", &args.link, args.json, (error, client.source(&args.link), || client.medium(&args.link)))
         }
-        links => show("ctl get", &links?, args.json),
+        found => show("ctl get", found?.links(), args.json),
     }
 }
 
@@ -252,12 +252,12 @@ fn set(args: &Set) -> anyhow::Result<Outcome> {
     let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
     let step = args.step.clone().map(|time| ("ramp.step".into(), time));
     let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
-    match each_direction(&args.link, |name| client.set(name, &changes)) {
+    match client.set(&args.link, &changes) {
         Err(error) if not_found(&error) => {
             let source = client.set_source(&args.link, &changes);
             other("ctl set", &args.link, args.json, (error, source, || client.set_medium(&args.link, &changes)))
         }
-        links => show("ctl set", &links?, args.json),
+        found => show("ctl set", found?.links(), args.json),
     }
 }
 
@@ -289,22 +289,6 @@ fn other(
             anyhow::bail!("there is no link \"{name}\", and no traffic source or medium of this name{mend}")
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Asks for the link of this name, or else for both directions of a duplex link of this name.
-fn each_direction(
-    name: &str,
-    ask: impl Fn(&str) -> Result<Link, ClientError>,
-) -> Result<Vec<Link>, ClientError> {
-    match ask(name) {
-        Ok(link) => Ok(vec![link]),
-        Err(error) if not_found(&error) => match ask(&format!("{name}.forward")) {
-            Ok(forward) => Ok(vec![forward, ask(&format!("{name}.backward"))?]),
-            Err(second) if not_found(&second) => Err(error),
-            Err(second) => Err(second),
-        },
-        Err(error) => Err(error),
     }
 }
 

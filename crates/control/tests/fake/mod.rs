@@ -1,6 +1,8 @@
 //! An instance that only remembers what it is told, and a directory for its socket.
 
-use longwire_control::{ForwarderAsk, Instance, Link, Medium, RoutePage, SetError, Source};
+use longwire_control::{
+    Duplex, ForwarderAsk, Instance, Link, LinkAnswer, Medium, RoutePage, SetError, Source,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ pub struct Fake {
     pub broken: AtomicBool,
 }
 
-const LINKS: [&str; 3] = ["up", "down", "dsl/17 ä?"];
+const LINKS: [&str; 5] = ["up", "down", "dsl/17 ä?", "wan.forward", "wan.backward"];
 
 impl Fake {
     pub fn named(name: &str) -> Arc<Self> {
@@ -47,14 +49,21 @@ impl Instance for Fake {
         LINKS.map(String::from).into()
     }
 
-    fn link(&self, name: &str) -> Option<Link> {
-        let settings = self.settings.lock().unwrap().get(name)?.clone();
-        Some(Link { name: name.into(), settings, stats: json!({"in": 5, "out": 4}) })
+    fn link(&self, name: &str) -> Option<LinkAnswer> {
+        let of = |name: &str| {
+            let settings = self.settings.lock().unwrap().get(name)?.clone();
+            Some(Link { name: name.into(), settings, stats: json!({"in": 5, "out": 4}) })
+        };
+        let direction = |which| of(&format!("{name}.{which}"));
+        let both = || Some(vec![direction("forward")?, direction("backward")?]);
+        let duplex = |directions| LinkAnswer::Duplex(Duplex { name: name.into(), directions });
+        of(name).map(LinkAnswer::One).or_else(|| both().map(duplex))
     }
 
-    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<Link, SetError> {
+    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError> {
+        let meant = self.link(link).ok_or_else(|| SetError::UnknownLink(link.into()))?;
         let mut all = self.settings.lock().unwrap();
-        let settings = all.get_mut(link).ok_or_else(|| SetError::UnknownLink(link.into()))?;
+        let settings = &all[&meant.links()[0].name];
         for (key, text) in changes {
             if !settings.contains_key(key) {
                 let known = settings.keys().cloned().collect();
@@ -65,7 +74,9 @@ impl Instance for Fake {
                 return Err(SetError::Value { key: key.clone(), reason });
             }
         }
-        settings.extend(changes.iter().cloned());
+        for link in meant.links() {
+            all.get_mut(&link.name).unwrap().extend(changes.iter().cloned());
+        }
         drop(all);
         self.link(link).ok_or_else(|| SetError::UnknownLink(link.into()))
     }
