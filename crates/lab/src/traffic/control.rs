@@ -21,7 +21,7 @@ use super::udp::UdpOffer;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// The port on which a receiver listens unless told otherwise.
@@ -207,6 +207,12 @@ impl Control {
         let message = serde_json::from_slice(&self.line[..end]);
         self.line.drain(..=end);
         message.map(Some).map_err(|error| Error::Protocol(format!("the {what} cannot be read ({error})")))
+    }
+
+    /// The other side's address on the connection.
+    pub fn peer(&self) -> Result<IpAddr, Error> {
+        let address = self.stream.peer_addr().map_err(Error::system("asking for the sender's address"))?;
+        Ok(socket::canonical(address).ip())
     }
 
     /// This side's address on the connection with any port.

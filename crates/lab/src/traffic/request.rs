@@ -10,7 +10,7 @@ use super::udp::{IDLE_NS, connected};
 use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// The most requests that may be under way at a time.
@@ -355,7 +355,8 @@ impl RequestOffer {
                 let port = socket.local_addr().map_err(failed())?.port();
                 control.write(&Answer::Ready(Ready { port, flow }))?;
                 let mut buffer = vec![0; self.request.max(self.response)];
-                self.serve(&socket, control, stopped, &mut || self.reply(&socket, flow, &mut buffer))
+                let peer = control.peer()?;
+                self.serve(&socket, control, stopped, &mut || self.reply(&socket, (peer, flow), &mut buffer))
             }
             Transport::Tcp => {
                 let listener = TcpListener::bind(local).map_err(failed())?;
@@ -419,15 +420,22 @@ impl RequestOffer {
         }
     }
 
-    /// Answers a datagram if it is a request of this flow; strangers get nothing, so that nobody can be flooded through us.
-    fn reply(&self, socket: &UdpSocket, flow: u32, buffer: &mut [u8]) -> Result<Option<u64>, Error> {
+    /// Answers a datagram if it is a request of this flow from the address of the control connection. A response may be
+    /// thousands of times as large as its request and UDP proves no address: answering others would let whoever knows the
+    /// flow flood them through this host.
+    fn reply(
+        &self,
+        socket: &UdpSocket,
+        (peer, flow): (IpAddr, u32),
+        buffer: &mut [u8],
+    ) -> Result<Option<u64>, Error> {
         let (length, from) = match socket.recv_from(buffer) {
             Ok(received) => received,
             Err(error) if passing(&error) || error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(0)),
             Err(error) => return Err(Error::system("receiving a request")(error)),
         };
         let ours = Header::read(&buffer[..length]).is_some_and(|header| header.flow == flow);
-        if !ours || length != self.request {
+        if !ours || socket::canonical(from).ip() != peer || length != self.request {
             return Ok(Some(0));
         }
         // A response that this host cannot send is lost like any other.

@@ -378,6 +378,40 @@ fn stranger(sender: &TcpStream, receiver: &TcpStream, data: &UdpSocket) {
     hand_on(receiver, sender);
 }
 
+/// A response can be thousands of times as large as its request: only the control connection's address gets one.
+#[test]
+fn other_addresses_are_not_answered() {
+    let ((), sessions) = with_server(|receiver| {
+        let mut control = TcpStream::connect(receiver.address).unwrap();
+        let hello = "{\"longwire\":1,\"clock\":{\"boot_id\":\"\",\"time_namespace\":\"\"},\
+            \"test\":{\"request\":{\"transport\":\"udp\",\"request\":18,\"response\":60000}}}\n";
+        control.write_all(hello.as_bytes()).unwrap();
+        let mut lines = BufReader::new(control.try_clone().unwrap());
+        let mut ready = String::new();
+        lines.read_line(&mut ready).unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+        let number = |name: &str| u32::try_from(ready["ready"][name].as_u64().unwrap()).unwrap();
+        let to = SocketAddr::new(receiver.address.ip(), number("port") as u16);
+        let ask = |from: &str, sequence: u32| {
+            let socket = UdpSocket::bind(from).unwrap();
+            let mut request = [0; 18];
+            header::Header { flow: number("flow"), sequence, sent: 0 }.write(&mut request);
+            socket.send_to(&request, to).unwrap();
+            socket
+        };
+        let stranger = ask("127.0.0.2:0", 0);
+        let peer = ask("127.0.0.1:0", 1);
+        let mut response = vec![0; 65_000];
+        assert_eq!(peer.recv(&mut response).unwrap(), 60_000);
+        // The receiver has taken both by now, in the order in which they were sent.
+        stranger.set_nonblocking(true).unwrap();
+        assert_eq!(stranger.recv(&mut response).unwrap_err().kind(), ErrorKind::WouldBlock);
+        control.write_all(b"{\"sent\":1}\n").unwrap();
+        lines.read_line(&mut String::new()).unwrap();
+    });
+    assert!(matches!(sessions[0].outcome, Ok(Outcome::Requests(1))), "{sessions:?}");
+}
+
 #[test]
 fn nobody_there_is_said_with_the_mend() {
     let unused = std::net::TcpListener::bind(LOOPBACK).unwrap().local_addr().unwrap();
