@@ -7,12 +7,14 @@
 use std::io;
 
 use crate::nftables::{
-    Chain, Hook, INET, IPV4, Rule, apply, chains, delete_rule, delete_table, insert_rule, new_nat_chain,
-    new_table, rules_with_comment,
+    Chain, Hook, INET, IPV4, Rule, apply, chains, delete_rule, delete_table, insert_rule, new_forward_chain,
+    new_nat_chain, new_table, rules_with_comment,
 };
 use crate::{Cidr, LabError};
 
 const CHAIN: &str = "out";
+/// The table that restricts forwarding, of all runs in a namespace together.
+const FORWARDING: &str = "longwire-forwarding";
 
 /// Sets translation up for the IPv4 `network` behind `uplink`, in the calling thread's namespace.
 pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError> {
@@ -35,6 +37,40 @@ pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError>
         }
     }
     Ok(())
+}
+
+/// Has only packets that came in by one of `interfaces` pass through the calling thread's namespace, and those for which
+/// [`open`] makes way afterwards.
+pub fn restrict(interfaces: &[String]) -> Result<(), LabError> {
+    let chain = Chain {
+        family: IPV4,
+        table: FORWARDING.to_owned(),
+        name: CHAIN.to_owned(),
+        kind: "filter".to_owned(),
+        hook: Some(Hook::Forward as u32),
+    };
+    let mut requests = vec![
+        new_table(FORWARDING),
+        delete_table(FORWARDING),
+        new_table(FORWARDING),
+        new_forward_chain(FORWARDING, CHAIN),
+    ];
+    let pass =
+        |interface: &String| insert_rule(&chain, &Rule::default().came_by(interface).accept(), FORWARDING);
+    requests.extend(interfaces.iter().map(pass));
+    apply(requests).map_err(LabError::system("restricting forwarding in the kernel's nf_tables"))
+}
+
+/// Undoes [`restrict`].
+pub fn unrestrict() -> Result<(), LabError> {
+    let there = match chains() {
+        // A kernel without nf_tables: nothing was set up.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT)) => Ok(false),
+        other => other.map(|all| all.iter().any(|c| c.family == IPV4 && c.table == FORWARDING)),
+    };
+    there
+        .and_then(|there| if there { apply(vec![delete_table(FORWARDING)]) } else { Ok(()) })
+        .map_err(LabError::system(format!("removing table {FORWARDING} from the kernel's nf_tables")))
 }
 
 /// Removes what [`open`] set up for this run, in the calling thread's namespace.

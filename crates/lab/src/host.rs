@@ -185,8 +185,8 @@ impl Host {
         self.namespace.run(f)
     }
 
-    /// A command that runs inside the host, where the lab's host names resolve. It is spawned and waited for
-    /// like any other.
+    /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's interfaces. It
+    /// is spawned and waited for like any other.
     ///
     /// # Errors
     /// When the process is out of file descriptors.
@@ -197,13 +197,15 @@ impl Host {
         let shown: Result<Vec<_>, io::Error> =
             self.shown.iter().map(|(source, target)| Ok((c(source)?, c(target)?))).collect();
         let shown = shown.map_err(doing())?;
+        // The machine's own network is in its /sys already.
+        let own_network = self.state.namespace.is_some();
         let mut command = Command::new(program);
         // SAFETY: between fork and exec the closure only makes system calls on values made before; it doesn't
         // allocate and takes no lock.
         unsafe {
             command.pre_exec(move || {
                 enter(namespace.as_fd())?;
-                show(&shown)
+                show(&shown, own_network)
             });
         }
         Ok(command)
@@ -254,9 +256,10 @@ pub(crate) fn check_name(what: &'static str, name: &str, longest: usize) -> Resu
     Ok(())
 }
 
-/// Shows files in place of the machine's, to this process and its children only. Runs between fork and exec.
-fn show(files: &[(CString, CString)]) -> io::Result<()> {
-    if files.is_empty() {
+/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this process and its
+/// children only. Runs between fork and exec.
+fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
+    if files.is_empty() && !own_network {
         return Ok(());
     }
     let none = std::ptr::null();
@@ -274,7 +277,38 @@ fn show(files: &[(CString, CString)]) -> io::Result<()> {
             other => other?,
         }
     }
+    if own_network {
+        show_sys();
+    }
     Ok(())
+}
+
+/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as control groups,
+/// stays: programs use it. Where the kernel does not allow it (a container that masks parts of `/sys`), the machine's stays.
+fn show_sys() {
+    const KEPT: [&std::ffi::CStr; 4] =
+        [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];
+    const CLONE_ALL: libc::c_uint =
+        libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
+    let (sysfs, sys) = (c"sysfs".as_ptr(), c"/sys".as_ptr());
+    // SAFETY: constant strings; the calls take no other memory, and this process has one thread.
+    unsafe {
+        let kept =
+            KEPT.map(|path| libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), CLONE_ALL));
+        if libc::mount(
+            sysfs,
+            sys,
+            sysfs,
+            libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
+            std::ptr::null(),
+        ) == 0
+        {
+            for (tree, path) in kept.into_iter().zip(KEPT) {
+                let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
+                libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), libc::AT_FDCWD, path.as_ptr(), flags);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What `exec` changes in the machine's own namespace, and how it is put back: forwarding, and address translation.
 //!
 //! Forwarding is one setting that several runs may need at once, so its value from before is kept with the list
-//! of those who use it, and the last one puts it back.
+//! of those who use it, and the last one puts it back. Where it was off, a table of the firewall drops whatever would not
+//! have been forwarded before, but the runs' own packets: the machine does not become a router for others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,6 +40,7 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
     }
     shared.write(machine.id(), guard)?;
     if fs::read_to_string(FORWARD).is_ok_and(|v| v.trim() == "0") {
+        firewall::restrict(&shared.forwarding_before())?;
         fs::write(FORWARD, "1").map_err(LabError::system(format!("turning forwarding on in {FORWARD}")))?;
     }
     firewall::open(instance, &forwarding.uplink, forwarding.network)
@@ -57,6 +59,7 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
         shared.users.retain(|user| user != instance);
         if shared.users.is_empty() {
             put_back(&shared.before).map_err(LabError::system("putting the machine's forwarding back"))?;
+            firewall::unrestrict()?;
         }
         shared.write(id, guard)?;
         closed
@@ -92,6 +95,16 @@ impl Shared {
                 serde_json::from_slice(&text).map_err(|e| LabError::State { path, reason: e.to_string() })
             }
         }
+    }
+
+    /// The interfaces from which packets were forwarded before.
+    fn forwarding_before(&self) -> Vec<String> {
+        let on = self.before.iter().filter(|(_, value)| value.trim() != "0");
+        on.filter_map(|(path, _)| {
+            Some(path.strip_prefix(INTERFACES).ok()?.iter().next()?.to_str()?.to_owned())
+        })
+        .filter(|name| name != "default")
+        .collect()
     }
 
     /// Without users there is nothing to keep.

@@ -22,6 +22,7 @@ const TABLE_NAME: u16 = 1;
 const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
+const CHAIN_POLICY: u16 = 5;
 const CHAIN_TYPE: u16 = 7;
 const HOOK_NUMBER: u16 = 1;
 const HOOK_PRIORITY: u16 = 2;
@@ -104,6 +105,23 @@ pub fn new_nat_chain(table: &str, name: &str) -> Message {
         number(m, HOOK_PRIORITY, PRIORITY);
     });
     m.string(CHAIN_TYPE, "nat");
+    m
+}
+
+/// Makes a chain that drops packets on their way through unless a rule lets them pass.
+pub fn new_forward_chain(table: &str, name: &str) -> Message {
+    // Before other chains, which may let pass what this one would not.
+    const PRIORITY: i32 = -10;
+    const NF_DROP: u32 = 0;
+    let mut m = request(NEW_CHAIN, IPV4, libc::NLM_F_CREATE);
+    m.string(CHAIN_TABLE, table);
+    m.string(CHAIN_NAME, name);
+    m.nested(CHAIN_HOOK, |m| {
+        number(m, HOOK_NUMBER, Hook::Forward as u32);
+        number(m, HOOK_PRIORITY, PRIORITY.cast_unsigned());
+    });
+    number(&mut m, CHAIN_POLICY, NF_DROP);
+    m.string(CHAIN_TYPE, "filter");
     m
 }
 
