@@ -84,10 +84,10 @@ fn a_command_reaches_outside_through_the_link() {
     let before = machine.settings();
     let report = Folder::new("report");
     let file = report.text("exec.json");
+    let json_to = format!("--json={file}");
     // Host b knows no way back to the command's address: it is reached by address translation only.
     let ping = "ping -q -c 3 -i 0.2 10.77.0.2; cat /proc/sys/net/ipv4/ip_forward; exit 7";
-    let output =
-        machine.exec(&["--delay", "15ms", "--down", "delay=25ms", "--json", &file, "--", "sh", "-c", ping]);
+    let output = machine.exec(&["--delay", "15ms", "--down", "delay=25ms", &json_to, "--", "sh", "-c", ping]);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let rtt = least_rtt(&stdout(&output));
     assert!((40.0..60.0).contains(&rtt), "{rtt}");
@@ -161,6 +161,35 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
     assert_eq!(machine.settings(), before);
 }
 
+/// A daemon that a service left behind, in a session of its own, neither outlives the run nor listens on other addresses of
+/// the machine than the far end's.
+#[test]
+fn services_are_reached_through_the_link_only_and_end_with_the_run() {
+    let Some(machine) = Machine::new("serve") else { return };
+    let serve = format!("(setsid {LONGWIRE} traffic receive --port 7001 &)");
+    let send = |to: &str| format!("{LONGWIRE} traffic send tcp {to} --port 7001 --bytes 1kB >&2");
+    // 10.77.0.1 is the machine's address on its other network.
+    let script = format!("{} && echo far; {} && echo machine", send("$LONGWIRE_FAR"), send("10.77.0.1"));
+    let output = machine.exec(&["-q", "--serve", &serve, "--", "sh", "-c", &script]);
+    assert_eq!(stdout(&output), "far\n", "{}", stderr(&output));
+    assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+}
+
+#[test]
+fn the_report_is_json_in_a_file_or_on_standard_error() {
+    let Some(machine) = Machine::new("json") else { return };
+    let folder = Folder::new("report");
+    let file = folder.text("report.json");
+    let to_file = machine.exec(&["-q", &format!("--json={file}"), "--", "echo", "said"]);
+    assert_eq!((stdout(&to_file).as_str(), stderr(&to_file).as_str()), ("said\n", ""));
+    let to_error = machine.exec(&["-q", "--json", "--", "echo", "said"]);
+    assert_eq!(stdout(&to_error), "said\n");
+    for text in [std::fs::read_to_string(&file).unwrap(), stderr(&to_error)] {
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
+    }
+}
+
 #[test]
 fn without_privileges_services_at_the_far_end_are_reached() {
     let test = "without_privileges_services_at_the_far_end_are_reached";
@@ -210,4 +239,5 @@ fn wrong_options_are_told_before_anything_is_made() {
     assert!(error(&["--down", "dealy=1ms", "--", "true"]).contains("delay"));
     assert!(error(&["--queue", "many", "--", "true"]).contains("queue"));
     assert!(error(&["--mtu", "10", "--", "true"]).contains("576"));
+    assert!(error(&["--jitter", "5ms", "--", "true"]).contains("--jitter"), "no command begins with a dash");
 }

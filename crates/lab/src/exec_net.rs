@@ -128,6 +128,12 @@ impl ExecNet {
         &self.lab.hosts()[1]
     }
 
+    /// Whether the far end is a namespace of its own.
+    #[must_use]
+    pub fn far_is_private(&self) -> bool {
+        self.far().state.namespace.is_some()
+    }
+
     /// The far end's address, where the machine's own services are reached from the near end.
     #[must_use]
     pub fn far_address(&self) -> IpAddr {

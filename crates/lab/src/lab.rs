@@ -253,6 +253,7 @@ impl LabInfo {
 /// # Errors
 /// When something can't be removed; the rest is removed all the same.
 pub fn sweep() -> Result<Vec<String>, LabError> {
+    crate::bind_guard::sweep();
     let is_dead = |s: &State| s.owner.as_ref().is_some_and(Owner::is_dead);
     if !State::read_all()?.iter().any(is_dead) {
         return Ok(Vec::new());

@@ -27,6 +27,7 @@
 mod abilities;
 mod address;
 mod attend;
+mod bind_guard;
 mod directory;
 mod error;
 mod exec_net;
@@ -53,6 +54,7 @@ mod world;
 pub use abilities::{Abilities, Ability, abilities};
 pub use address::{Cidr, Mac, Route};
 pub use attend::{Attendant, exit_code};
+pub use bind_guard::BindGuard;
 pub use error::LabError;
 pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
 pub use host::{Host, HostSpec, Wiring};

@@ -1,4 +1,8 @@
 //! A program that runs beside a command: a server at the far end of `exec`.
+//!
+//! It gets a PID namespace of its own, so that nothing it starts outlives it, daemons in sessions of their own included:
+//! two processes stand between it and this one, the *guard*, which is the child that this process collects, and the
+//! namespace's *init*, with whose end the kernel ends all others (pid_namespaces(7)).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,55 +15,171 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Asks everything in the namespace to end. The guard passes it on to the init.
+const ASK: libc::c_int = libc::SIGUSR1;
+/// Ends the namespace. Only the guard receives it.
+const END: libc::c_int = libc::SIGUSR2;
+
 /// A program and whatever it starts, until dropped.
 #[derive(Debug)]
 pub struct Service {
-    child: Child,
+    guard: Child,
 }
 
 impl Service {
     /// Starts it in a process group of its own, which the terminal's Ctrl-C does not reach.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// When it can't be started, or this process may not make a PID namespace.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { child: command.process_group(0).spawn()? })
+        // SAFETY: between fork and exec the function makes system calls only: it doesn't allocate and takes no lock.
+        unsafe { command.pre_exec(become_grandchild) };
+        Ok(Self { guard: command.process_group(0).spawn()? })
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it and all that it started have.
     ///
     /// # Errors
     /// When the system can't say.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        self.guard.try_wait()
     }
 
-    fn signal_all(&self, signal: libc::c_int) {
-        // SAFETY: no pointers. The group is the child's: as long as a process is in it, its number stands for nothing
-        // else, and the child itself is collected last.
-        unsafe { libc::kill(-self.child.id().cast_signed(), signal) };
+    fn signal_guard(&self, signal: libc::c_int) {
+        // SAFETY: no pointers. The guard has not been collected, so that the number is its.
+        unsafe { libc::kill(self.guard.id().cast_signed(), signal) };
     }
 }
 
 impl Drop for Service {
-    /// Asks the whole group to end, then makes it.
+    /// Asks all of it to end, then makes it.
     fn drop(&mut self) {
-        let gone = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        if gone(&mut self.child) {
+        let gone = |guard: &mut Child| !matches!(guard.try_wait(), Ok(None));
+        if gone(&mut self.guard) {
             return;
         }
-        self.signal_all(libc::SIGTERM);
+        self.signal_guard(ASK);
         let deadline = Instant::now() + GRACE;
         while Instant::now() < deadline {
-            if gone(&mut self.child) {
+            if gone(&mut self.guard) {
                 return;
             }
             std::thread::sleep(LOOK);
         }
-        self.signal_all(libc::SIGKILL);
-        // It can't refuse; what it started is the system's to collect.
-        let _ = self.child.wait();
+        self.signal_guard(END);
+        // The guard ends when the namespace is empty, which nothing in it can refuse.
+        let _ = self.guard.wait();
     }
+}
+
+/// Forks twice: returns in the process that is to become the program, and never in the two above it.
+fn become_grandchild() -> io::Result<()> {
+    // SAFETY: system calls on values of this function; each process has one thread.
+    unsafe {
+        outlive_nobody()?;
+        check(libc::unshare(libc::CLONE_NEWPID))?;
+        // Blocked before there is a child, so that no signal is missed.
+        let awaited = awaited();
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const awaited, std::ptr::null_mut()))?;
+        let init = check(libc::fork())?;
+        if init != 0 {
+            guard(init, &awaited);
+        }
+        outlive_nobody()?;
+        let program = check(libc::fork())?;
+        if program != 0 {
+            reap(program, &awaited);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut())).map(drop)
+    }
+}
+
+/// Has the kernel kill this process when its parent dies, however that dies.
+fn outlive_nobody() -> io::Result<()> {
+    // SAFETY: numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+}
+
+/// The signals that guard and init wait for; they keep all others of a terminal from themselves.
+fn awaited() -> libc::sigset_t {
+    // SAFETY: an all-zero set is valid memory to be emptied.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in [ASK, END, libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        set
+    }
+}
+
+/// What the guard does: passes on what it is asked, and ends as the init ends.
+fn guard(init: libc::pid_t, awaited: &libc::sigset_t) -> ! {
+    leave_descriptors();
+    loop {
+        match next(awaited) {
+            // SAFETY: no pointers; the init has not been collected, so that the number is its.
+            ASK => drop(unsafe { libc::kill(init, ASK) }),
+            // SAFETY: as above.
+            END => drop(unsafe { libc::kill(init, libc::SIGKILL) }),
+            libc::SIGCHLD => {
+                let mut status = 0;
+                // SAFETY: the status outlives the call.
+                if unsafe { libc::waitpid(init, &raw mut status, libc::WNOHANG) } == init {
+                    end_as(status);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the init does: collects whoever ends, and ends as the program did when nobody is left.
+fn reap(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
+    leave_descriptors();
+    let mut outcome = 0;
+    loop {
+        match next(awaited) {
+            // SAFETY: no pointers. All in the namespace but this process.
+            ASK => drop(unsafe { libc::kill(-1, libc::SIGTERM) }),
+            libc::SIGCHLD => loop {
+                let mut status = 0;
+                // SAFETY: the status outlives the call.
+                match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+                    0 => break,
+                    ended if ended < 0 => end_as(outcome),
+                    ended if ended == program => outcome = status,
+                    _ => {}
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+/// The next of these signals.
+fn next(awaited: &libc::sigset_t) -> libc::c_int {
+    // SAFETY: the set outlives the call; nothing is asked about the sender.
+    unsafe { libc::sigwaitinfo(std::ptr::from_ref(awaited), std::ptr::null_mut()) }
+}
+
+/// Closes what was inherited beyond standard error: whoever waits for the end of a pipe must not wait for guard or init.
+fn leave_descriptors() {
+    // SAFETY: nothing in this process uses them any more.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+}
+
+/// Ends this process with the exit code of another, or 128 and the signal that ended it.
+fn end_as(status: libc::c_int) -> ! {
+    let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
+    // SAFETY: ends the process at once, which has nothing to tidy up.
+    unsafe { libc::_exit(code) }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 #[cfg(test)]
@@ -68,32 +188,63 @@ mod tests {
     use std::io::Read;
     use std::process::Stdio;
 
-    #[test]
-    fn ends_with_all_it_started() {
-        // The pipe's end comes when neither the shell nor what it started holds it any more.
+    /// A service that says "up", and the pipe that it and all that it starts hold.
+    fn started(script: &str) -> (Service, io::PipeReader) {
         let (mut output, input) = io::pipe().unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 60 & echo up; wait"]).stdout(Stdio::from(input));
+        command.args(["-c", script]).stdout(Stdio::from(input));
         let mut service = Service::start(&mut command).unwrap();
         drop(command);
         let mut word = [0; 3];
         output.read_exact(&mut word).unwrap();
-        assert!(service.ended().unwrap().is_none());
-        drop(service);
-        let mut rest = String::new();
-        output.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "");
+        assert_eq!((&word, service.ended().unwrap()), (b"up\n", None));
+        (service, output)
+    }
+
+    fn may_run(test: &str) -> bool {
+        let can = crate::abilities().namespaces;
+        if !can.available {
+            println!("skipped {test}: {}", can.reason);
+        }
+        can.available
+    }
+
+    #[test]
+    fn ends_with_all_it_started() {
+        if !may_run("ends_with_all_it_started") {
+            return;
+        }
+        // A child, a daemon in a session of its own, and one that takes no hint.
+        for script in [
+            "sleep 60 & echo up; wait",
+            "(setsid sleep 60 & echo up) &",
+            "trap '' TERM; (trap '' TERM; setsid sleep 60 & echo up); sleep 60",
+        ] {
+            let (service, mut output) = started(script);
+            drop(service);
+            // The pipe's end comes when nobody holds it any more.
+            let mut rest = String::new();
+            output.read_to_string(&mut rest).unwrap();
+            assert_eq!(rest, "", "{script}");
+        }
     }
 
     #[test]
     fn one_that_has_ended_says_how() {
-        let mut service = Service::start(Command::new("sh").args(["-c", "exit 3"])).unwrap();
-        let status = loop {
-            if let Some(status) = service.ended().unwrap() {
-                break status;
-            }
-            std::thread::yield_now();
-        };
-        assert_eq!(status.code(), Some(3));
+        if !may_run("one_that_has_ended_says_how") {
+            return;
+        }
+        for (script, code) in [("exit 3", 3), ("kill -9 $$", 137)] {
+            let mut service = Service::start(Command::new("sh").args(["-c", script])).unwrap();
+            let status = loop {
+                if let Some(status) = service.ended().unwrap() {
+                    break status;
+                }
+                std::thread::yield_now();
+            };
+            assert_eq!(status.code(), Some(code));
+        }
+        let missing = Service::start(&mut Command::new("longwire-no-such-program")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -85,6 +85,12 @@ fn make_a_net() {
     assert!(near.contains(&format!("{} ", net.far_address())) && near.contains("PERMANENT"), "{near}");
     let far = output(net.far_command("ip").unwrap().arg("neigh"));
     assert!(far.contains(&net.near().spec().addresses[0].address().to_string()), "{far}");
+    let shown = output(net.command("ls").unwrap().arg("/sys/class/net"));
+    assert_eq!(
+        shown.split_whitespace().collect::<Vec<_>>(),
+        ["eth0", "lo"],
+        "/sys is of the command's network"
+    );
     let variable = output(net.command("printenv").unwrap().arg(FAR_ADDRESS));
     assert_eq!(variable.trim(), net.far_address().to_string());
     println!("up {name}");
@@ -125,6 +131,38 @@ fn a_command_reaches_outside_and_the_machine_is_as_before() {
     wait_for(&mut other_lines, &format!("down {second}"));
     assert!(other.wait().unwrap().success());
     assert_eq!(settings(&lab), before);
+}
+
+/// A machine that forwarded nothing must not become a router for its neighbours while a command runs.
+#[test]
+fn others_are_not_forwarded() {
+    if !may_translate("others_are_not_forwarded") {
+        return;
+    }
+    let (lab, _wire) = machine("router");
+    let host = |name| lab.host(name).unwrap();
+    // The machine lets all pass its own firewall, and has a second network that only it knows the way to.
+    output(host("machine").command("nft").unwrap().args(["flush", "ruleset"]));
+    let script = "ip link add inner type veth peer name far; ip link set far up; ip addr add 10.8.0.1/24 dev inner; ip link set inner up;
+        ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:08 dev inner";
+    output(host("machine").command("sh").unwrap().args(["-c", script]));
+    output(host("outside").command("ip").unwrap().args(["route", "add", "10.8.0.0/24", "via", "10.9.0.2"]));
+    let sent = || {
+        let mut ping = host("outside").command("ping").unwrap();
+        ping.args(["-c", "3", "-i", "0.2", "-W", "1", "10.8.0.2"]).output().unwrap();
+        let counter = ["/sys/class/net/inner/statistics/tx_packets"];
+        output(host("machine").command("cat").unwrap().args(counter)).trim().parse::<u64>().unwrap()
+    };
+    assert_eq!(sent(), 0, "the machine forwards nothing");
+    let net = unique("alone");
+    let (mut child, mut lines) = start(&lab, &net, 0);
+    wait_for(&mut lines, &format!("up {net}"));
+    assert_eq!(sent(), 0, "only the command's packets are forwarded");
+    // What tells that the packets would have been seen.
+    output(host("machine").command("nft").unwrap().args(["delete", "table", "ip", "longwire-forwarding"]));
+    assert_eq!(sent(), 3, "without the restriction");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::request::{self, Requests, Transport};
 use super::server::Outcome;
 use super::udp::{self, Pace, UdpStream};
 use super::*;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -405,7 +405,7 @@ fn other_addresses_are_not_answered() {
         assert_eq!(peer.recv(&mut response).unwrap(), 60_000);
         // The receiver has taken both by now, in the order in which they were sent.
         stranger.set_nonblocking(true).unwrap();
-        assert_eq!(stranger.recv(&mut response).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(stranger.recv(&mut response).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         control.write_all(b"{\"sent\":1}\n").unwrap();
         lines.read_line(&mut String::new()).unwrap();
     });

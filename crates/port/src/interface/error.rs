@@ -48,8 +48,8 @@ pub enum OpenError {
     /// The machine's own stack would answer the frames as well.
     #[error(
         "interface {name}: it has the address {address}, so this machine would answer its frames too; move it into a \
-         namespace without addresses (ip netns add longwire; ip link set {name} netns longwire), remove the \
-         address (ip addr flush dev {name}), or set allow-addresses"
+         namespace without addresses (ip netns add longwire; ip link set {name} netns longwire), or remove the \
+         address (ip addr flush dev {name})"
     )]
     HasAddress {
         /// Name of the interface.

@@ -65,8 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the report as JSON to a file.
-    #[arg(long, value_name = "FILE")]
+    /// Write the report as JSON to a file; without one, or with "-", on standard error.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
 
     /// Say nothing but errors.
@@ -74,7 +74,7 @@ pub struct Args {
     quiet: bool,
 
     /// The command and its arguments. Default: your shell.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -160,11 +160,16 @@ impl Args {
 
     fn report(&self, ended: Ended, code: u8) -> anyhow::Result<()> {
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let mut text = None;
         if let Some(file) = &self.json {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
-            std::fs::write(file, report.to_json() + "\n")
-                .with_context(|| format!("the report can't be written to {}", file.display()))?;
+            if file.as_os_str() == "-" {
+                text = Some(report.to_json());
+            } else {
+                std::fs::write(file, report.to_json() + "\n")
+                    .with_context(|| format!("the report can't be written to {}", file.display()))?;
+            }
         }
         if let Some(fidelity) = &ran.counted.fidelity {
             self.say(&verdict::real(fidelity).replace("\n  because ", "; because "));
@@ -172,6 +177,7 @@ impl Args {
         for error in &ran.counted.errors {
             outcome::note(&format!("longwire: {error}"));
         }
+        text.iter().for_each(|report| outcome::note(report));
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! Services at the far end: started before the command, ended after it.
 
 use anyhow::{Context, bail};
-use longwire_lab::{ExecNet, Host, Service};
+use longwire_lab::{BindGuard, ExecNet, Host, Service};
 use std::io;
+use std::net::IpAddr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -14,16 +15,23 @@ const LOOK: Duration = Duration::from_millis(10);
 const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
 
 /// Services that run until dropped.
-#[derive(Debug, Default)]
-pub struct Services(Vec<Service>);
+#[derive(Debug)]
+pub struct Services {
+    running: Vec<Service>,
+    // After the services: the group goes when it is empty.
+    guard: Option<BindGuard>,
+}
 
 impl Services {
     /// Starts each by `sh` at the far end, and waits until it listens; `say` is told of one that does not.
     pub fn start(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> anyhow::Result<Self> {
-        let mut services = Self::default();
+        let mut services = Self { running: Vec::new(), guard: bind_guard(commands, net, say) };
         for command in commands {
             let before = listening(net.far())?;
             let mut shell = net.far_command("sh")?;
+            if let Some(guard) = &services.guard {
+                guard.admit(&mut shell)?;
+            }
             // What a service writes must not get into the command's output.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
             let mut service =
@@ -31,10 +39,26 @@ impl Services {
             if !wait_until_it_listens(&mut service, net.far(), before, command)? {
                 say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
             }
-            services.0.push(service);
+            services.running.push(service);
         }
         Ok(services)
     }
+}
+
+/// Keeps services in the machine's own network off its other addresses; `say` is told where that can't be had.
+fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<BindGuard> {
+    let IpAddr::V4(address) = net.far_address() else { return None };
+    if commands.is_empty() || net.far_is_private() {
+        return None;
+    }
+    let guard = BindGuard::new(&format!("exec-{}", std::process::id()), address);
+    let told = |error: &io::Error| {
+        say(&format!(
+            "what --serve starts may listen on every address of this machine ({error}); bind it to $LONGWIRE_FAR, or \
+             use --private"
+        ));
+    };
+    guard.inspect_err(told).ok()
 }
 
 fn wait_until_it_listens(service: &mut Service, far: &Host, before: usize, command: &str) -> anyhow::Result<bool> {
