@@ -1,6 +1,7 @@
 //! What leaves a link otherwise than at its end: packets that a filter sends to another link, and what a link answers
 //! to the sender of a packet that it did not take.
 
+use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
@@ -51,7 +52,7 @@ impl Worker {
             let target = std::mem::replace(&mut meta.band, Meta::NO_BAND);
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
             meta.arrival = meta.leave;
-            return self.enter(handle);
+            return self.walk(Next::Enter, handle);
         }
         // An answer: it goes back out of the port by which the packet came, past all links.
         self.flow.made += 1;
@@ -59,8 +60,8 @@ impl Worker {
         if self.map.joints.routed(meta.in_port) {
             // It is for who sent the packet before the router did: the router knows the way.
             meta.path = UNDECIDED;
-            return self.enter(handle);
+            return self.walk(Next::Enter, handle);
         }
-        self.egress(handle);
+        self.walk(Next::Egress, handle);
     }
 }

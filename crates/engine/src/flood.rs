@@ -1,5 +1,6 @@
 //! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
 
+use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::DropReason;
 use longwire_block::path::{Branch, DIRECT, Fork};
@@ -51,7 +52,7 @@ impl Worker {
             let meta = worker.pool.meta_mut(copy);
             if branch.path == DIRECT {
                 // The link that it has left stays its path: what it is late counts there.
-                return worker.egress(copy);
+                return worker.walk(Next::Egress, copy);
             }
             (meta.path, meta.arrival) = (branch.path, meta.leave);
             worker.go_on(copy);

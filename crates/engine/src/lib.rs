@@ -27,6 +27,7 @@ mod simulated;
 mod slot;
 mod stats;
 mod turns;
+mod walk;
 mod wheel;
 mod windows;
 mod worker;

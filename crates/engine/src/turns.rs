@@ -2,6 +2,7 @@
 
 use crate::carry_out::EVENT_PLACE;
 use crate::intake::{COPIES, PORT_PLACES};
+use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::PortStats;
 use longwire_block::path::UNDECIDED;
@@ -178,10 +179,10 @@ impl Worker {
         self.empty_outbox(first);
     }
 
-    /// Sends what waits in `ready` from `first` on its way. Each may bring others, which are seen to at once.
+    /// Sends what waits in `ready` from `first` on its way, each with all that follows before the next.
     fn enter_from(&mut self, first: usize) {
         for at in first..self.ready.len() {
-            self.enter(self.ready[at]);
+            self.walk(Next::Enter, self.ready[at]);
         }
         self.ready.truncate(first);
     }

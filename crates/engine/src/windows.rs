@@ -11,6 +11,7 @@ use crate::carry_out::EVENT_PLACE;
 use crate::events::Hope;
 use crate::intake::{COPIES, order_key};
 use crate::turns::TICK_PLACE;
+use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, PortError};
@@ -207,13 +208,13 @@ impl Worker {
         if worker == Some(self.index) {
             self.stage(handle);
         } else {
-            self.enter(handle);
+            self.walk(Next::Enter, handle);
         }
     }
 
     /// Lets a packet enter its next link; in a window, in its turn.
     pub(crate) fn go_on(&mut self, handle: Handle) {
-        if self.windows.is_some() { self.route(handle) } else { self.enter(handle) }
+        if self.windows.is_some() { self.route(handle) } else { self.walk(Next::Enter, handle) }
     }
 
     fn stage(&mut self, handle: Handle) {

@@ -12,6 +12,7 @@ use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
 use crate::slot::PortSlot;
 use crate::turns::Turns;
+use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
 use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
@@ -51,6 +52,7 @@ pub struct Worker {
     pub(crate) nodes: Vec<Box<dyn Node>>,
     /// Those that decide in their turn, and what changes at nodes.
     pub(crate) turns: Turns,
+    pub(crate) walk: Walk,
     pub(crate) node_changes: NodeChanges,
     /// What nodes give out, emptied after each call.
     pub(crate) outbox: Outbox,
@@ -125,6 +127,7 @@ impl Worker {
             ports: setup.ports.into_iter().map(PortSlot::new).collect(),
             nodes: setup.nodes,
             turns,
+            walk: Walk::new(),
             node_changes,
             outbox: Outbox::default(),
             map,
@@ -295,7 +298,7 @@ impl Worker {
                 return self.drop(handle, DropReason::NoRoute);
             }
             if path == UNDECIDED {
-                return self.decide_in_turn(handle);
+                return self.walk(Next::Decide, handle);
             }
             let meta = self.pool.meta_mut(handle);
             meta.leave = meta.arrival;
@@ -320,17 +323,21 @@ impl Worker {
         self.arm(local);
         self.arm_stirred();
         while let Some(handle) = out.pop(&self.pool) {
-            self.leave(handle);
+            if self.walk.is_under_way() {
+                self.walk(Next::Leave, handle);
+            } else {
+                self.leave(handle);
+            }
         }
     }
 
     /// Sees to a packet that has left a link: on to the next, or out.
     #[inline]
-    fn leave(&mut self, handle: Handle) {
+    pub(crate) fn leave(&mut self, handle: Handle) {
         if self.pool.meta(handle).flags & Meta::ASIDE != 0 {
-            return self.leave_aside(handle);
+            return self.walk(Next::Aside, handle);
         }
-        if self.advance(handle) { self.enter(handle) } else { self.egress(handle) }
+        if self.advance(handle) { self.walk(Next::Enter, handle) } else { self.egress(handle) }
     }
 
     /// Turns a packet that has left a link to the next one, if its path has one.
@@ -349,7 +356,7 @@ impl Worker {
         let out_port = self.pool.meta(handle).out_port;
         if let Some(far) = self.map.joints.far_side(out_port) {
             self.come_in(handle, far);
-            return self.decide_in_turn(handle);
+            return self.walk(Next::Decide, handle);
         }
         let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
             return self.fork(handle);

@@ -51,7 +51,7 @@ pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium,
-    PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Wish,
+    PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer, Wish,
 };
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
 pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};

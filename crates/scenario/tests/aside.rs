@@ -98,21 +98,85 @@ fn a_link_to_steer_to_must_be_there() {
     }
 }
 
-/// Links that steer to each other, and are no packet's way otherwise, would be passed by without a word.
+fn link(name: &str, more: &str) -> String {
+    format!("[[link]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n{more}\n")
+}
+
+/// Links that steer to each other are refused, with or without packets of their own, and whatever the conditions: a change could let them meet.
 #[test]
-fn a_ring_of_steers_is_refused() {
-    let ring = |more: &str| {
-        format!(
-            "{PORTS}[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer sky if tcp\"\n{more}\
-             [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer up if udp\"\n"
-        )
-    };
-    let error = parse("aside.toml", &ring("")).unwrap_err().to_string();
-    assert!(error.contains("no packet comes to it") && error.contains("\"up\""), "{error}");
-    let first = "[[link]]\nname = \"first\"\nfrom = \"a\"\nto = \"b\"\nfilter = \"steer up if udp\"\n";
-    parse("aside.toml", &ring(first)).unwrap_or_else(|error| panic!("{error}"));
+fn steering_in_a_circle_is_refused() {
     let matched = "match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\n";
-    parse("aside.toml", &ring(matched)).unwrap_or_else(|error| panic!("{error}"));
+    let first = link("first", "filter = \"steer up if udp\"");
+    for (first, matched) in [("", ""), (&first, ""), ("", matched)] {
+        let up = link("up", &format!("filter = [\"drop if icmp\", \"steer sky if tcp\"]\n{matched}"));
+        let sky = link("sky", "filter = \"steer low\"");
+        let low = link("low", "filter = [\"steer end if ip\", \"steer up if udp\"]");
+        let end = link("end", "");
+        let error =
+            parse("aside.toml", &format!("{PORTS}{first}{up}{sky}{low}{end}")).unwrap_err().to_string();
+        let wanted = "steers in a circle: \"up\" → \"sky\" → \"low\" → \"up\"";
+        assert!(error.contains(wanted) && error.contains("leave out one"), "{error}");
+    }
+}
+
+/// Two ways of steering to one link are no circle.
+#[test]
+fn steering_that_meets_again_is_allowed() {
+    let up = link("up", "filter = [\"steer one if tcp\", \"steer two if udp\"]");
+    let (one, two) =
+        (link("one", "filter = \"steer end\""), link("two", "filter = [\"steer one if ip\", \"steer end\"]"));
+    let plan =
+        parse("aside.toml", &format!("{PORTS}{up}{one}{two}{}", link("end", "delay = \"5 ms\""))).unwrap();
+    let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200)]);
+    assert_eq!((out.len(), out[0].0), (1, 6000));
+    let steered: u64 = report.links.iter().map(|link| link.stats.steered_packets).sum();
+    assert_eq!(steered, 3, "up, two, one");
+}
+
+/// As many links as are allowed in a row, and one more.
+#[test]
+fn a_long_row_of_steering_has_an_end() {
+    let row = |count: usize| {
+        let steer = |at| link(&format!("l{at}"), &format!("filter = \"steer l{}\"", at + 1));
+        let links: String = (0..count).map(steer).collect();
+        format!("{PORTS}{links}{}", link(&format!("l{count}"), "delay = \"5 ms\""))
+    };
+    let plan = parse("aside.toml", &row(256)).unwrap_or_else(|error| panic!("{error}"));
+    let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200)]);
+    assert_eq!((out.len(), out[0].0), (1, 6000));
+    assert!(report.is_conserved(), "{report:?}");
+    let error = parse("aside.toml", &row(257)).unwrap_err().to_string();
+    assert!(error.contains("more than 256 times in a row"), "{error}");
+}
+
+/// A plan that was not checked: what is steered in a circle is dropped with a reason of its own, and the run goes on.
+#[test]
+fn what_is_steered_in_a_circle_is_dropped() {
+    let up = link("up", "filter = \"steer sky if udp\"");
+    let mut plan = parse("aside.toml", &format!("{PORTS}{up}{}", link("sky", ""))).unwrap();
+    plan.links[1].profile = plan.links[0].profile;
+    plan.steers.push(longwire_scenario::Steer { link: 1, number: 0, target: 0 });
+    let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200), frame(&plan, 80, 200)]);
+    assert!(out.is_empty());
+    assert_eq!(report.flow.dropped(longwire_block::DropReason::Loop), 2);
+    assert!(report.is_conserved(), "{report:?}");
+}
+
+/// A packet that crosses many links at one moment takes no stack.
+#[test]
+fn forty_thousand_links_without_delay() {
+    const BRIDGES: usize = 40_000;
+    let bridges: String = (0..BRIDGES).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
+    let step = |n: usize| format!("[[link]]\nname = \"l{n}\"\nbetween = [\"x{n}\", \"x{}\"]\n", n + 1);
+    let links: String = (0..BRIDGES - 1).map(step).collect();
+    let at = |n: usize| format!("driver = \"memory\"\nbridge = \"x{n}\"\n");
+    let ports = PORTS.replacen("driver = \"memory\"\n", &at(0), 1);
+    let ports = ports.replacen("driver = \"memory\"\naddresses", &format!("{}addresses", at(BRIDGES - 1)), 1);
+    let plan =
+        parse("aside.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
+    let ([_, out], report) = run(&plan, &[frame(&plan, 80, 200)]);
+    assert_eq!(out.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [1000]);
+    assert!(report.is_conserved());
 }
 
 /// What is too long is dropped, and its sender told at once, by the port it came from.

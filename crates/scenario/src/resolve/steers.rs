@@ -7,12 +7,13 @@ use crate::steering::targets;
 
 /// Most targets of a link's filter.
 const MOST: usize = 256;
+/// Most times that a packet is steered, from link to link. The engine drops what is steered more than 1024 times.
+const MOST_IN_A_ROW: usize = 256;
 
 impl Desk<'_, '_> {
     /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of its own.
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {
         let mut steers: Vec<Steer> = Vec::new();
-        let chosen = links.matched.clone();
         for place in 0..links.links.len() {
             let targets = targets(&links.profiles[links.links[place].profile as usize].blocks);
             if targets.len() > MOST {
@@ -27,31 +28,64 @@ impl Desk<'_, '_> {
                 }
             }
         }
-        self.steers_reach(links, &steers, &chosen);
+        self.steers_end(links, &steers);
         steers
     }
 
-    /// Every link that steers must carry something: those that steer only to each other would all be passed by. `chosen` are the links with
-    /// matches of their own.
-    fn steers_reach(&mut self, links: &Links, steers: &[Steer], chosen: &[bool]) {
-        let mut reached: Vec<bool> = links.matched.iter().zip(chosen).map(|(to, own)| !to || *own).collect();
-        let mut open: Vec<u32> = (0..reached.len() as u32).filter(|at| reached[*at as usize]).collect();
-        while let Some(from) = open.pop() {
-            let of_link = &steers[steers.partition_point(|steer| steer.link < from)..];
-            for steer in of_link.iter().take_while(|steer| steer.link == from) {
-                if !std::mem::replace(&mut reached[steer.target as usize], true) {
-                    open.push(steer.target);
+    /// No packet may be steered in a circle: it would never arrive, whatever the rules' conditions say today. Nor by more links than the engine allows
+    /// for.
+    fn steers_end(&mut self, links: &Links, steers: &[Steer]) {
+        // By link: how many times a packet that enters it is steered at the most, once that is known.
+        let mut depths: Vec<Option<usize>> =
+            vec![None; if steers.is_empty() { 0 } else { links.links.len() }];
+        let of_link = |link: u32| {
+            let begin = steers.partition_point(|steer| steer.link < link);
+            steers[begin..].iter().take_while(move |steer| steer.link == link).map(|steer| steer.target)
+        };
+        for first in steers.iter().filter(|steer| steer.number == 0).map(|steer| steer.link) {
+            // The links on the way here, and the targets of each that are left to follow.
+            let mut way = vec![(first, of_link(first))];
+            while let Some((link, targets)) = way.last_mut() {
+                let link = *link;
+                let Some(target) = targets.find(|target| depths[*target as usize].is_none()) else {
+                    let deepest = of_link(link).filter_map(|target| depths[target as usize]).max();
+                    depths[link as usize] = Some(deepest.map_or(0, |depth| depth + 1));
+                    way.pop();
+                    continue;
+                };
+                if let Some(begin) = way.iter().position(|(on_way, _)| *on_way == target) {
+                    let circle: Vec<u32> = way[begin..].iter().map(|(link, _)| *link).collect();
+                    return self.tell_circle(links, &circle);
                 }
+                if way.len() > MOST_IN_A_ROW {
+                    return self.tell_too_many_in_a_row(links, first);
+                }
+                way.push((target, of_link(target)));
+            }
+            if depths[first as usize].is_some_and(|depth| depth > MOST_IN_A_ROW) {
+                return self.tell_too_many_in_a_row(links, first);
             }
         }
-        let lost = steers.iter().filter(|steer| steer.number == 0 && !reached[steer.link as usize]);
-        for steer in lost {
-            let what =
-                "no packet comes to it: others only steer to it, and come from nowhere else themselves";
-            let mend =
-                "add a link between these two ends that none steers to, or give one of them a \"match\"";
-            self.steer_error(links, steer.link as usize, what.into(), mend.into());
+    }
+
+    fn tell_too_many_in_a_row(&mut self, links: &Links, first: u32) {
+        let what = format!("packets are steered from it more than {MOST_IN_A_ROW} times in a row");
+        let mend = "steer to the last link at once, by a rule with the conditions of all";
+        self.steer_error(links, first as usize, what, mend.into());
+    }
+
+    fn tell_circle(&mut self, links: &Links, circle: &[u32]) {
+        const SHOWN: usize = 8;
+        let name = |link: &u32| format!("\"{}\"", links.links[*link as usize].name);
+        let mut names: Vec<String> = circle.iter().take(SHOWN).map(name).collect();
+        if circle.len() > SHOWN {
+            names.push("…".into());
         }
+        names.push(name(&circle[0]));
+        let what = format!("its filter steers in a circle: {}", names.join(" → "));
+        let mend =
+            "leave out one of these rules: a link may steer only to links from which no rule leads back";
+        self.steer_error(links, circle[0] as usize, what, mend.into());
     }
 
     /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at `place` goes.
