@@ -38,6 +38,7 @@ reasons! {
     Mtu "mtu" "It was longer than the link's MTU.",
     PoolFull "pool-full" "The packet pool had no room: the emulation is not faithful.",
     PortDown "port-down" "The port it was bound for is down or gone.",
+    PortMtu "port-mtu" "It was longer than the port it was bound for can carry.",
     PortFull "port-full" "The port it was bound for would not take it: the emulation is not faithful.",
     RingFull "ring-full" "The ring to another worker had no room: the emulation is not faithful.",
     BadFrame "bad-frame" "It was no valid frame: too short, too long, or a bad source address.",

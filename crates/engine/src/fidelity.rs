@@ -162,6 +162,10 @@ pub struct OwnLosses {
     pub pool: u64,
     /// A port would not take them, or lost them before they were read.
     pub port: u64,
+    /// The interface of a port was down or gone.
+    pub down: u64,
+    /// They were longer than a port can carry.
+    pub oversize: u64,
     /// A ring between workers was full.
     pub ring: u64,
 }
@@ -174,6 +178,12 @@ impl Fidelity {
         for (count, what) in [
             (losses.pool, "the packet pool was full: raise engine.pool"),
             (losses.port, "a port lost packets: its queue overflowed; lower the load or add queues"),
+            (losses.down, "the interface of a port (see out_down) was down or gone: bring it up"),
+            (
+                losses.oversize,
+                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, or set mtu on \
+                 the links that lead there",
+            ),
             (losses.ring, "a ring between workers was full: lower the load or add workers"),
         ] {
             if count > 0 {
@@ -241,6 +251,17 @@ mod tests {
         let losses = OwnLosses { pool: 1, ..OwnLosses::default() };
         let verdict = Fidelity::judge(&lateness(&[(1, 1000)]), losses, Tolerance::default());
         assert!(!verdict.faithful && verdict.causes[0].contains("engine.pool"));
+    }
+
+    #[test]
+    fn a_port_that_was_down_or_too_narrow_is_named() {
+        for (losses, wanted) in [
+            (OwnLosses { down: 2, ..OwnLosses::default() }, "2 packets dropped because the interface"),
+            (OwnLosses { oversize: 3, ..OwnLosses::default() }, "3 packets dropped because they were longer"),
+        ] {
+            let verdict = Fidelity::judge(&lateness(&[(1, 1000)]), losses, Tolerance::default());
+            assert!(!verdict.faithful && verdict.causes[0].starts_with(wanted), "{verdict:?}");
+        }
     }
 
     #[test]

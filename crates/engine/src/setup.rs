@@ -10,7 +10,7 @@ use crate::remote::{Command, Remote};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use crate::windows::{Meeting, Windows};
 use crate::worker::Worker;
-use longwire_block::{DropReason, Node, Port, PortError};
+use longwire_block::{DropReason, Node, Port, PortError, PortStats};
 use longwire_link::Links;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
@@ -274,6 +274,7 @@ impl Worker {
         flow.kept = self.nodes.iter().map(|node| node.kept()).sum();
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
         flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());
+        self.ports.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
         report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();
@@ -284,15 +285,17 @@ impl Worker {
 impl Report {
     /// Packets lost by Longwire's own fault.
     pub fn own_losses(&self) -> OwnLosses {
-        let stats = self.ports.iter().map(|port| &port.stats);
-        let by_port = stats.map(|stats| stats.in_missed + stats.out_full).sum::<u64>();
+        let of_ports =
+            |count: fn(&PortStats) -> u64| self.ports.iter().map(|port| count(&port.stats)).sum::<u64>();
         let in_links = |reason: DropReason| -> u64 {
             let drops = self.links.iter().flat_map(|link| &link.stats.drops);
             drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
         };
         OwnLosses {
             pool: self.flow.dropped(DropReason::PoolFull) + in_links(DropReason::PoolFull),
-            port: by_port,
+            port: of_ports(|port| port.in_missed + port.out_full),
+            down: of_ports(|port| port.out_down),
+            oversize: of_ports(|port| port.out_oversize),
             ring: self.flow.dropped(DropReason::RingFull),
         }
     }

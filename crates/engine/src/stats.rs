@@ -62,7 +62,7 @@ pub struct FlowStats {
     pub consumed: u64,
     /// Waiting in routers.
     pub kept: u64,
-    /// Given to ports to send.
+    /// Sent by ports, or waiting there.
     pub sent: u64,
     /// Received from other workers.
     pub received: u64,
@@ -110,6 +110,19 @@ impl FlowStats {
         if packets > 0 {
             let drops = vec![(DropReason::PoolFull.name(), packets)];
             self.add(&Self { taken: packets, drops, ..Self::default() });
+        }
+    }
+
+    /// Counts what a port was given and did not send as dropped.
+    pub(crate) fn not_sent(&mut self, port: &PortStats) {
+        let losses = [
+            (DropReason::PortDown, port.out_down),
+            (DropReason::PortMtu, port.out_oversize),
+            (DropReason::PortFull, port.out_full),
+        ];
+        for (reason, packets) in losses.into_iter().filter(|(_, packets)| *packets > 0) {
+            self.sent = self.sent.saturating_sub(packets);
+            self.add(&Self { drops: vec![(reason.name(), packets)], ..Self::default() });
         }
     }
 

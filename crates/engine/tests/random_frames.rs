@@ -4,11 +4,10 @@
 
 mod support;
 
-use longwire_block::Port;
-use longwire_block::Stamp;
+use longwire_block::{DropReason, Port, Stamp};
 use longwire_engine::{Report, Tolerance};
 use longwire_packet::MAX_FRAME;
-use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort};
+use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort, State};
 use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -94,11 +93,34 @@ fn check(report: &Report, inputs: &[Input], ends: &mut [FarEnd]) -> Result<(), T
     let stats = report.ports.iter().map(|port| &port.stats);
     let given: u64 = stats.clone().map(|stats| stats.out_frames).sum();
     let refused: u64 = stats.map(|stats| stats.out_full + stats.out_down + stats.out_oversize).sum();
-    prop_assert_eq!((taken, report.flow.sent), (given, given + refused));
+    prop_assert_eq!((taken, report.flow.sent), (given, given));
+    let by_ports = [DropReason::PortDown, DropReason::PortFull, DropReason::PortMtu]
+        .map(|reason| report.flow.dropped(reason));
+    prop_assert_eq!(by_ports.iter().sum::<u64>(), refused);
     let reasons = report.flow.drops.iter().chain(report.links.iter().flat_map(|link| &link.stats.drops));
     let dropped: u64 = reasons.map(|(_, packets)| packets).sum();
     prop_assert_eq!(report.flow.taken + report.flow.made, report.flow.sent + dropped);
     Ok(())
+}
+
+/// What met a port that was down is dropped, is not sent, and makes the run unfaithful.
+#[test]
+fn a_port_that_is_down_drops() {
+    let (ports, mut ends) = ports(Stamp::Source, 8 << 20);
+    let mut frame = vec![0xff; 60];
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    ends[1].set_state(State::Down);
+    assert!(ends[0].push_at(Nanos(1), &frame));
+    let report = BED.setup(ports).simulate(Nanos(u64::MAX - 1));
+    let sent: u64 = report.ports.iter().map(|port| port.stats.out_frames).sum();
+    let others = u64::from(PORTS) - 1;
+    assert_eq!(
+        (report.flow.sent, sent, report.flow.dropped(DropReason::PortDown)),
+        (others - 1, others - 1, 1)
+    );
+    assert!(report.is_conserved(), "{report:?}");
+    let fidelity = report.fidelity.unwrap();
+    assert!(!fidelity.faithful && fidelity.causes[0].contains("was down or gone"), "{fidelity:?}");
 }
 
 fn facts(time: Nanos, bytes: &[u8], cut: u32) -> Facts {
@@ -119,7 +141,7 @@ proptest! {
         let bed = Bed { workers, pool_bytes: 32 << 20, ..BED };
         let report = bed.setup(ports).simulate(Nanos(u64::MAX - 1));
         check(&report, &inputs, &mut ends)?;
-        let held: u64 = report.flow.dropped(longwire_block::DropReason::Stopped);
+        let held: u64 = report.flow.dropped(DropReason::Stopped);
         prop_assert_eq!(held, 0, "a simulated run ends when nothing is left");
     }
 }
