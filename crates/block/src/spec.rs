@@ -142,7 +142,7 @@ pub enum Value {
     Packets(u64),
     /// At most so many bytes.
     Bytes(Bytes),
-    /// At most what the current rate sends in this time.
+    /// At most what leaves in this time.
     Waiting(Nanos),
     /// Millionths of one.
     Decimal(u64),

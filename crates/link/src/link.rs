@@ -9,8 +9,8 @@ use crate::fifo::Fifo;
 use crate::judge::Chain;
 use crate::line::Line;
 use crate::queue::{Admission, Books, Queue};
-use crate::transmit::Transmit;
 use crate::transmit::framing::Framing;
+use crate::transmit::{Backlog, Transmit};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -196,7 +196,11 @@ impl Link {
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
     #[inline]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
-        let rate = self.transmit.rate();
+        let backlog = Backlog {
+            packets: u64::from(self.books.queued_packets) + 1,
+            bytes: self.books.queued_bytes + bytes,
+        };
+        let rate = self.transmit.departure_rate(backlog);
         let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
         let books = &self.books;
         let verdict = self.queue.ask(|| Admission {

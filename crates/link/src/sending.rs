@@ -3,6 +3,7 @@
 use crate::delay::Order;
 use crate::link::{Link, Surroundings, has};
 use crate::queue::{Hall, Next, Queue};
+use crate::transmit::Backlog;
 use longwire_block::{Effects, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
@@ -211,7 +212,9 @@ impl Link {
     /// The queue, and what it works in.
     #[inline]
     pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
-        let rate = self.transmit.rate();
+        let backlog =
+            Backlog { packets: u64::from(self.books.queued_packets), bytes: self.books.queued_bytes };
+        let rate = self.transmit.departure_rate(backlog);
         (&mut self.queue, Hall { pool, now, rate, books: &mut self.books, link: None })
     }
 }

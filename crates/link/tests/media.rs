@@ -18,13 +18,18 @@ struct Net {
 
 impl Net {
     fn new(kind: &str, given: &[(&str, &str)], stations: &[&[(&str, &str)]]) -> Self {
+        let set = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
+        let stations = stations.iter().map(|keys| keys.iter().fold(LinkConfig::default(), set));
+        Self::of((kind, given), &stations.collect::<Vec<_>>())
+    }
+
+    fn of((kind, given): (&str, &[(&str, &str)]), stations: &[LinkConfig]) -> Self {
         let spec = MEDIA.iter().find(|spec| spec.kind == kind).unwrap();
         let values = Values::read(spec, given).unwrap();
         let mut links = Links::with_capacity(stations.len(), 1, Nanos::from_micros(10));
         let names: Vec<String> = (0..stations.len()).map(|station| format!("s{station}")).collect();
-        for (place, keys) in (0u32..).zip(stations) {
-            let set = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
-            links.add(place, &names[place as usize], &keys.iter().fold(LinkConfig::default(), set));
+        for (place, station) in (0u32..).zip(stations) {
+            links.add(place, &names[place as usize], station);
         }
         let members: Vec<(u32, &str)> = (0u32..).zip(names.iter().map(String::as_str)).collect();
         links.add_medium("m", (spec, &values), &members);
@@ -257,4 +262,64 @@ fn a_medium_stays_what_it_is_and_the_rest_can_change() {
     net.advance(5 * MS);
     assert_eq!(net.left, [(100_000, 0, 1), (1_200_000, 0, 2)]);
     assert!(registry().iter().all(|spec| spec.kind != "shared"), "no link has it by itself");
+}
+
+/// Eight stations, each with two packets of 1000 bytes every millisecond, share 8 Mbit/s: a millisecond a packet. Without a limit in time
+/// they would wait for seconds. Returns the longest and the mean wait, after the first second, of those that were sent by `end` ms.
+fn waits(kind: &str, given: &[(&str, &str)], queue: (&str, &[(&str, &str)]), end: u64) -> (f64, f64) {
+    let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("queue", queue.0)).unwrap();
+    let values = Values::read(spec, queue.1).unwrap();
+    let stations = vec![LinkConfig::default().with(spec, values); 8];
+    let mut net = Net::of((kind, given), &stations);
+    let mut came = Vec::new();
+    for at in (0..end).map(|ms| ms * MS) {
+        for station in 0..8 {
+            for _ in 0..2 {
+                came.push(at);
+                net.arrive(at, station, 996, came.len() as u64 - 1);
+            }
+        }
+    }
+    let waits: Vec<u64> = net
+        .left
+        .iter()
+        .map(|(leave, _, seq)| (leave - came[*seq as usize], came[*seq as usize]))
+        .filter(|(_, came)| *came > 1000 * MS)
+        .map(|(wait, _)| wait)
+        .collect();
+    let most = *waits.iter().max().unwrap() as f64 / MS as f64;
+    (most, waits.iter().sum::<u64>() as f64 / waits.len() as f64 / MS as f64)
+}
+
+/// On a half-duplex medium packets are sent in the order of their arrival: what waits at all stations is what one waits for, and a limit
+/// of 50 ms lets none wait for longer, but for one that finds its own station's queue empty.
+#[test]
+fn a_limit_in_time_counts_what_waits_at_other_stations() {
+    let (most, _) = waits("half-duplex", &[("rate", "8 Mbit/s")], ("tail-drop", &[("limit", "50 ms")]), 3000);
+    assert_eq!(most, 51.0);
+    let mut net =
+        Net::new("half-duplex", &[("rate", "8 Mbit/s")], &[&[("queue", "50 ms")], &[("queue", "50 ms")]]);
+    (0..40).for_each(|seq| net.arrive(0, 0, 996, seq));
+    (40..80).for_each(|seq| net.arrive(0, 1, 996, seq));
+    net.advance(1000 * MS);
+    // 40 wait at the first; of those at the second, ten may.
+    assert_eq!(net.left.len(), 50);
+    assert_eq!(net.left.iter().map(|(leave, ..)| *leave).max(), Some(50 * MS));
+    net.conserved(1000 * MS);
+}
+
+/// PIE on eight stations that take turns: its target is 15 ms, and it was 138 ms when each station took the whole rate for its own.
+#[test]
+fn pie_steers_stations_to_its_target() {
+    let (_, mean) = waits("half-duplex", &[("rate", "8 Mbit/s")], ("pie", &[("limit", "unlimited")]), 20_000);
+    assert!((7.5..30.0).contains(&mean), "{mean}");
+}
+
+/// Where the medium decides by chance, the rate is estimated: waits are about what was asked for.
+#[test]
+fn stations_estimate_their_departure_rate() {
+    for (kind, given) in [("dcf", &[("rate", "11 Mbit/s")][..]), ("csma-cd", &[])] {
+        let (_, mean) = waits(kind, given, ("tail-drop", &[("limit", "200 ms")]), 20_000);
+        assert!((100.0..250.0).contains(&mean), "{kind}: {mean}");
+    }
 }

@@ -3,6 +3,7 @@
 use crate::plan::{Attachment, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_block::Value;
 use longwire_link::medium_rate;
+use longwire_link::transmit::Backlog;
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -115,7 +116,7 @@ struct Load {
 /// How fast a link sends.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// As its queue reckons.
+    /// As its queue computes.
     rate: Rate,
     /// The most that can go on for long.
     highest: Rate,
@@ -123,8 +124,11 @@ struct Pace {
 
 impl Pace {
     fn of(profile: &Profile, frame: Bytes) -> Self {
-        let highest = profile.sender().map_or(Rate::UNLIMITED, |mut sender| sender.highest(frame.0));
-        Self { rate: profile.rate(), highest }
+        let Some(mut sender) = profile.sender() else {
+            return Self { rate: Rate::UNLIMITED, highest: Rate::UNLIMITED };
+        };
+        let backlog = Backlog { packets: 1, bytes: frame.0 };
+        Self { rate: sender.departure_rate(backlog), highest: sender.highest(frame.0) }
     }
 }
 
@@ -430,18 +434,13 @@ mod tests {
     }
 
     /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though its queue reckons with
-    /// the mean.
+    /// the mean; in slots, as many as they let out.
     #[test]
     fn every_kind_of_rate_has_its_highest() {
         for (rate, demand, delayed, queued) in [
             ("{ kind = \"trace\", file = \"0 s 8 Mbit/s; 1 s 24 Mbit/s; 2 s end\" }", Some(3000), 300, 200),
             ("{ kind = \"token-bucket\", rate = \"8 Mbit/s\", burst = \"10 kB\" }", Some(1000), 100, 100),
-            (
-                "{ kind = \"slotted\", rate = \"8 Mbit/s\", min = \"10 ms\", packets = 10 }",
-                Some(500),
-                50,
-                100,
-            ),
+            ("{ kind = \"slotted\", rate = \"8 Mbit/s\", min = \"10 ms\", packets = 10 }", Some(500), 50, 50),
             ("\"unlimited\"", None, 125_000, 0),
         ] {
             let pricing = priced(&format!(

@@ -433,6 +433,10 @@ fn notes_tell_what_is_odd() {
             "its peak of 1 Mbit/s",
         ),
         ("loss = { kind = \"pattern\" }", "loses nothing"),
+        (
+            "rate = { kind = \"slotted\", min = \"10 ms\", bytes = 3000 }\nqueue = \"50 ms\"",
+            "for slots limited in bytes is an estimate",
+        ),
     ];
     for (snippet, wanted) in table {
         let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{snippet}");
@@ -440,6 +444,22 @@ fn notes_tell_what_is_odd() {
         assert_eq!(plan.notes.len(), 1, "{snippet}");
         assert!(plan.notes[0].to_string().contains(wanted), "{}", plan.notes[0]);
     }
+    for (kind, queue, noted) in [
+        ("csma-cd", "\"50 ms\"", true),
+        ("dcf", "\"pie\"", true),
+        ("dcf", "\"50 packets\"", false),
+        ("half-duplex", "\"50 ms\"", false),
+    ] {
+        let text = format!(
+            "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\nqueue = {queue}"
+        );
+        let plan = parse("s.toml", &text).unwrap();
+        let wanted = format!("on the {kind} \"m\" is an estimate");
+        assert_eq!(plan.notes.iter().any(|note| note.what.contains(&wanted)), noted, "{kind} {queue}");
+    }
+    let exact = "rate = { kind = \"slotted\", min = \"10 ms\", packets = 3 }\nqueue = \"50 ms\"";
+    let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{exact}");
+    assert_eq!(parse("s.toml", &text).unwrap().notes, []);
     let one_way = format!("{BRIDGES}[[link]]\nfrom = \"x\"\nto = \"y\"");
     let plan = parse("s.toml", &one_way).unwrap();
     assert!(plan.notes[0].what.contains("no links lead from here to \"a\""), "{}", plan.notes[0]);

@@ -13,7 +13,7 @@ use crate::link::{Link, Surroundings, has};
 use crate::links::Links;
 use crate::transmit::Transmit;
 use crate::transmit::framing::Framing;
-use crate::transmit::shared::Shared;
+use crate::transmit::shared::{Share, Shared};
 use csma_cd::CsmaCd;
 use dcf::Dcf;
 use half_duplex::HalfDuplex;
@@ -75,12 +75,61 @@ pub(crate) struct Medium {
     access: Box<dyn Access + Send>,
     /// The links, by station.
     members: Vec<u32>,
+    /// What waits at the stations.
+    backlogs: Backlogs,
+    /// Whether packets are sent in the order of their arrival, whoever's they are.
+    in_order: bool,
     /// The time at which the timing wheel holds it; never if it does not.
     pub armed: Nanos,
     /// The last step taken: no packet that arrives later counts as arriving before it.
     latest: Nanos,
     /// Whether the run has ended: nothing happens any more.
     ended: bool,
+}
+
+/// What waits at the stations of a medium, and how fast packets of all of them have left of late.
+struct Backlogs {
+    /// Bytes that wait at each station, and at all of them.
+    bytes: Vec<u64>,
+    all: u64,
+    /// At how many stations something waits.
+    stations: u64,
+    /// Packets that left, and the time that they took: while nothing waits none passes. Those before the last
+    /// [`Backlogs::CYCLE`] have half the weight.
+    packets: u64,
+    time: Nanos,
+    /// When the last packet left, or the first came after a pause.
+    since: Nanos,
+}
+
+impl Backlogs {
+    /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2, DQ_THRESHOLD).
+    const CYCLE: u64 = 16;
+
+    fn new(stations: usize) -> Self {
+        let bytes = vec![0; stations];
+        Self { bytes, all: 0, stations: 0, packets: 0, time: Nanos::ZERO, since: Nanos::ZERO }
+    }
+
+    /// So many bytes wait at a station at `now`.
+    fn note(&mut self, station: u32, bytes: u64, now: Nanos) {
+        if self.all == 0 {
+            self.since = now;
+        }
+        let known = std::mem::replace(&mut self.bytes[station as usize], bytes);
+        self.all = self.all - known + bytes;
+        self.stations = self.stations + u64::from(bytes > 0) - u64::from(known > 0);
+    }
+
+    /// A packet left at `now`: it was sent, or given up.
+    fn left(&mut self, now: Nanos) {
+        self.packets += 1;
+        self.time = self.time + now.since(self.since);
+        self.since = now;
+        if self.packets == 2 * Self::CYCLE {
+            (self.packets, self.time) = (Self::CYCLE, Nanos(self.time.0 / 2));
+        }
+    }
 }
 
 impl Medium {
@@ -92,6 +141,17 @@ impl Medium {
     /// The run ends.
     pub(crate) fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// What a station can expect of the medium.
+    fn share(&self, station: u32) -> Share {
+        let backlogs = &self.backlogs;
+        let own = backlogs.bytes[station as usize];
+        if self.in_order {
+            return Share::InOrder { others: backlogs.all - own };
+        }
+        let stations = backlogs.stations + u64::from(own == 0);
+        Share::Fair { stations, packets: backlogs.packets, time: backlogs.time }
     }
 }
 
@@ -162,13 +222,23 @@ impl Links {
         let medium = self.media.len() as u32;
         for (station, (link, _)) in (0u32..).zip(stations) {
             let link = &mut self.links[*link as usize];
-            link.transmit = Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing)));
+            let share = Share::InOrder { others: 0 };
+            link.transmit = Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing, share)));
             link.note_transmit();
             link.features |= has::MEDIUM;
             link.books.counters.rare().seat = Some(Seat { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
-        self.media.push(Medium { access, members, armed: Nanos::NEVER, latest: Nanos::ZERO, ended: false });
+        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplex::SPEC));
+        self.media.push(Medium {
+            access,
+            members,
+            backlogs,
+            in_order,
+            armed: Nanos::NEVER,
+            latest: Nanos::ZERO,
+            ended: false,
+        });
         // Each is in there once at most.
         self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
     }
@@ -228,6 +298,17 @@ impl Links {
     pub(crate) fn advance_station(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
         if let Some(seat) = self.links[link as usize].seat() {
             self.advance(pool, seat.medium, now);
+            self.note_share(link);
+        }
+    }
+
+    /// Tells a station how much of the medium it can expect, before something happens at it.
+    fn note_share(&mut self, link: u32) {
+        let link = &mut self.links[link as usize];
+        if let Some(seat) = link.seat()
+            && let Transmit::Shared(shared) = &mut link.transmit
+        {
+            shared.expect(self.media[seat.medium as usize].share(seat.station));
         }
     }
 
@@ -242,6 +323,8 @@ impl Links {
     pub(crate) fn hand_in(&mut self, pool: &Pool, link: u32) {
         let of = &mut self.links[link as usize];
         let Some(Seat { medium, station }) = of.seat() else { return };
+        let of_medium = &mut self.media[medium as usize];
+        of_medium.backlogs.note(station, of.books.queued_bytes, of.latest.max(of_medium.latest));
         if let Transmit::Shared(shared) = &mut of.transmit
             && let Some((since, bytes)) = shared.take_wish()
         {
@@ -322,6 +405,7 @@ impl Links {
             let medium = &mut self.media[number as usize];
             medium.latest = medium.latest.max(now);
             if let Some(link) = link {
+                self.note_share(link);
                 self.links[link as usize].catch_up(pool, now);
                 self.hand_in(pool, link);
                 continue;
@@ -331,7 +415,9 @@ impl Links {
                 Step::Sent(station) => (station, true),
                 Step::GivenUp(station) => (station, false),
             };
+            medium.backlogs.left(now);
             let link = medium.members[station as usize];
+            self.note_share(link);
             self.links[link as usize].end_at_station(pool, now, sent);
             self.hand_in(pool, link);
             self.stir(link);

@@ -53,7 +53,7 @@ pub struct Hall<'a> {
     pub pool: &'a mut Pool,
     /// The time.
     pub now: Nanos,
-    /// The current rate.
+    /// The rate at which the queue is expected to empty.
     pub rate: Rate,
     pub(crate) books: &'a mut Books,
     /// The link's books, if `books` are those of a class of its queue.

@@ -54,7 +54,7 @@ pub struct Admission<'a> {
     pub packets_waiting: u64,
     /// Their bytes, as the link's rate counts them.
     pub bytes_waiting: u64,
-    /// The current rate.
+    /// The rate at which the queue is expected to empty.
     pub rate: Rate,
     /// When the transmitter had nothing more to send the last time.
     pub idle_since: Nanos,

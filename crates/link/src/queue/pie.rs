@@ -61,8 +61,7 @@ pub(super) fn may_mark(law: &Law) -> bool {
 
 /// A first-in-first-out queue under PIE.
 ///
-/// The waiting time is what the waiting bytes, the packet being sent included, take at the current rate: the departure rate need not be
-/// estimated. Corrections happen every `update` from the first packet on; those that fell between two packets are made up for when the
+/// The waiting time is what the waiting bytes, the packet being sent included, take at the departure rate. Corrections happen every `update` from the first packet on; those that fell between two packets are made up for when the
 /// second comes or is sent, with the queue as it was then. ECN-capable packets are marked, if asked, while the probability is below 10 %.
 #[derive(Debug)]
 pub struct Pie {

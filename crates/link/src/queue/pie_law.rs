@@ -51,7 +51,7 @@ pub(super) struct Pie {
     gathered: u64,
 }
 
-/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.3: queue length by departure rate, which is known here).
+/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.3: queue length by departure rate).
 pub(super) fn waiting(bytes: u64, rate: Rate) -> u64 {
     if bytes == 0 || rate == Rate::UNLIMITED {
         return 0;

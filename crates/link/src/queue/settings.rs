@@ -10,7 +10,7 @@ use longwire_wire::{Ecn, ecn};
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
-    /// What the current rate sends in so many nanoseconds; one packet always may wait.
+    /// What leaves in so many nanoseconds; one packet always may wait.
     Waiting(u64),
 }
 
@@ -20,7 +20,7 @@ pub(super) const fn limit(default: &'static str) -> Param {
         name: "limit",
         kind: ParamKind::Limit,
         default: Some(default),
-        help: "most that may wait, the packet being sent included: packets, bytes or time at the current rate",
+        help: "most that may wait, the packet being sent included: packets, bytes or time at the departure rate",
     }
 }
 

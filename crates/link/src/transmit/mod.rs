@@ -16,6 +16,15 @@ use framing::Framing;
 use longwire_block::Block;
 use longwire_units::{Nanos, Rate};
 
+/// What waits for a transmitter, the packet being sent and the one that asks to be let in included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Segments of a train count one each.
+    pub packets: u64,
+    /// Their bytes, as the rate counts them.
+    pub bytes: u64,
+}
+
 /// A transmitter: sends one packet at a time, each from beginning to end.
 ///
 /// Work is reckoned in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
@@ -37,8 +46,13 @@ pub trait Sender: Block {
     /// transmitter, too.
     fn settle(&mut self, now: Nanos);
 
-    /// The rate, as limits in time and disciplines reckon with it: the current one, or the mean of a trace.
+    /// The rate at which a packet's bits are sent: the current one, or the mean of a trace.
     fn rate(&mut self) -> Rate;
+
+    /// The rate at which a queue that holds `backlog` is expected to empty: limits in time and disciplines compute with it.
+    fn departure_rate(&mut self, _backlog: Backlog) -> Rate {
+        self.rate()
+    }
 
     /// The highest rate that can go on for long, in packets of `bytes` counted bytes: what has to be reckoned with beforehand.
     fn highest(&mut self, _bytes: u64) -> Rate {
@@ -82,6 +96,7 @@ crate::registry::stage! {
     fn finish(&mut self) -> Nanos;
     fn settle(&mut self, now: Nanos);
     fn rate(&mut self) -> Rate;
+    fn departure_rate(&mut self, backlog: Backlog) -> Rate;
     fn highest(&mut self, bytes: u64) -> Rate;
     fn work_left(&mut self) -> u64;
     fn take_over(&mut self, now: Nanos, work: u64);

@@ -1,7 +1,7 @@
 //! A station's end of a shared medium: it asks, and the medium says when a packet was sent.
 
-use super::Sender;
-use super::framing::{FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::{Backlog, Sender};
 use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
@@ -13,6 +13,18 @@ pub struct Shared {
     finish: Nanos,
     /// Since when a packet wants to be sent that the medium does not know of, and the bytes that it counts.
     wish: Option<(Nanos, u64)>,
+    share: Share,
+}
+
+/// How much of the medium's rate a station can expect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Share {
+    /// Packets are sent in the order of their arrival, whoever's they are: the station's part of all that waits, of which the others
+    /// have so many bytes.
+    InOrder { others: u64 },
+    /// Stations that have a packet send equally many: so many stations, this one included, and of late so many packets of
+    /// all of them in so long.
+    Fair { stations: u64, packets: u64, time: Nanos },
 }
 
 impl Block for Shared {
@@ -29,7 +41,7 @@ impl Block for Shared {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        Self::new(values.rate(0), Framing::read(values, 1, 2))
+        Self::new(values.rate(0), Framing::read(values, 1, 2), Share::InOrder { others: 0 })
     }
 
     fn change(&mut self, values: &Values) {
@@ -39,8 +51,13 @@ impl Block for Shared {
 
 impl Shared {
     /// The end of a medium of that rate, which counts that much of a packet.
-    pub(crate) fn new(rate: Rate, framing: Framing) -> Self {
-        Self { rate, framing, finish: Nanos::NEVER, wish: None }
+    pub(crate) fn new(rate: Rate, framing: Framing, share: Share) -> Self {
+        Self { rate, framing, finish: Nanos::NEVER, wish: None, share }
+    }
+
+    /// The station can expect this from now on.
+    pub(crate) fn expect(&mut self, share: Share) {
+        self.share = share;
     }
 
     /// What the medium does not know of yet.
@@ -81,6 +98,21 @@ impl Sender for Shared {
 
     fn rate(&mut self) -> Rate {
         self.rate
+    }
+
+    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
+        let own = u128::from(backlog.bytes);
+        let rate = match self.share {
+            Share::InOrder { others: 0 } => return self.rate,
+            Share::InOrder { others } => u128::from(self.rate.0) * own / (own + u128::from(others)),
+            Share::Fair { stations, packets: 0, .. } => u128::from(self.rate.0 / stations),
+            Share::Fair { stations, packets, time } => {
+                let times = u128::from(time.0) * u128::from(stations) * u128::from(backlog.packets.max(1));
+                (u128::from(packets) * own * u128::from(BYTE)).checked_div(times).unwrap_or(u128::MAX)
+            }
+        };
+        // A station that has nothing must not seem to stand still.
+        Rate(u64::try_from(rate).unwrap_or(u64::MAX).max(1)).min(self.rate)
     }
 
     fn work_left(&mut self) -> u64 {

@@ -1,7 +1,7 @@
 //! Sending in slots, as shared media do.
 
-use super::Sender;
 use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::{Backlog, Sender};
 use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
@@ -155,10 +155,27 @@ impl Sender for Slotted {
         self.start = self.start.max(now);
     }
 
-    /// The rate within a slot; the highest there is if it is unlimited, for packets wait all the same.
+    /// The rate in a slot; the highest there is if it is unlimited, for packets wait all the same.
     #[inline]
     fn rate(&mut self) -> Rate {
         Rate(self.rate).min(Rate::MAX)
+    }
+
+    /// What a slot lets through of packets of the backlog's mean size, in the time that they and the mean distance to the next slot
+    /// take. Exact where packets have one size, or a slot is limited in packets.
+    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
+        let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
+        if self.rate == 0 || endless || backlog.bytes == 0 {
+            return self.rate();
+        }
+        let (packets, bytes) = (u128::from(backlog.packets.max(1)), u128::from(backlog.bytes));
+        let by_bytes = (u128::from(self.bytes) * packets).div_ceil(bytes);
+        // A slot's packets number 10⁹ and their bytes 10¹² at most, so that the product fits.
+        let work = by_bytes.min(u128::from(self.packets)) * bytes * u128::from(BYTE) / packets;
+        let sending = if self.rate == u64::MAX { 0 } else { work / u128::from(self.rate) };
+        let twice = 2 * (sending + u128::from(self.min.0)) + u128::from(self.span);
+        let rate = (2 * work).checked_div(twice).unwrap_or(u128::MAX);
+        Rate(u64::try_from(rate).unwrap_or(u64::MAX)).min(Rate::MAX)
     }
 
     /// A slot's packets in the time that they and the least distance to the next slot take.

@@ -37,9 +37,16 @@ pub struct Bench {
 impl Bench {
     /// A link of `rate` with the queue `kind`.
     pub fn new(kind: &str, given: &[(&str, &str)], rate: &str) -> Self {
-        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("queue", kind)).unwrap();
-        let config = LinkConfig::default().with_text("rate", rate).unwrap();
-        let config = config.with(spec, Values::read(spec, given).unwrap());
+        Self::with(("constant", &[("rate", rate)]), (kind, given))
+    }
+
+    /// A link with that kind of rate and that kind of queue.
+    pub fn with(rate: (&str, &[(&str, &str)]), queue: (&str, &[(&str, &str)])) -> Self {
+        let add = |config: LinkConfig, key, (kind, given): (&str, &[(&str, &str)])| {
+            let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
+            config.with(spec, Values::read(spec, given).unwrap())
+        };
+        let config = add(add(LinkConfig::default(), "rate", rate), "queue", queue);
         let mut links = Links::with_capacity(1, 1, Nanos::from_micros(10));
         links.add(0, "test", &config);
         Self { pool: Pool::new(64 << 20).unwrap(), links, next: 0, left: Vec::new() }

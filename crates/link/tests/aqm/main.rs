@@ -3,6 +3,7 @@
 
 mod bench;
 mod codel;
+mod departures;
 mod dualpi2;
 mod fair;
 mod limits;

@@ -32,9 +32,24 @@ impl Desk<'_, '_> {
             if std::mem::replace(&mut told[link.profile as usize], true) {
                 continue;
             }
+            if let Some(what) = estimated_slots(plan.profile(place)) {
+                self.doubt(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
+            }
             for (what, mend) in odd(plan.profile(place), plan.rate(place), longest) {
                 self.doubt(&links[place], "link", &link.name, &what, mend);
             }
+        }
+        for medium in plan.media.iter().filter(|medium| medium.spec.kind != "half-duplex") {
+            let mut stations = medium.links.iter().map(|link| *link as usize);
+            let Some(place) = stations.find(|place| computes_with_rate(plan.profile(*place))) else {
+                continue;
+            };
+            let what = format!(
+                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an estimate: an equal \
+                 share of what all its stations sent of late",
+                medium.spec.kind, medium.name
+            );
+            self.doubt(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
         }
         self.idle(plan, links);
     }
@@ -65,6 +80,33 @@ impl Desk<'_, '_> {
         let name = (!name.is_empty()).then_some(name);
         self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), mend);
     }
+}
+
+/// What to do where a queue's rate is an estimate.
+const ESTIMATE_FIX: &str =
+    "expect waits to differ from the limit or target; a limit in packets or bytes, or codel, needs no rate";
+
+/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law needs the rate.
+fn computes_with_rate(profile: &Profile) -> bool {
+    const BY_RATE: [&str; 5] = ["pie", "red", "ared", "rio", "fred"];
+    profile.blocks.iter().filter(|(spec, _)| spec.key == "queue").any(|(spec, values)| {
+        let mut all = (0..spec.params.len()).map(|at| values.at(at));
+        BY_RATE.contains(&spec.kind) || all.any(|value| matches!(value, Value::Waiting(_)))
+    })
+}
+
+/// Slots limited in bytes let out as many packets as fit, and one more: how many depends on their sizes.
+fn estimated_slots(profile: &Profile) -> Option<String> {
+    let [Some(Value::Integer(bytes)), Some(Value::Time(_))] =
+        params(profile, "rate", "slotted", ["bytes", "min"])
+    else {
+        return None;
+    };
+    (bytes > 0 && computes_with_rate(profile)).then(|| {
+        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an estimate where \
+         packets differ in size"
+            .to_owned()
+    })
 }
 
 /// What is odd about a link: the oddity, and the mend.
