@@ -32,6 +32,7 @@ impl Worker {
         self.flush_ports();
         self.links.flush(&mut self.pool);
         self.drop_held_back();
+        self.drop_held_for_tick();
         self.ports.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
     }
 }

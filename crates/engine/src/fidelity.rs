@@ -12,12 +12,14 @@ pub struct Tolerance {
     pub within: Nanos,
     /// The share of packets that must be, in millionths.
     pub share_ppm: u32,
+    /// Packets leave at multiples of this, counted from the beginning of the run; at any time if it is zero.
+    pub tick: Nanos,
 }
 
 impl Default for Tolerance {
     /// 99 % within 100 µs.
     fn default() -> Self {
-        Self { within: Nanos::from_micros(100), share_ppm: 990_000 }
+        Self { within: Nanos::from_micros(100), share_ppm: 990_000, tick: Nanos::ZERO }
     }
 }
 
@@ -193,10 +195,14 @@ impl Fidelity {
         let allowed = |packets: u64| {
             (u128::from(packets) * u128::from(1_000_000 - tolerance.share_ppm) / 1_000_000) as u64
         };
-        let Tolerance { within, .. } = tolerance;
+        let Tolerance { within, tick, .. } = tolerance;
         if summary.late > allowed(summary.packets) {
             let own = summary.late_without_pauses;
-            let named = if own > allowed(summary.packets) {
+            let named = if tick > within {
+                format!(
+                    "they leave at ticks of {tick} only: make engine.tick shorter, or fidelity.within longer"
+                )
+            } else if own > allowed(summary.packets) {
                 format!(
                     "{own} of them outside every pause: the worker is overloaded; lower the load or add workers"
                 )

@@ -26,6 +26,7 @@ mod setup;
 mod simulated;
 mod slot;
 mod stats;
+mod tick;
 mod turns;
 mod walk;
 mod wheel;

@@ -102,7 +102,7 @@ impl Sleeper {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let nodes = worker.nodes_next();
         let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
-        let due = due.min(worker.source_schedule.next()).min(nodes);
+        let due = due.min(worker.source_schedule.next()).min(nodes).min(worker.next_tick());
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;

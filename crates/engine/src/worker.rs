@@ -11,13 +11,14 @@ use crate::map::Map;
 use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
 use crate::slot::PortSlot;
+use crate::tick::Ticks;
 use crate::turns::Turns;
 use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
 use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
 use longwire_link::{Fifo, Links};
-use longwire_packet::{BATCH, Handle, Meta, Pool};
+use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -94,6 +95,8 @@ pub struct Worker {
     pub(crate) changed: Nanos,
     /// Links with background traffic.
     pub(crate) noisy: Vec<u32>,
+    /// Where packets leave at the ticks of a coarse clock.
+    pub(crate) ticks: Option<Box<Ticks>>,
 }
 
 impl Worker {
@@ -160,6 +163,7 @@ impl Worker {
             seen: Nanos::ZERO,
             changed: Nanos::ZERO,
             noisy,
+            ticks: Ticks::new(tolerance.tick, start, ports),
         }
     }
 
@@ -178,6 +182,9 @@ impl Worker {
         self.ready_in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();
         self.flush_ports();
+        if self.ticks.is_some() && !self.simulated {
+            self.send_at_tick(now);
+        }
         self.send_all_over();
         came + (self.flow.sent + self.flow.handed_over - before) as usize
     }
@@ -390,18 +397,33 @@ impl Worker {
 
     fn flush_port(&mut self, slot: usize) {
         let batch = std::mem::take(&mut self.ports[slot].out);
+        match &mut self.ticks {
+            Some(ticks) if !self.simulated => ticks.hold(&mut self.pool, slot, &batch),
+            _ => self.transmit(slot, &batch),
+        }
+    }
+
+    /// Gives packets to a port, now, and books how late that is.
+    pub(crate) fn transmit(&mut self, slot: usize, batch: &Batch) {
         let mut leaves = [(0, 0); BATCH];
         for (leave, &handle) in leaves.iter_mut().zip(batch.as_slice()) {
             let meta = self.pool.meta(handle);
             *leave = (meta.leave, meta.path);
             self.flow.sent += u64::from(meta.segments);
-            if let Some(observer) = &mut self.observer {
+        }
+        if self.simulated
+            && let Some(ticks) = &self.ticks
+        {
+            ticks.round(&mut self.pool, batch);
+        }
+        if let Some(observer) = &mut self.observer {
+            for &handle in batch.as_slice() {
                 observer.departed(self.pool.meta(handle), self.pool.data(handle));
             }
         }
         let before = self.now();
         let port = &mut self.ports[slot];
-        let sent = port.port.transmit(&mut self.pool, &batch);
+        let sent = port.port.transmit(&mut self.pool, batch);
         if let Err(fault) = sent {
             port.fault = Some(fault);
         }
@@ -417,7 +439,10 @@ impl Worker {
     fn book_lateness(&mut self, leaves: &[(u64, u32)], before: Nanos, after: Nanos) {
         let step = after.since(before).0 / leaves.len() as u64;
         for (turn, &(leave, path)) in leaves.iter().enumerate() {
-            let left = before + Nanos(step * turn as u64);
+            let left = match &self.ticks {
+                Some(ticks) if self.simulated => ticks.leaves_at(leave),
+                _ => before + Nanos(step * turn as u64),
+            };
             let late = self.lateness.record(Nanos(leave), left);
             if let Some(link) = self.map.paths.link(path)
                 && link.worker() == self.index

@@ -81,6 +81,9 @@ pub(crate) struct Engine {
     /// Longest time between the leaving times of segments that stay together in one large packet, at most "1 s".
     /// Default "10 us".
     pub(crate) train_spread: Option<Written<Nanos>>,
+    /// Packets leave at multiples of this, counted from the beginning of the run, as in emulators that are driven by a timer; at most "1 s".
+    /// Default: at any time.
+    pub(crate) tick: Option<Written<Nanos>>,
 }
 
 /// What counts as faithful.

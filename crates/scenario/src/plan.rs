@@ -101,6 +101,8 @@ pub struct EngineSettings {
     pub cpus: Vec<u32>,
     /// Longest time between the leaving times of segments that may stay together in a train.
     pub train_spread: Nanos,
+    /// Packets leave at multiples of this, counted from the beginning of the run; at any time if it is zero.
+    pub tick: Nanos,
 }
 
 impl Default for EngineSettings {
@@ -115,6 +117,7 @@ impl Default for EngineSettings {
             resident: Bytes(256 << 20),
             cpus: Vec::new(),
             train_spread: Nanos::from_micros(10),
+            tick: Nanos::ZERO,
         }
     }
 }

@@ -45,6 +45,7 @@ fn defaults() {
         resident: pool,
         cpus: vec![],
         train_spread: Nanos::from_micros(10),
+        tick: Nanos::ZERO,
     };
     assert_eq!(plan.engine, engine);
     assert_eq!(

@@ -121,7 +121,7 @@ pub fn build(
 /// What the plan promises.
 pub fn tolerance(plan: &Plan) -> Tolerance {
     let share_ppm = (plan.fidelity.share.as_f64() * 1e6).round() as u32;
-    Tolerance { within: plan.fidelity.within, share_ppm }
+    Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
 }
 
 /// The links of one worker, and which of them lead to another's.

@@ -33,8 +33,9 @@ impl Desk<'_, '_> {
             "train-spread",
             written.train_spread.as_ref(),
             defaults.train_spread,
-            second,
+            second.clone(),
         );
+        let tick = self.term_in(&entry, "tick", written.tick.as_ref(), defaults.tick, second);
         let cpus = self.cpus(&entry, file, workers);
         Some(EngineSettings {
             workers: workers? as u32,
@@ -46,6 +47,7 @@ impl Desk<'_, '_> {
             resident: pool?,
             cpus: cpus?,
             train_spread: train_spread?,
+            tick: tick?,
         })
     }
 
