@@ -1,6 +1,6 @@
 //! Finds running instances and asks them.
 
-use crate::place::{self, Found, PlaceError};
+use crate::place::{self, Found};
 use crate::{
     ChangeRoute, ForwarderAsk, Info, LinkAnswer, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow,
 };
@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use longwire_rundir::PlaceError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use std::io;
@@ -29,13 +30,14 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 pub struct Client {
     found: Found,
     runtime: Runtime,
+    patience: Duration,
 }
 
 /// Why an instance could not be asked.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No instance runs.
-    #[error("no instance is running here ({}); `longwire run` starts one", .0.display())]
+    #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
     /// No instance of that name runs.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
@@ -103,8 +105,15 @@ impl Client {
         if running.len() > 1 {
             return Err(ClientError::Several(names(&running)));
         }
-        let runtime = runtime(directory)?;
-        Ok(Self { found: running.remove(0), runtime })
+        Self::of(running.remove(0), ANSWER_TIME)
+    }
+
+    /// Asks an instance that [`list`] has found, and waits no longer than this for an answer.
+    ///
+    /// # Errors
+    /// If the system has nothing to wait with.
+    pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
+        Ok(Self { runtime: runtime(&found.path)?, found, patience })
     }
 
     /// The chosen instance.
@@ -257,8 +266,8 @@ impl Client {
             .map_err(|e| self.silent(e.to_string()))?;
         let answer = self
             .runtime
-            .block_on(async { tokio::time::timeout(ANSWER_TIME, send(&self.found.path, request)).await });
-        let late = || self.silent(format!("nothing came within {} s", ANSWER_TIME.as_secs()));
+            .block_on(async { tokio::time::timeout(self.patience, send(&self.found.path, request)).await });
+        let late = || self.silent(format!("nothing came within {} s", self.patience.as_secs()));
         let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(reason.to_string()))?;
         if status.is_success() {
             return Ok(body);

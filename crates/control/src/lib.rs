@@ -20,7 +20,8 @@ pub use instance::{
     ChangeRoute, Duplex, Info, Instance, Link, LinkAnswer, LinkPage, Medium, RoutePage, SetError, Source,
     WeighFlow,
 };
-pub use place::{Found, PlaceError, control_socket, directory, prepare};
+pub use longwire_rundir::{PlaceError, directory, prepare};
+pub use place::{Found, control_socket};
 pub use problem::Problem;
 pub use routes::openapi;
 pub use server::{Server, StartError};

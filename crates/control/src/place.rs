@@ -1,10 +1,9 @@
-//! Where sockets of instances are, and what they are called.
+//! What sockets of instances are called.
 
-use std::fs::{self, DirBuilder, Permissions};
+use longwire_rundir::{PlaceError, is_usable};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// Longest name of an instance in a socket's name: with the directory it has to fit in the 108 bytes of a socket's address.
 const MAX_NAME: usize = 40;
@@ -21,50 +20,6 @@ pub struct Found {
     pub pid: u32,
     /// Its socket.
     pub path: PathBuf,
-}
-
-/// A directory that sockets can't be put in.
-#[derive(Debug, Error)]
-pub enum PlaceError {
-    /// It can't be made or looked at.
-    #[error("can't use {}: {source}; name another directory in LONGWIRE_RUN_DIR", path.display())]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Somebody else made it.
-    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR", .0.display())]
-    Foreign(PathBuf),
-}
-
-/// Where the sockets of this user's instances are: `$LONGWIRE_RUN_DIR`; else `/run/longwire` for root; else
-/// `$XDG_RUNTIME_DIR/longwire`; else `/tmp/longwire-<uid>`.
-///
-/// Inside a user namespace the user outside counts, so that an instance that made itself root in one is found.
-pub fn directory() -> PathBuf {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(given) = variable("LONGWIRE_RUN_DIR") {
-        return given;
-    }
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    default_directory(outer_uid(own_uid(), &map), variable("XDG_RUNTIME_DIR").as_deref())
-}
-
-/// Makes the directory if it is missing, for this user alone.
-///
-/// # Errors
-/// It can't be made, or is somebody else's.
-pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
-    let failed = |source| PlaceError::Io { path: directory.into(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    // In /tmp another user could have made it, or put a symbolic link there.
-    let found = fs::symlink_metadata(directory).map_err(failed)?;
-    if !found.is_dir() || found.uid() != own_uid() {
-        return Err(PlaceError::Foreign(directory.into()));
-    }
-    fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
 }
 
 /// The socket's file name. Whatever is not a letter, digit, dot or underscore in the name becomes a hyphen.
@@ -88,6 +43,10 @@ pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
 /// The sockets in a directory, by name; whether anybody answers on them is not known yet.
 pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
+    // Whoever else could have put a socket there would be told what this user asks.
+    if !is_usable(directory)? {
+        return Ok(Vec::new());
+    }
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
@@ -127,33 +86,6 @@ fn parse_file_name(file: &str) -> Option<(String, u32)> {
     (!name.is_empty() && !name.starts_with('.')).then(|| (name.into(), pid))
 }
 
-fn default_directory(uid: u32, runtime: Option<&Path>) -> PathBuf {
-    match runtime {
-        _ if uid == 0 => "/run/longwire".into(),
-        Some(runtime) => runtime.join("longwire"),
-        None => format!("/tmp/longwire-{uid}").into(),
-    }
-}
-
-/// The effective user: /proc gives each process's folder to it.
-fn own_uid() -> u32 {
-    fs::metadata("/proc/self").map_or(0, |found| found.uid())
-}
-
-/// The user outside this user namespace that `uid` stands for, by the lines of `/proc/self/uid_map`
-/// (user_namespaces(7)): first inside, first outside, how many.
-fn outer_uid(uid: u32, map: &str) -> u32 {
-    let lines = map.lines().filter_map(|line| {
-        let mut numbers = line.split_whitespace().map(|n| n.parse::<u32>().ok());
-        Some((numbers.next()??, numbers.next()??, numbers.next()??))
-    });
-    let mut outer = lines.filter_map(|(inside, outside, count)| {
-        let offset = uid.checked_sub(inside).filter(|offset| *offset < count)?;
-        outside.checked_add(offset)
-    });
-    outer.next().unwrap_or(uid)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,23 +105,6 @@ mod tests {
         assert!(!path.exists() && !own.exists());
         assert!(others.iter().all(|name| directory.join(name).exists()));
         fs::remove_dir_all(&directory).unwrap();
-    }
-
-    #[test]
-    fn every_user_has_a_directory() {
-        let runtime = Path::new("/run/user/1000");
-        assert_eq!(default_directory(0, Some(runtime)), Path::new("/run/longwire"));
-        assert_eq!(default_directory(1000, Some(runtime)), Path::new("/run/user/1000/longwire"));
-        assert_eq!(default_directory(1000, None), Path::new("/tmp/longwire-1000"));
-    }
-
-    #[test]
-    fn the_user_outside_a_namespace_counts() {
-        assert_eq!(outer_uid(0, "         0          0 4294967295\n"), 0);
-        assert_eq!(outer_uid(0, "         0       1000          1\n"), 1000);
-        assert_eq!(outer_uid(5, "0 1000 1\n1 100000 65536\n"), 100_004);
-        assert_eq!(outer_uid(65534, "0 1000 1\n"), 65534);
-        assert_eq!(outer_uid(7, "nonsense\n1 2\n"), 7);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Serves the API on a Unix socket, from a thread of its own.
 
-use crate::place::{self, PlaceError};
+use crate::place;
 use crate::{Instance, routes};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use longwire_rundir::{PlaceError, prepare};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -62,7 +63,7 @@ impl Server {
     /// # Errors
     /// If the directory is not this user's, or the socket can't be made.
     pub fn start(directory: &Path, instance: Arc<dyn Instance>) -> Result<Self, StartError> {
-        place::prepare(directory)?;
+        prepare(directory)?;
         let name = place::file_name(&instance.name(), std::process::id());
         let path = directory.join(&name);
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(2).build();

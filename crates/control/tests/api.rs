@@ -247,8 +247,6 @@ fn sockets_of_the_dead_are_removed_and_others_left() {
 #[test]
 fn only_the_user_can_open_sockets() {
     let scratch = Scratch::new();
-    std::fs::create_dir(scratch.path()).unwrap();
-    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(server.path()), mode(scratch.path())), (0o600, 0o700));
@@ -256,6 +254,16 @@ fn only_the_user_can_open_sockets() {
     symlink(scratch.path(), &link).unwrap();
     let error = Server::start(&link, Fake::named("demo")).unwrap_err().to_string();
     assert!(error.contains("LONGWIRE_RUN_DIR"), "{error}");
+    // One that others may write in is neither served in nor believed.
+    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    for error in [
+        Server::start(scratch.path(), Fake::named("other")).unwrap_err().to_string(),
+        list(scratch.path()).unwrap_err().to_string(),
+        Client::connect(scratch.path(), None).unwrap_err().to_string(),
+    ] {
+        assert!(error.contains("open to other users"), "{error}");
+    }
+    assert_eq!(mode(scratch.path()), 0o777, "its mode is not ours to change");
 }
 
 #[test]

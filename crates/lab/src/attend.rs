@@ -41,6 +41,8 @@ impl Attendant {
         let only = ONLY_ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         COMMAND.store(BEFORE, Ordering::SeqCst);
         EARLY.store(0, Ordering::SeqCst);
+        // Made here, so that the handler finds it: what it may do there is only to store.
+        longwire_rundir::interrupt_flag();
         let mut attendant = Self { before: Vec::new(), _only: only };
         for signal in PASSED_ON {
             // SAFETY: an all-zero sigaction is valid: no flags, an empty mask.
@@ -113,6 +115,7 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     match COMMAND.load(Ordering::SeqCst) {
         BEFORE => {
             let _ = EARLY.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+            longwire_rundir::interrupt();
         }
         // SAFETY: no pointers; the id is the child's until it is collected, which is after AFTER is stored.
         pid if pid > 0 && !from_terminal => unsafe {

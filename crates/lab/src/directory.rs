@@ -1,11 +1,12 @@
 //! Directories whose entries are opened without following links, and read only where they belong to this user.
-#![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use longwire_rundir::own_uid;
 
 /// Longest file that is read, in bytes: the state of some 50 000 hosts.
 const LONGEST: u64 = 64 << 20;
@@ -90,14 +91,9 @@ fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The effective user of this process, as seen in its own user namespace.
-pub fn own_uid() -> u32 {
-    // SAFETY: no arguments, no failure.
-    unsafe { libc::geteuid() }
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(unsafe_code)]
     use super::*;
     use std::ffi::CString;
     use std::os::unix::fs::{PermissionsExt, symlink};

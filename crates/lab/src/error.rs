@@ -70,6 +70,9 @@ pub enum LabError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another process is making or removing labs.
+    #[error(transparent)]
+    Lock(#[from] longwire_rundir::LockError),
     /// A state file can't be understood.
     #[error("{}: {reason}; if no such lab runs, delete this file's folder", path.display())]
     State {

@@ -193,7 +193,7 @@ impl Lab {
     /// When something can't be removed; the rest is removed all the same.
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
-        let guard = Guard::acquire()?;
+        let guard = Guard::acquire_to_remove()?;
         take_down(&self.state, &guard)
     }
 
@@ -210,7 +210,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned {
             // Nobody is left to be told; what can't be removed stays in the state for a later sweep.
-            let _ = Guard::acquire().and_then(|guard| take_down(&self.state, &guard));
+            let _ = Guard::acquire_to_remove().and_then(|guard| take_down(&self.state, &guard));
         }
     }
 }
@@ -255,7 +255,7 @@ impl LabInfo {
 pub fn sweep() -> Result<Vec<String>, LabError> {
     crate::bind_guard::sweep();
     let is_dead = |s: &State| s.owner.as_ref().is_some_and(Owner::is_dead);
-    if !State::read_all()?.iter().any(is_dead) {
+    if !State::read_all()?.iter().any(is_dead) && State::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }
     let guard = match Guard::acquire() {
@@ -266,7 +266,7 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
         other => other?,
     };
     let mut swept = Vec::new();
-    let mut result = Ok(());
+    let mut result = State::remove_unfinished(&guard);
     for state in State::read_all()?.into_iter().filter(is_dead) {
         result = result.and(take_down(&state, &guard));
         swept.push(state.instance);

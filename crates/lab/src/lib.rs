@@ -61,6 +61,6 @@ pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use links::interface_index;
 pub use namespace::{Namespace, NamespaceId};
-pub use processes::detach;
+pub use processes::{detach, has_reader};
 pub use service::Service;
 pub use user_namespace::{enter_user_namespace, join_user_namespace, private_labs};

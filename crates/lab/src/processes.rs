@@ -23,6 +23,14 @@ pub fn detach() -> io::Result<()> {
     check(unsafe { libc::setsid() })
 }
 
+/// Whether somebody still has the other end of a pipe that this process writes to.
+pub fn has_reader(pipe: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one live pollfd.
+    unsafe { libc::poll(&raw mut poll, 1, 0) };
+    poll.revents & libc::POLLERR == 0
+}
+
 impl LabInfo {
     /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
     pub fn ask_to_end(&self) -> bool {

@@ -1,15 +1,17 @@
 //! What each lab has made, kept in `/run/longwire/<lab>/` so that a later run can list it, join it, or remove what
 //! a killed one left.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use longwire_rundir::{Lock, LockError, Patience, own_uid};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::directory::{Directory, own_uid};
+use crate::directory::Directory;
 use crate::host::{HostState, check_name};
 use crate::lab::check_instance;
 use crate::machine::Forwarding;
@@ -21,6 +23,8 @@ pub const ROOT: &str = "/run/longwire";
 const RUN: &str = "/run";
 const FOLDER: &str = "longwire";
 const FILE: &str = "state.json";
+/// What [`write_whole`] makes before.
+const NEW: &str = "state.new";
 
 /// Everything a lab has made or is about to make: written before anything is made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,6 +138,33 @@ impl State {
         Ok((root.owner().map_err(doing())? == own_uid()).then_some(root))
     }
 
+    /// The folders in which a state was begun and none stands: of a process that writes its first one just now, or was
+    /// killed while it did.
+    pub fn unfinished() -> Result<Vec<PathBuf>, LabError> {
+        let Some(root) = Self::root()? else { return Ok(Vec::new()) };
+        let names = root.names().map_err(LabError::system(format!("listing {ROOT}")))?;
+        let is_unfinished = |folder: &PathBuf| {
+            !folder.join(FILE).exists()
+                && fs::read_dir(folder).is_ok_and(|mut found| {
+                    found.all(|entry| entry.is_ok_and(|entry| *entry.file_name() == *NEW))
+                })
+        };
+        Ok(names.iter().map(|name| folder_of(name)).filter(is_unfinished).collect())
+    }
+
+    /// Removes what processes left that were killed while they wrote their first state. Nobody writes one now: that takes
+    /// the guard.
+    pub fn remove_unfinished(_guard: &Guard) -> Result<(), LabError> {
+        for folder in Self::unfinished()? {
+            let new = folder.join(NEW);
+            let removed = if new.exists() { fs::remove_file(new) } else { Ok(()) };
+            removed
+                .and_then(|()| fs::remove_dir(&folder))
+                .map_err(LabError::system(format!("removing {}", folder.display())))?;
+        }
+        Ok(())
+    }
+
     /// Removes the state, last of all.
     pub fn remove(&self, _guard: &Guard) -> Result<(), LabError> {
         let folder = folder_of(&self.instance);
@@ -240,18 +271,32 @@ fn is_interface(name: &str) -> bool {
 /// Held while labs are made, listed for removal or removed: one process at a time.
 #[derive(Debug)]
 pub struct Guard {
-    _lock: File,
+    _lock: Lock,
 }
 
+/// How long another process may take: to make or remove ten thousand hosts takes it a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 impl Guard {
-    /// Waits for its turn.
+    /// Waits for its turn, unless the user wants this process to end.
     pub fn acquire() -> Result<Self, LabError> {
+        Self::within(Patience { limit: PATIENCE, interruptible: true })
+    }
+
+    /// Waits for its turn to remove something, also after a signal: that is what is done then.
+    pub fn acquire_to_remove() -> Result<Self, LabError> {
+        Self::within(Patience { limit: PATIENCE, interruptible: false })
+    }
+
+    fn within(patience: Patience) -> Result<Self, LabError> {
         let doing = || LabError::system(format!("locking {ROOT}"));
-        fs::create_dir_all(ROOT).map_err(doing())?;
-        let path = Path::new(ROOT).join(".lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(path).map_err(doing())?;
-        lock.lock().map_err(doing())?;
-        Ok(Self { _lock: lock })
+        let root = Path::new(ROOT);
+        longwire_rundir::prepare(root).map_err(|error| doing()(error.into()))?;
+        match Lock::acquire(&root.join(".lock"), patience) {
+            Ok(lock) => Ok(Self { _lock: lock }),
+            Err(LockError::Io { source, .. }) => Err(doing()(source)),
+            Err(other) => Err(other.into()),
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::directory::{Directory, own_uid};
+use longwire_rundir::own_uid;
+
+use crate::directory::Directory;
 use crate::namespace::{NamespaceId, check};
 use crate::processes;
 use crate::state::{ROOT, State};

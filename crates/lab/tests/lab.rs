@@ -3,8 +3,11 @@
 
 mod support;
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use longwire_lab::{HostSpec, Lab, LabError, Mac, Namespace, Route, Wiring, sweep};
@@ -26,6 +29,27 @@ fn two_hosts() -> [HostSpec; 2] {
 fn wired(lab: &Lab) -> Wire {
     let port = |name| lab.host(name).unwrap().port().unwrap();
     Wire::between(lab.core(), port("a"), port("b"))
+}
+
+#[test]
+fn what_a_process_left_that_was_killed_at_its_first_write_is_swept() {
+    if !may_run("what_a_process_left_that_was_killed_at_its_first_write_is_swept") {
+        return;
+    }
+    // Seen by everybody before the first lab is made, as an earlier version left it.
+    let root = Path::new("/run/longwire");
+    longwire_rundir::prepare(root).unwrap();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = root.join(unique("begun"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("state.new"), "{").unwrap();
+    let other = root.join(unique("other"));
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("notes"), "not ours").unwrap();
+    sweep().unwrap();
+    assert!(!folder.exists() && other.exists());
+    assert_eq!(fs::metadata(root).unwrap().permissions().mode() & 0o7777, 0o700);
+    fs::remove_dir_all(other).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{File, Finding};
 
 /// The crates, lowest first; those of one line don't know each other. The order is that of ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
-    &["longwire-units", "longwire-report", "longwire-nesp"],
+    &["longwire-units", "longwire-report", "longwire-nesp", "longwire-rundir"],
     &["longwire-packet"],
     &["longwire-wire"],
     &["longwire-block"],

@@ -1,26 +1,27 @@
 //! An interface belongs to one instance at a time.
 
 use super::{Interface, OpenError};
+use longwire_rundir::{Lock, LockError, lock_directory};
+use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The right to use an interface, held until dropped.
 ///
-/// It is a listening Unix socket with an abstract name made from the interface's index. The kernel keeps such names per
-/// network namespace, and frees them when the holder ends, however it ends: no file, nothing to clean up.
+/// It is a lock on a file in a directory of this user, which nobody else can open: a name that everybody can take, such as
+/// an abstract socket, would let any user keep interfaces from root. The file has the numbers of the network namespace and
+/// of the interface. It goes with the claim; a killed process's is free, and is removed with the next claim.
 #[derive(Debug)]
 pub struct Claim {
-    socket: OwnedFd,
+    _lock: Lock,
 }
 
-/// How long a claim that was given up may take to vanish: a program that the holder is just starting has a copy of its
-/// files for a moment.
+/// How long a claim may be held by nobody who lives: by a process that is just ending, or one that looks whether a file is
+/// left over.
 const PARTING: Duration = Duration::from_secs(1);
-
-/// Challengers that connect to learn the holder's process are never accepted: so many may come before the next are
-/// told only that there is one.
-const CHALLENGERS: i32 = 4096;
+const LOOK: Duration = Duration::from_millis(1);
 
 impl Claim {
     /// Claims `interface`. Call it in the namespace of the interface.
@@ -29,105 +30,58 @@ impl Claim {
     /// It is claimed already: the error names the process.
     pub fn take(interface: &Interface) -> Result<Self, OpenError> {
         let name = interface.name();
-        let (address, length) = address_of(interface.index());
-        let at = (&raw const address).cast();
-        let socket = stream_socket().map_err(|e| OpenError::from_io(name, "claim it", e))?;
+        let failed = |error| OpenError::from_io(name, "claim it", error);
+        let directory = lock_directory().map_err(|error| failed(error.into()))?;
+        let path = directory.join(file_name(interface.index()).map_err(failed)?);
+        clear_others(&directory, &path);
         let deadline = Instant::now() + PARTING;
-        // SAFETY: `at` points to a socket address of at least `length` bytes that outlives the call.
-        while unsafe { libc::bind(socket.as_raw_fd(), at, length) } != 0 {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EADDRINUSE) {
-                return Err(OpenError::from_io(name, "claim it", error));
+        loop {
+            match Lock::take(&path) {
+                Ok(Some(lock)) => return Ok(Self { _lock: lock }),
+                Err(LockError::Io { source, .. }) => return Err(failed(source)),
+                Ok(None) | Err(_) => {}
             }
-            match holder(&address, length) {
-                Holder::Gone if Instant::now() < deadline => std::thread::sleep(PARTING / 1000),
-                Holder::Gone | Holder::Unknown => {
-                    return Err(OpenError::Claimed { name: name.into(), pid: None });
-                }
-                Holder::Process(pid) => return Err(OpenError::Claimed { name: name.into(), pid: Some(pid) }),
+            let pid = Lock::holder(&path).filter(|pid| Path::new(&format!("/proc/{pid}")).exists());
+            if pid.is_some() || Instant::now() >= deadline {
+                return Err(OpenError::Claimed { name: name.into(), pid });
             }
+            std::thread::sleep(LOOK);
         }
-        // SAFETY: listen takes no pointers.
-        if unsafe { libc::listen(socket.as_raw_fd(), CHALLENGERS) } != 0 {
-            return Err(OpenError::last(name, "claim it"));
-        }
-        Ok(Self { socket })
     }
 }
 
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // From now on challengers are refused, which tells them that nobody holds it.
-        // SAFETY: shutdown takes no pointers.
-        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
-    }
+/// The file of the claim on the interface with this index in this thread's network namespace.
+fn file_name(index: u32) -> io::Result<String> {
+    let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    Ok(format!("{PREFIX}{namespace}-{index}{SUFFIX}"))
 }
 
-/// Who holds a claim.
-enum Holder {
-    Process(u32),
-    /// It was given up.
-    Gone,
-    /// A process of a process-id namespace that we can't see, or one with too many challengers.
-    Unknown,
-}
+const PREFIX: &str = "interface-";
+const SUFFIX: &str = ".lock";
 
-/// Who holds the claim at `address`.
-fn holder(address: &libc::sockaddr_un, length: libc::socklen_t) -> Holder {
-    let Ok(socket) = stream_socket() else { return Holder::Unknown };
-    let at = std::ptr::from_ref(address).cast();
-    // SAFETY: `at` points to a socket address of at least `length` bytes that outlives the call.
-    if unsafe { libc::connect(socket.as_raw_fd(), at, length) } != 0 {
-        return match io::Error::last_os_error().raw_os_error() {
-            Some(libc::ECONNREFUSED) => Holder::Gone,
-            _ => Holder::Unknown,
-        };
-    }
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `peer` is a ucred of `size` bytes, which is what SO_PEERCRED writes.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut size,
-        )
+/// Removes what killed processes left of other claims.
+fn clear_others(directory: &Path, own: &Path) {
+    let paths = fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_claim = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path != own && name.starts_with(PREFIX) && name.ends_with(SUFFIX)
     };
-    if result == 0 && peer.pid > 0 { Holder::Process(peer.pid as u32) } else { Holder::Unknown }
-}
-
-fn stream_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
-    unsafe {
-        match libc::socket(libc::AF_UNIX, kind, 0) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// The abstract address (its first byte is zero) of the claim on the interface with this index.
-fn address_of(index: u32) -> (libc::sockaddr_un, libc::socklen_t) {
-    let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
-    let name = format!("longwire/port/{index}");
-    for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    (address, length as libc::socklen_t)
+    paths.filter(is_claim).for_each(|path| Lock::clear(&path));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
 
     #[test]
     fn a_second_claim_names_the_holder_and_waits_for_its_end() {
         // Claims need no privileges, and nobody else claims the loopback.
         let lo = Interface::open("lo").unwrap();
+        // What anybody can hold is in nobody's way.
+        let name = format!("longwire/port/{}", lo.index());
+        let _anybody = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name).unwrap());
         let first = Claim::take(&lo).unwrap();
         for _ in 0..3 {
             match Claim::take(&lo) {
@@ -136,6 +90,13 @@ mod tests {
             }
         }
         drop(first);
-        Claim::take(&lo).unwrap();
+        let left = lock_directory().unwrap().join(format!("{PREFIX}1-4294967295{SUFFIX}"));
+        fs::write(&left, "1\n").unwrap();
+        let second = Claim::take(&lo).unwrap();
+        assert!(!left.exists(), "a killed process's claim is removed");
+        let file = lock_directory().unwrap().join(file_name(lo.index()).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o600, "no other user can hold it");
+        drop(second);
+        assert!(!file.exists());
     }
 }

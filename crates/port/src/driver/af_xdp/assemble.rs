@@ -90,7 +90,7 @@ impl Ready {
         if !plan.ring.is_power_of_two() || !(64..=32_768).contains(&plan.ring) {
             return Err(AfXdpError::Ring { name: name(), ring: plan.ring });
         }
-        let claim = claim(&interface)?;
+        let claim = Claim::take(&interface)?;
         // Only Ethernet has the hardware address that this asks for.
         interface.mac()?;
         let mtu = interface.mtu()?;
@@ -116,23 +116,6 @@ impl Ready {
     fn frames(&self) -> u32 {
         self.ring * (self.queues.count + 1)
     }
-}
-
-/// What this process has just closed is still open for a moment in a child that another thread is starting, until that
-/// runs its command. So what this process itself holds is waited for, this often and this long.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(2);
-
-fn claim(interface: &Interface) -> Result<Claim, OpenError> {
-    for _ in 1..TRIES {
-        match Claim::take(interface) {
-            Err(OpenError::Claimed { pid, .. }) if pid == Some(std::process::id()) => {
-                std::thread::sleep(PAUSE);
-            }
-            result => return result,
-        }
-    }
-    Claim::take(interface)
 }
 
 /// Memory, sockets and programs for all ports. Zero-copy is a property of the memory, so all have it or none.
@@ -189,6 +172,11 @@ fn bind(
     }
     Ok(sockets)
 }
+
+/// What this process has just closed is still open for a moment in a child that another thread is starting, until that
+/// runs its command. So it is waited for, this often and this long.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Attaches the program: in the driver if that can be, else after it.
 fn attach(ready: &Ready, sockets: &[Socket], mode: Mode) -> io::Result<(Redirect, Attach, Option<String>)> {

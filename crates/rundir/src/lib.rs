@@ -1,0 +1,245 @@
+//! The directory in which a user's instances have their sockets, locks and states, and the locks in it.
+//!
+//! It is this user's alone from its first moment: [`prepare`] makes it with mode 0700 and refuses one that is somebody
+//! else's; [`is_usable`] asks the same before anything in it is believed.
+#![forbid(unsafe_code)]
+
+mod interrupt;
+mod lock;
+
+pub use interrupt::{interrupt, interrupt_flag, on_wait};
+pub use lock::{Lock, LockError, Patience};
+
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The user that the kernel shows for those without a number in this user namespace.
+const UNMAPPED: u32 = 65_534;
+/// Permission bits: other users may write; may do anything; only who owns an entry may remove it.
+const OTHERS_WRITE: u32 = 0o022;
+const OTHERS: u32 = 0o077;
+const STICKY: u32 = 0o1000;
+
+/// A directory that can't be used.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// It can't be made or looked at.
+    #[error("can't use {}: {source}; name another directory in LONGWIRE_RUN_DIR", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Somebody else made it.
+    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR", .0.display())]
+    Foreign(PathBuf),
+    /// Other users may use it, and so may have put anything there.
+    #[error(
+        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not exist yet, or one \
+         that is this user's alone (chmod 700)",
+        path.display()
+    )]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Other users may exchange it.
+    #[error(
+        "{} is in {}, where other users can put another directory in its place; name another in LONGWIRE_RUN_DIR",
+        path.display(), above.display()
+    )]
+    Exchangeable {
+        /// The directory.
+        path: PathBuf,
+        /// The one above it that is not safe.
+        above: PathBuf,
+    },
+}
+
+impl From<PlaceError> for io::Error {
+    fn from(error: PlaceError) -> Self {
+        let kind = match &error {
+            PlaceError::Io { source, .. } => source.kind(),
+            _ => io::ErrorKind::PermissionDenied,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Where this user's sockets and locks are: `$LONGWIRE_RUN_DIR`; else `/run/longwire` for root; else
+/// `$XDG_RUNTIME_DIR/longwire`; else `/tmp/longwire-<uid>`.
+///
+/// Inside a user namespace the user outside counts, so that an instance that made itself root in one is found.
+pub fn directory() -> PathBuf {
+    variable("LONGWIRE_RUN_DIR").unwrap_or_else(default_directory)
+}
+
+/// Where locks are that hold whatever `LONGWIRE_RUN_DIR` says, such as those on interfaces: the usual directory of this
+/// user, and [`directory`] only where there can't be one.
+///
+/// # Errors
+/// Neither can be used.
+pub fn lock_directory() -> Result<PathBuf, PlaceError> {
+    let usual = default_directory();
+    if prepare(&usual).is_ok() {
+        return Ok(usual);
+    }
+    let named = directory();
+    prepare(&named).map(|()| named)
+}
+
+fn default_directory() -> PathBuf {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    default_of(outer_uid(own_uid(), &map), variable("XDG_RUNTIME_DIR").as_deref())
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Makes the directory if it is missing, for this user alone. One that exists is left as it is, but for the default one,
+/// which an earlier version may have left open to others' eyes.
+///
+/// # Errors
+/// It can't be made, is somebody else's, is open to other users, or could be exchanged by them.
+pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
+    let failed = |source| PlaceError::Io { path: directory.into(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    match look(directory)? {
+        // Named like this only by Longwire, and this user's.
+        Some(mode) if mode & OTHERS != 0 && directory == default_directory() => {
+            fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
+        }
+        Some(mode) if mode & OTHERS != 0 => Err(PlaceError::Open { path: directory.into(), mode }),
+        Some(_) => Ok(()),
+        None => Err(failed(io::ErrorKind::NotFound.into())),
+    }
+}
+
+/// Whether the directory exists and what is in it can be believed: only this user can have put it there.
+///
+/// # Errors
+/// It exists and is somebody else's, or could have been filled or exchanged by somebody else.
+pub fn is_usable(directory: &Path) -> Result<bool, PlaceError> {
+    match look(directory)? {
+        Some(mode) if mode & OTHERS_WRITE != 0 => Err(PlaceError::Open { path: directory.into(), mode }),
+        found => Ok(found.is_some()),
+    }
+}
+
+/// The directory's permissions if it is there, is this user's, and stays what it is.
+fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
+    let failed = |source| PlaceError::Io { path: directory.into(), source };
+    let found = match fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(failed)?,
+    };
+    // In /tmp another user could have made it, or put a symbolic link there.
+    if !found.is_dir() || found.uid() != own_uid() {
+        return Err(PlaceError::Foreign(directory.into()));
+    }
+    let whole = fs::canonicalize(directory).map_err(failed)?;
+    for above in whole.ancestors().skip(1) {
+        if can_be_changed_by_others(&fs::metadata(above).map_err(failed)?) {
+            return Err(PlaceError::Exchangeable { path: directory.into(), above: above.into() });
+        }
+    }
+    Ok(Some(found.mode() & 0o7777))
+}
+
+/// Whether other users than this one and root can rename what is in it. Inside a user namespace root has no number.
+fn can_be_changed_by_others(above: &Metadata) -> bool {
+    let trusted = [0, own_uid(), UNMAPPED].contains(&above.uid());
+    !trusted || (above.mode() & OTHERS_WRITE != 0 && above.mode() & STICKY == 0)
+}
+
+fn default_of(uid: u32, runtime: Option<&Path>) -> PathBuf {
+    match runtime {
+        _ if uid == 0 => "/run/longwire".into(),
+        Some(runtime) => runtime.join("longwire"),
+        None => format!("/tmp/longwire-{uid}").into(),
+    }
+}
+
+/// The effective user: /proc gives each process's folder to it.
+pub fn own_uid() -> u32 {
+    fs::metadata("/proc/self").map_or(UNMAPPED, |found| found.uid())
+}
+
+/// The user outside this user namespace that `uid` means, by the lines of `/proc/self/uid_map`
+/// (user_namespaces(7)): first inside, first outside, how many.
+fn outer_uid(uid: u32, map: &str) -> u32 {
+    let lines = map.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace().map(|n| n.parse::<u32>().ok());
+        Some((numbers.next()??, numbers.next()??, numbers.next()??))
+    });
+    let mut outer = lines.filter_map(|(inside, outside, count)| {
+        let offset = uid.checked_sub(inside).filter(|offset| *offset < count)?;
+        outside.checked_add(offset)
+    });
+    outer.next().unwrap_or(uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{chown, symlink};
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_directory_that_exists_keeps_its_mode() {
+        let folder = std::env::temp_dir().join(format!("longwire-rundir-{}", std::process::id()));
+        prepare(&folder).unwrap();
+        assert_eq!(mode_of(&folder), 0o700, "for this user alone from its first moment");
+        for mode in [0o755, 0o1777, 0o770] {
+            fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+            let error = prepare(&folder).unwrap_err();
+            assert!(matches!(error, PlaceError::Open { mode: found, .. } if found == mode), "{error}");
+            assert!(error.to_string().contains("chmod 700"), "{error}");
+            assert_eq!(mode_of(&folder), mode, "it is not ours to change");
+            assert_eq!(is_usable(&folder).is_ok(), mode & OTHERS_WRITE == 0);
+        }
+        let inner = folder.join("x");
+        fs::set_permissions(&folder, Permissions::from_mode(0o770)).unwrap();
+        assert!(matches!(prepare(&inner).unwrap_err(), PlaceError::Exchangeable { .. }));
+        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
+        prepare(&inner).unwrap();
+        let link = folder.join("link");
+        symlink(&inner, &link).unwrap();
+        assert!(matches!(prepare(&link).unwrap_err(), PlaceError::Foreign(_)));
+        assert!(!is_usable(&folder.join("none")).unwrap());
+        // Root only can give a directory away.
+        if own_uid() == 0 {
+            chown(&inner, Some(1), None).unwrap();
+            assert!(matches!(prepare(&inner).unwrap_err(), PlaceError::Foreign(_)));
+            assert!(matches!(is_usable(&inner).unwrap_err(), PlaceError::Foreign(_)));
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn every_user_has_a_directory() {
+        let runtime = Path::new("/run/user/1000");
+        assert_eq!(default_of(0, Some(runtime)), Path::new("/run/longwire"));
+        assert_eq!(default_of(1000, Some(runtime)), Path::new("/run/user/1000/longwire"));
+        assert_eq!(default_of(1000, None), Path::new("/tmp/longwire-1000"));
+    }
+
+    #[test]
+    fn the_user_outside_a_namespace_counts() {
+        assert_eq!(outer_uid(0, "         0          0 4294967295\n"), 0);
+        assert_eq!(outer_uid(0, "         0       1000          1\n"), 1000);
+        assert_eq!(outer_uid(5, "0 1000 1\n1 100000 65536\n"), 100_004);
+        assert_eq!(outer_uid(65534, "0 1000 1\n"), 65534);
+        assert_eq!(outer_uid(7, "nonsense\n1 2\n"), 7);
+    }
+}

@@ -1,0 +1,235 @@
+//! Locks: files that one process at a time holds, and that are free when it ends, however it ends.
+
+use crate::interrupt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How often it is tried, and after how long it is said that something waits.
+const LOOK: Duration = Duration::from_millis(10);
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// A lock that is held until dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+    removed: bool,
+}
+
+/// How long to wait for a lock, and whether a user who wants this process to end ends the waiting.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// The longest wait.
+    pub limit: Duration,
+    /// Whether [`interrupt`](crate::interrupt()) ends it. What cleans up after a signal is not to be ended by it.
+    pub interruptible: bool,
+}
+
+/// Why a lock is not held.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Somebody else holds it, and went on doing so.
+    #[error("{} is held by {} for {} s already; end that, or try again later", path.display(), in_words(*holder), waited.as_secs())]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// The process that holds it, where that is known.
+        holder: Option<u32>,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The user asked this process to end while it waited.
+    #[error("interrupted while waiting for {}, which holds {}", in_words(*holder), path.display())]
+    Interrupted {
+        /// The lock.
+        path: PathBuf,
+        /// The process that holds it, where that is known.
+        holder: Option<u32>,
+    },
+    /// The file can't be made or locked.
+    #[error("can't lock {}: {source}", path.display())]
+    Io {
+        /// The lock.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Lock {
+    /// Waits for a lock in a directory that is this user's alone (see [`prepare`](crate::prepare)).
+    ///
+    /// # Errors
+    /// Somebody else holds it for longer than is waited, or the system refuses.
+    pub fn acquire(path: &Path, patience: Patience) -> Result<Self, LockError> {
+        let begin = Instant::now();
+        let mut said = false;
+        loop {
+            if let Some(lock) = Self::attempt(path)? {
+                return Ok(lock);
+            }
+            let (waited, holder) = (begin.elapsed(), holder_of(path));
+            if patience.interruptible && interrupt::is_interrupted() {
+                return Err(LockError::Interrupted { path: path.into(), holder });
+            }
+            if waited >= patience.limit {
+                return Err(LockError::Held { path: path.into(), holder, waited });
+            }
+            if waited >= MOMENT && !said {
+                interrupt::say(&format!("waiting for {}, which holds {}", in_words(holder), path.display()));
+                said = true;
+            }
+            std::thread::sleep(LOOK.min(patience.limit - waited));
+        }
+    }
+
+    /// Takes the lock if nobody holds it. Its file goes with it, rather than to stay for the next one.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn take(path: &Path) -> Result<Option<Self>, LockError> {
+        let mut lock = Self::attempt(path)?;
+        lock.iter_mut().for_each(|lock| lock.removed = true);
+        Ok(lock)
+    }
+
+    /// The process that holds a lock, by what it wrote there.
+    pub fn holder(path: &Path) -> Option<u32> {
+        holder_of(path)
+    }
+
+    /// Removes the file of a lock that nobody holds, as a process leaves it that was killed.
+    pub fn clear(path: &Path) {
+        if let Ok(Some(mut lock)) = Self::open(path, false).and_then(Self::locked) {
+            lock.removed = true;
+        }
+    }
+
+    fn attempt(path: &Path) -> Result<Option<Self>, LockError> {
+        let failed = |source| LockError::Io { path: path.into(), source };
+        let Some(mut lock) = Self::open(path, true).and_then(Self::locked).map_err(failed)? else {
+            return Ok(None);
+        };
+        lock.sign().map_err(failed)?;
+        Ok(Some(lock))
+    }
+
+    fn open(path: &Path, create: bool) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(create).truncate(false).mode(0o600);
+        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)?;
+        Ok(Self { file, path: path.into(), removed: false })
+    }
+
+    /// None if somebody else has it, or if who had it has just removed the file: then there may be another.
+    fn locked(self) -> io::Result<Option<Self>> {
+        match self.file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let same = fs::symlink_metadata(&self.path)
+            .is_ok_and(|now| self.file.metadata().is_ok_and(|own| id(own) == id(now)));
+        Ok(same.then_some(self))
+    }
+
+    /// Says who holds it, for those who wait.
+    fn sign(&mut self) -> io::Result<()> {
+        // An earlier version let others open it.
+        self.file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        writeln!(self.file, "{}", std::process::id())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if self.removed {
+            // While it is still held, so that it is no other's.
+            let _ = fs::remove_file(&self.path);
+        }
+        // A program that another thread is just starting has a copy of the file for a moment: the end of this one alone
+        // would not free the lock.
+        let _ = self.file.unlock();
+    }
+}
+
+fn holder_of(path: &Path) -> Option<u32> {
+    let mut text = String::new();
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// A process and its program's name.
+fn in_words(holder: Option<u32>) -> String {
+    let Some(pid) = holder else { return "another process".into() };
+    match fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("process {pid} ({})", name.trim_end()),
+        Err(_) => format!("process {pid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Patience = Patience { limit: Duration::from_millis(50), interruptible: false };
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("longwire-lock-{name}-{}", std::process::id()));
+        crate::prepare(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn waiting_ends_and_names_the_holder() {
+        let folder = folder("waits");
+        let path = folder.join("lock");
+        let first = Lock::acquire(&path, SHORT).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        let error = Lock::acquire(&path, SHORT).unwrap_err();
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        assert!(matches!(error, LockError::Held { .. }));
+        drop(first);
+        drop(Lock::acquire(&path, SHORT).unwrap());
+        assert!(path.exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_goes_with_its_lock_is_nobody_elses() {
+        let folder = folder("goes");
+        let path = folder.join("lock");
+        let lock = Lock::take(&path).unwrap().unwrap();
+        assert!(Lock::take(&path).unwrap().is_none());
+        assert_eq!(Lock::holder(&path), Some(std::process::id()));
+        Lock::clear(&path);
+        assert!(path.exists(), "it is held");
+        // One that was opened before the file went is no lock any more.
+        let late = Lock::open(&path, true).unwrap();
+        drop(lock);
+        assert!(!path.exists());
+        assert!(late.locked().unwrap().is_none());
+        fs::write(&path, "1\n").unwrap();
+        Lock::clear(&path);
+        assert!(!path.exists(), "a killed process left it");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = folder("link");
+        std::os::unix::fs::symlink(folder.join("elsewhere"), folder.join("lock")).unwrap();
+        assert!(matches!(Lock::acquire(&folder.join("lock"), SHORT).unwrap_err(), LockError::Io { .. }));
+        assert!(!folder.join("elsewhere").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
