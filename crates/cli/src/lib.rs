@@ -73,6 +73,7 @@ pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
     }
+    longwire_rundir::on_wait(outcome::note);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

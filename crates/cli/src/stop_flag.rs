@@ -1,20 +1,23 @@
 //! Asking a command that measures to stop and clean up.
 
+use crate::stop_signals::asking;
 use longwire_lab::traffic::Progress;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use longwire_rundir::interrupt_flag;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that is set when the user asks this process to end (Ctrl-C, SIGTERM). Asked a second time, it ends at once.
+/// A flag that is set when the user asks this process to end (Ctrl-C, SIGTERM, a terminal that is closed), so that test hosts
+/// are taken down. Asked a second time, it ends at once.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in asking() {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(interrupt_flag()))?;
     }
     Ok(stop)
 }

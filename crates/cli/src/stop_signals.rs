@@ -22,7 +22,7 @@ impl StopSignals {
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> io::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let mut signals = Signals::new(asking())?;
         let handle = signals.handle();
         let (sender, caught): (Sender<StopCause>, _) = channel();
         let thread = std::thread::Builder::new().name("longwire-signals".into()).spawn(move || {
@@ -33,6 +33,7 @@ impl StopSignals {
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 before = true;
+                longwire_rundir::interrupt();
                 // After the end of the run nobody listens.
                 let _ = sender.send(StopCause::Signal(signal));
             }
@@ -51,6 +52,19 @@ impl StopSignals {
     }
 }
 
+/// The signals by which a user asks a process to end. Under `nohup` a closed terminal asks for nothing.
+pub fn asking() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    [SIGINT, SIGTERM].into_iter().chain(Some(SIGHUP).filter(|signal| !is_ignored(*signal, &status))).collect()
+}
+
+/// Whether a process whose `/proc/PID/status` this is ignores a signal.
+fn is_ignored(signal: i32, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
 impl Drop for StopSignals {
     fn drop(&mut self) {
         self.handle.close();
@@ -58,5 +72,17 @@ impl Drop for StopSignals {
             // It has nothing to tell.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nohup_is_seen_in_the_mask_of_ignored_signals() {
+        let status = "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(SIGHUP, status) && !is_ignored(SIGINT, status));
+        assert!(!is_ignored(SIGHUP, "SigIgn:\t0000000000001000\n") && !is_ignored(SIGHUP, ""));
     }
 }

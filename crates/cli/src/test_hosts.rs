@@ -22,7 +22,7 @@ impl TestHosts {
         if !plan.has_lab() {
             return Ok(None);
         }
-        longwire_lab::sweep().context("removing what killed runs left")?;
+        sweep()?;
         let planes = plan.control_planes().map(crate::control_planes::host_spec);
         let specs = plan.hosts.iter().map(host_spec).chain(planes).collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
@@ -57,6 +57,16 @@ impl TestHosts {
             Self::Exec(net) => net.down(),
         }
     }
+}
+
+/// Removes what killed runs left: their hosts, and their logs.
+///
+/// # Errors
+/// If something can't be removed; the rest is removed all the same.
+pub fn sweep() -> anyhow::Result<()> {
+    let swept = longwire_lab::sweep().context("removing what killed runs left")?;
+    swept.iter().for_each(|name| crate::commands::lab::remove_log(name));
+    Ok(())
 }
 
 /// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires hosts by veth

@@ -220,6 +220,6 @@ fn nothing_runs_in_an_empty_directory() {
     assert_eq!(json(&run(&["ctl", "list", "--json"]), 0)["rows"].as_array().map(Vec::len), Some(0));
     let output = run(&["ctl", "stats"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no instance is running"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no instance of this user is running"), "{}", stderr(&output));
     assert!(stderr(&run(&["ctl", "set", "up", "rate"])).contains("KEY=VALUE"));
 }

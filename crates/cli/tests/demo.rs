@@ -35,6 +35,27 @@ fn ran_without_a_trace(args: &[&str]) -> Output {
     output
 }
 
+#[test]
+fn a_terminal_that_is_closed_leaves_nothing() {
+    let can = abilities();
+    if !(can.root.available && can.namespaces.available) {
+        return println!("skipped a_terminal_that_is_closed_leaves_nothing: {}", can.namespaces.reason);
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let mut child =
+        command.args(["demo", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mark = format!("demo-{}", child.id());
+    let is_up = || machine_state().iter().any(|line| line.contains(&format!("lw-{mark}-core")));
+    while !is_up() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it had hosts");
+    }
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    let status = child.wait_with_output().unwrap().status;
+    assert!(status.code().is_some(), "it was ended by the signal: {status}");
+    let left: Vec<_> = machine_state().into_iter().filter(|line| line.contains(&mark)).collect();
+    assert_eq!(left, [""; 0]);
+}
+
 fn number(row: &Value, field: &str) -> f64 {
     row[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {row:#}"))
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A lab that is taken down when dropped.
@@ -115,6 +116,55 @@ fn what_a_killed_lab_left_is_found_and_removed() {
     let down = longwire(&["lab", "down", &lab.name]);
     assert!(down.status.success(), "{}", stderr(&down));
     assert_eq!(lab.traces(), [""; 0]);
+}
+
+#[test]
+fn however_a_lab_is_ended_its_report_is_printed_and_nothing_remains() {
+    for (test, end) in [("ended", &["lab", "down"]), ("stopped", &["ctl", "stop"])] {
+        let Some(lab) = Up::new(test, &two_hosts()) else { return };
+        assert!(lab.sh("a", "ping -4 -q -c 1 -W 2 b").status.success());
+        let output = longwire(&[end[0], end[1], &lab.name]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = stdout(&output);
+        assert!(report.contains("of real time") && report.contains("up.forward"), "{report}");
+        assert!(report.ends_with(&format!("lab {} is down\n", lab.name)), "{report}");
+        assert_eq!(lab.traces(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_lab_that_nobody_waits_for_ends_by_itself() {
+    let can = abilities();
+    if !(can.root.available && can.namespaces.available) {
+        return println!("skipped a_lab_that_nobody_waits_for_ends_by_itself: {}", can.namespaces.reason);
+    }
+    let name = format!("t{}-deserted", std::process::id());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let mut up =
+        command.args(["lab", "up", &two_hosts(), "--name", &name]).stdout(Stdio::null()).spawn().unwrap();
+    let lab = Up { name, report: Value::Null };
+    // Killed while the process that keeps the lab up is at work.
+    while lab.traces().is_empty() {
+        assert!(up.try_wait().unwrap().is_none());
+    }
+    up.kill().unwrap();
+    up.wait().unwrap();
+    let begin = Instant::now();
+    while !lab.traces().is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", lab.traces());
+    }
+}
+
+#[test]
+fn no_other_user_can_open_what_labs_lock() {
+    let Some(lab) = Up::new("locks", &two_hosts()) else { return };
+    for (path, mode) in [("/run/longwire", 0o700), ("/run/longwire/.lock", 0o600)] {
+        assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o7777, mode, "{path}");
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "flock", "-n", path, "true"]);
+        assert!(!nobody.output().unwrap().status.success(), "nobody could lock {path}");
+    }
+    assert!(longwire(&["lab", "down", &lab.name]).status.success());
 }
 
 #[test]

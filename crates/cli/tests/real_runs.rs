@@ -5,6 +5,7 @@ mod support;
 use longwire_lab::Lab;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -280,6 +281,46 @@ fn a_source_is_changed_while_it_sends() {
 }
 
 #[test]
+fn an_instance_that_is_stopped_is_listed_at_once() {
+    let folder = Folder::new("stopped");
+    let scenario = folder.write(
+        "s.toml",
+        "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
+         driver = \"source\"\naddresses = \"10.0.1.2\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\n\
+         rate = \"800 bit/s\"\nsize = \"100 B\"\n",
+    );
+    let directory = folder.path("run");
+    let longwire = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.env("LONGWIRE_RUN_DIR", &directory).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let list = |args: &[&str]| longwire(&[&["ctl", "list"], args].concat()).wait_with_output().unwrap();
+    let empty = list(&[]);
+    assert!(stderr(&empty).starts_with("nothing of yours is running (in "), "{}", stderr(&empty));
+    let mut child = longwire(&["run", &scenario, "--name", "still", "--json"]);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("running as")));
+    std::thread::spawn(move || lines.for_each(drop));
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
+    };
+    assert_eq!(row(&json(&list(&["--json"]), 0), "still")["answers"], true);
+    signal("STOP");
+    let begin = Instant::now();
+    let listed = json(&list(&["--json"]), 0);
+    // Two seconds for an answer, where 15 were waited; the rest is for a busy machine.
+    assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
+    let still = row(&listed, "still");
+    assert_eq!((&still["answers"], &still["pid"]), (&false.into(), &child.id().into()), "{listed:#}");
+    assert!(stdout(&list(&[])).contains("does not answer (stopped or busy)"));
+    signal("CONT");
+    signal("INT");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn flows_are_weighed_while_they_share_processors() {
     let folder = Folder::new("weigh");
     let scenario = |more: &str| {
@@ -551,7 +592,7 @@ fn without_root_hosts_are_made_in_a_user_namespace() {
     let binary = folder.path("longwire");
     std::fs::copy(env!("CARGO_BIN_EXE_longwire"), &binary).unwrap();
     let directory = folder.path("run");
-    std::fs::create_dir(&directory).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
     std::os::unix::fs::chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
     let run = |args: &[&str]| {
         let mut command = Command::new(&binary);

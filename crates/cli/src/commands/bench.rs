@@ -2,11 +2,11 @@
 
 use crate::outcome::print_report;
 use crate::progress::Progress;
+use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use longwire_bench::Settings;
 use longwire_report::Report;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Measure what Longwire can do on this machine
 ///
@@ -85,16 +85,6 @@ impl Args {
     fn title(&self) -> String {
         if self.names.is_empty() { "all".into() } else { self.names.join(" ") }
     }
-}
-
-/// Is set by SIGINT or SIGTERM, so that test hosts are taken down; a second one ends the program at once.
-pub(super) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `longwire calibrate`
 
-use crate::commands::bench::stop_flag;
+use crate::stop_flag::stop_flag;
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::{Outcome, outcome};

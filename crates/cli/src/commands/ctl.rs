@@ -6,10 +6,15 @@ mod weigh;
 use crate::shown::columns;
 use crate::{Outcome, cells, outcome, run_text};
 use anyhow::ensure;
-use longwire_control::{Client, ClientError, Link, Medium, Source, directory};
+use crate::commands::lab;
+use longwire_control::{Client, ClientError, Found, Info, Link, Medium, Source, directory};
 use longwire_report::{Report, Row};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// How long an instance has to say which it is: one that hangs is listed all the same.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// Look at a running instance, change its links, traffic sources, shared media, routes and flows, end it
 ///
@@ -178,10 +183,7 @@ impl Args {
             Action::Set(args) => set(&args),
             Action::Route(args) => args.run(),
             Action::Weigh(args) => args.run(),
-            Action::Stop(Stop { name }) => {
-                connect(name.as_deref())?.stop()?;
-                Ok(Outcome::Well)
-            }
+            Action::Stop(Stop { name }) => stop(name.as_deref()),
         }
     }
 }
@@ -193,32 +195,59 @@ fn connect(name: Option<&str>) -> anyhow::Result<Client> {
 fn list(args: &List) -> anyhow::Result<Outcome> {
     let mut report = Report::new("ctl list");
     let mut table = vec![cells!["instance", "process", "links", "version"]];
-    for found in longwire_control::list(&directory())? {
-        // It may end between being found and being asked.
-        let full_name = format!("{}-{}", found.name, found.pid);
-        let Ok(info) = connect(Some(&full_name)).and_then(|client| Ok(client.instance()?)) else { continue };
-        table.push(vec![
-            info.name.clone(),
-            info.pid.to_string(),
-            info.links.to_string(),
-            info.version.clone(),
-        ]);
-        report.push(
-            Row::new(info.name, "links")
-                .measured(info.links)
-                .extra("pid", info.pid)
-                .extra("instance_version", info.version)
-                .extra("socket", found.path.display().to_string()),
-        );
+    for (found, info) in ask_all(longwire_control::list(&directory())?) {
+        let socket = found.path.display().to_string();
+        let (row, links, version) = match info {
+            Some(info) => {
+                let row = Row::new(info.name, "links").measured(info.links).extra("instance_version", &*info.version);
+                (row, info.links.to_string(), info.version)
+            }
+            None => {
+                let why = "it does not answer: it is stopped or busy";
+                (Row::new(&*found.name, "links").note(why), "-".into(), "does not answer (stopped or busy)".into())
+            }
+        };
+        report.push(row.extra("pid", found.pid).extra("answers", links != "-").extra("socket", socket));
+        table.push(vec![found.name, found.pid.to_string(), links, version]);
     }
     if args.json {
         return outcome::print_report(&report, true);
     }
     if report.rows.is_empty() {
-        outcome::note("nothing is running");
+        let place = directory();
+        outcome::note(&format!(
+            "nothing of yours is running (in {}); other users' instances, root's among them, are seen by them only",
+            place.display()
+        ));
     } else {
         outcome::print(&columns(&table).join("\n"))?;
     }
+    Ok(Outcome::Well)
+}
+
+/// Asks all at once which instance each is: one that hangs makes nobody wait but for a moment. None for those that have not
+/// answered then; those that have ended meanwhile are left out.
+fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
+    // The outer none is for one that has ended.
+    let ask = |found: &Found| -> Option<Option<Info>> {
+        let client = Client::of(found.clone(), MOMENT).ok()?;
+        let info = client.instance().ok();
+        (info.is_some() || !client.has_ended()).then_some(info)
+    };
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = found.iter().map(|found| scope.spawn(move || ask(found))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    found.into_iter().zip(answers).filter_map(|(found, answer)| Some((found, answer?))).collect()
+}
+
+/// Ends an instance. One that a lab is kept up by leaves nobody to print its report, so it is printed here.
+fn stop(name: Option<&str>) -> anyhow::Result<Outcome> {
+    let client = connect(name)?;
+    if lab::end_kept(client.found())? {
+        return Ok(Outcome::Well);
+    }
+    client.stop()?;
     Ok(Outcome::Well)
 }
 

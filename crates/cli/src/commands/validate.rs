@@ -1,6 +1,6 @@
 //! `longwire validate`
 
-use crate::commands::bench::stop_flag;
+use crate::stop_flag::stop_flag;
 use crate::progress::Progress;
 use crate::{Outcome, outcome};
 use anyhow::Context;

@@ -1,10 +1,12 @@
 //! `longwire lab down`
 
-use super::{Found, find, labs, log_of, unknown};
+use super::{Found, find, labs, log_of, remove_log, unknown};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
 use longwire_control::Client;
-use longwire_lab::{Lab, sweep};
+use longwire_lab::Lab;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -32,7 +34,10 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         if let Some(name) = &self.lab {
             let Some(lab) = find(name)? else {
-                return Err(unknown(name));
+                // One that ended by itself has left its reason.
+                let log = LastWords::all_of(name).ok_or_else(|| unknown(name))?;
+                log.print()?;
+                return Ok(Outcome::Well);
             };
             take_down(&lab)?;
             return Ok(Outcome::Well);
@@ -48,8 +53,9 @@ impl Args {
     }
 }
 
-fn take_down(lab: &Found) -> anyhow::Result<()> {
+pub(super) fn take_down(lab: &Found) -> anyhow::Result<()> {
     let name = &lab.info.instance;
+    let words = LastWords::from_now(name);
     let sockets = longwire_control::directory();
     match lab.info.owner {
         None => Lab::open(name)?.down()?,
@@ -70,14 +76,42 @@ fn take_down(lab: &Found) -> anyhow::Result<()> {
     }
     // What a process left that did not end by itself: its lab, and its socket, which looking at it removes.
     if !lab.private {
-        sweep()?;
+        longwire_lab::sweep()?;
     }
     if let Some(pid) = lab.info.owner {
         wait_until_silent(&sockets, pid)?;
     }
-    // It may have no log.
-    let _ = std::fs::remove_file(log_of(name));
+    words.map_or(Ok(()), LastWords::print)?;
     outcome::print(&format!("lab {name} is down"))
+}
+
+/// The log of a lab, held open: the process that keeps the lab up writes its report there at the end, and removes it.
+struct LastWords {
+    log: File,
+    name: String,
+}
+
+impl LastWords {
+    /// What is said from now on.
+    fn from_now(name: &str) -> Option<Self> {
+        let mut words = Self::all_of(name)?;
+        words.log.seek(SeekFrom::End(0)).ok().map(|_| words)
+    }
+
+    /// Everything.
+    fn all_of(name: &str) -> Option<Self> {
+        let log = File::open(log_of(name)).ok()?;
+        Some(Self { log, name: name.to_owned() })
+    }
+
+    /// Prints it, once nothing more is to come.
+    fn print(mut self) -> anyhow::Result<()> {
+        let mut text = Vec::new();
+        self.log.read_to_end(&mut text)?;
+        // Left by a process that was killed.
+        remove_log(&self.name);
+        outcome::print_with(|out| out.write_all(&text))
+    }
 }
 
 /// Looks at the sockets until the process has none: of a process that was killed, threads may take a moment to go.

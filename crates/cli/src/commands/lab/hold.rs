@@ -1,12 +1,13 @@
 //! The process that keeps a lab up.
 
-use super::log_of;
+use super::{log_of, remove_log};
 use crate::fitted::fit_pool;
 use crate::real_run::{RealOptions, RealRun};
 use crate::stop_signals::StopSignals;
 use crate::test_hosts::{TestHosts, gain_privileges};
 use crate::{Outcome, run_text};
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use longwire_lab::has_reader;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ impl Args {
         gain_privileges(&mut plan)?;
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;
+        // Once whoever started this has gone, nobody wants the lab, and what follows takes seconds.
+        ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
         let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
@@ -50,9 +53,14 @@ impl Args {
                 break;
             }
         }
+        let broken = run.has_ended();
         let ended = run.stop();
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
         run_text::print(&ran.report(), &mut log)?;
+        if !broken {
+            // Whoever asked for the end has it open. Else it stays, and says why: `lab down` shows it.
+            remove_log(&self.name);
+        }
         Ok(Outcome::Well)
     }
 }

@@ -96,6 +96,20 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
     Ok(Lab::open(name)?)
 }
 
+/// Takes the lab down that this instance keeps up, if it does, as `lab down` would.
+pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<bool> {
+    let is_it = |lab: &Found| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
+    match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {
+        Some(lab) => down::take_down(&lab).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Removes the log of a lab, if it has one.
+pub(crate) fn remove_log(name: &str) {
+    let _ = std::fs::remove_file(log_of(name));
+}
+
 /// Where a lab that is kept up writes what happens to it.
 fn log_of(name: &str) -> PathBuf {
     longwire_control::directory().join(format!("{name}.log"))
