@@ -74,7 +74,7 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
     }
     settings.next("a cache miss")?;
     let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
-    let mut list = Prices::VRP_CYCLES.with(Item::Instruction, picoseconds(own));
+    let mut list = Prices::NONE.with(Item::Instruction, picoseconds(own));
     for (item, times, probe) in simple() {
         let cost = desk.each(item.name(), &probe)? - probe.instructions() * own;
         let misses = match item {

@@ -24,6 +24,13 @@ fn counts(items: &[(Item, u32)]) -> Counts {
     counts
 }
 
+/// Without cycles, which have their own test.
+fn untimed(counts: &Counts) -> Counts {
+    let mut counts = *counts;
+    counts[Item::Cycle] = 0;
+    counts
+}
+
 #[test]
 fn accesses_are_counted_by_what_they_touch() {
     use Item::*;
@@ -54,7 +61,7 @@ fn accesses_are_counted_by_what_they_touch() {
             &[(Instruction, 8), (Random, 1), (MapAccess, 2), (MapTransfer, 2), (MapLine, 2)],
         ),
     ] {
-        assert_eq!(*verified(text).most(), counts(items), "{text}");
+        assert_eq!(untimed(verified(text).most()), counts(items), "{text}");
     }
 }
 
@@ -80,7 +87,7 @@ fn helpers_are_counted_by_kind_and_bytes() {
         let text = format!("{key} {call}\n r0 = 0\n exit");
         let mut wanted = counts(items);
         wanted[Instruction] = instructions;
-        assert_eq!(*verified(&text).most(), wanted, "{call}");
+        assert_eq!(untimed(verified(&text).most()), wanted, "{call}");
     }
 }
 
@@ -117,14 +124,20 @@ fn the_dearest_path_depends_on_the_prices() {
 
     let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
     assert_eq!((dearest.price, dearest.path), (14, long));
-    assert_eq!(dearest.counts, counts(&[(Item::Instruction, 14), (Item::Random, 1)]));
+    assert_eq!(dearest.counts, counts(&[(Item::Instruction, 14), (Item::Cycle, 14), (Item::Random, 1)]));
 
     let dearest = verified.dearest_path(&Prices::VRP_CYCLES.with(Item::Hash, 3));
     assert_eq!((dearest.price, &dearest.path), (12 + 3, &hashing));
     assert_eq!(dearest.counts[Item::HashedByte], 8);
 
     // The most of each, though no packet has both; what is never reached costs nothing.
-    let most = [(Item::Instruction, 14), (Item::Random, 1), (Item::Hash, 1), (Item::HashedByte, 8)];
+    let most = [
+        (Item::Instruction, 14),
+        (Item::Cycle, 14),
+        (Item::Random, 1),
+        (Item::Hash, 1),
+        (Item::HashedByte, 8),
+    ];
     assert_eq!(*verified.most(), counts(&most));
     assert!(!verified.facts()[20].reached && !verified.facts()[11].jumps);
 }
@@ -197,11 +210,84 @@ fn a_packet_can_take_the_dearest_path() {
 
     let demand = Demand::of(&verified, &Prices::ASSUMED_PICOSECONDS);
     let amounts: Vec<u64> = Resource::ALL.iter().map(|&resource| demand.amount(resource)).collect();
-    // 17 instructions; two atomic operations on 8 bytes: 2 · 2 · 2 transfers, 32 bytes. 17 · 400 for instructions, 2 · 400 for packet loads,
+    // 17 instructions, of which five are about the packet's bounds and two about addresses; two atomic operations on 8 bytes: 2 · 2 · 2 transfers, 32 bytes. 17 · 400 for instructions, 2 · 400 for packet loads,
     // 4 · 400 for accesses, 90,000 for the line, 2 · 7000 for atomics and 2000 for the call.
-    assert_eq!(amounts, [17, 8, 0, 32, 17, 115_200]);
+    assert_eq!(amounts, [10, 8, 0, 32, 17, 115_200]);
     let counter = [Installed { name: "counter".into(), demand }];
     assert!(admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &counter, &[]).is_ok());
     let twice = [counter[0].clone(), counter[0].clone(), counter[0].clone()];
     assert!(admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[], &twice).is_err());
+}
+
+#[test]
+fn cycles_are_register_operations() {
+    // What stands before every line: the addresses of packet, its end, state and a map's value, and a number that only the packet tells.
+    const HEAD: &str = "r6 = r1
+        r1 = 16
+        call lw_flow_state
+        r7 = r0
+        r9 = *(u32 *)(r6 + 4)
+        r8 = *(u32 *)(r6 + 0)
+        r2 = r8
+        r2 += 64
+        if r2 > r9 goto out
+        r3 = *(u8 *)(r8 + 14)
+        r3 &= 15
+        r4 = r8
+        r4 += r3
+        r5 = r4
+        r5 += 20
+        if r5 > r9 goto out
+";
+    let cycles = |lines: &str| {
+        let verified = verified(&format!("{HEAD}{lines}\n out: r0 = 2\n exit"));
+        verified.dearest_path(&Prices::VRP_CYCLES).price
+    };
+    // The size of the state, a byte of the packet, its lower half, and the place that it tells; the end.
+    let head = cycles("");
+    assert_eq!(head, 1 + 3 + 2);
+    for (line, expected) in [
+        ("r0 = 1", 1),
+        ("r0 = 0x100000000 ll", 1),
+        ("if r3 > 7 goto out", 1),
+        // Names of registers.
+        ("r0 = r8", 0),
+        ("r8 += 4", 0),
+        ("r7 += 4", 0),
+        ("r0 = r6", 0),
+        ("r0 = *(u32 *)(r6 + 4)", 0),
+        // What the context says besides, and what is made of an address, is a number.
+        ("r0 = *(u32 *)(r6 + 12)", 1),
+        ("w0 = w8", 1),
+        ("r8 += r3", 1),
+        ("r0 = r10", 1),
+        // State is transferred.
+        ("r0 = *(u32 *)(r7 + 0)", 0),
+        ("*(u64 *)(r7 + 8) = r3", 0),
+        ("lock *(u32 *)(r7 + 0) += r3", 1),
+        // Registers of the packet, whole and in part, one and two.
+        ("r0 = *(u32 *)(r8 + 12)", 0),
+        ("r0 = *(u64 *)(r8 + 12)", 0),
+        ("r0 = *(u32 *)(r8 + 26)", 1),
+        ("r0 = *(u64 *)(r8 + 26)", 2),
+        ("r0 = *(u16 *)(r8 + 12)", 1),
+        ("r0 = *(u32 *)(r4 + 12)", 1),
+        ("*(u32 *)(r8 + 12) = r3", 1),
+        ("*(u64 *)(r8 + 12) = r3", 2),
+        ("*(u32 *)(r8 + 26) = r3", 2),
+        ("*(u64 *)(r8 + 26) = r3", 3),
+        ("*(u16 *)(r8 + 15) = r3", 2),
+        ("*(u16 *)(r8 + 14) = r3", 1),
+        ("*(u8 *)(r8 + 15) = r3", 1),
+        ("*(u32 *)(r4 + 12) = r3", 2),
+        ("*(u8 *)(r4 + 12) = r3", 1),
+        // Helpers, and their arguments: the stack's address, moved, and numbers.
+        ("call get_prandom_u32", 1),
+        ("r1 = r6\n r2 = 16\n call xdp_adjust_tail", 1 + 1 + 4),
+        ("r1 = r6\n call lw_transport", 1),
+        // The stack has no counterpart.
+        ("*(u64 *)(r10 - 8) = r3", 1),
+    ] {
+        assert_eq!(cycles(line) - head, expected, "{line}");
+    }
 }

@@ -42,12 +42,16 @@ pub enum PricesError {
 
 /// What has a price, in order.
 fn names() -> impl Iterator<Item = &'static str> {
-    Item::ALL.iter().map(|item| item.name()).chain([CLASSIFY, FORWARD])
+    items().map(Item::name).chain([CLASSIFY, FORWARD])
+}
+
+fn items() -> impl Iterator<Item = Item> {
+    Item::ALL.iter().copied().filter(|item| item.is_timed())
 }
 
 /// The prices with their names, in picoseconds.
 pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str, u64)> {
-    let items = Item::ALL.iter().map(|&item| prices.items.price(item));
+    let items = items().map(|item| prices.items.price(item));
     names().zip(items.chain([prices.classify, prices.forward]))
 }
 
@@ -68,11 +72,11 @@ pub fn read_prices(text: &str) -> Result<RouterPrices, PricesError> {
         let number = number.trim().parse().ok().filter(|number| *number <= HIGHEST);
         found[place] = Some(number.ok_or(PricesError::Number { line })?);
     }
-    let mut prices = RouterPrices { items: Prices::VRP_CYCLES, classify: 0, forward: 0 };
+    let mut prices = RouterPrices { items: Prices::NONE, classify: 0, forward: 0 };
     for ((name, number), place) in names().zip(found).zip(0..) {
         let number = number.ok_or(PricesError::Missing(name))?;
-        match Item::ALL.get(place) {
-            Some(&item) => prices.items = prices.items.with(item, number),
+        match items().nth(place) {
+            Some(item) => prices.items = prices.items.with(item, number),
             None if name == CLASSIFY => prices.classify = number,
             None => prices.forward = number,
         }

@@ -22,6 +22,11 @@ macro_rules! items {
                 match self { $(Self::$variant => $name),+ }
             }
 
+            /// Whether it takes time on this machine.
+            pub const fn is_timed(self) -> bool {
+                !matches!(self, Self::Cycle)
+            }
+
             /// What is counted.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help),+ }
@@ -32,6 +37,7 @@ macro_rules! items {
 
 items! {
     Instruction "instruction" "An instruction, whatever it does besides; one of 16 bytes is one.";
+    Cycle "cycle" "A cycle of the paper's virtual router processor: what it is, `verify/cycles.rs` says. It has no price in time.";
     Division "division" "A division or a remainder, besides its instruction.";
     PacketLoad "packet-load" "An instruction that loads from the packet.";
     PacketStore "packet-store" "An instruction that stores into the packet.";
@@ -111,11 +117,14 @@ impl IndexMut<Item> for Counts {
 pub struct Prices([u64; Item::ALL.len()]);
 
 impl Prices {
-    /// Cycles of the Princeton paper's virtual router processor: one an instruction. What it says of memory and hashes it
-    /// counts apart from cycles ("Building a Robust Software-Based Router Using Network Processors", section 4.3).
+    /// Everything costs nothing.
+    pub const NONE: Self = Self([0; Item::ALL.len()]);
+
+    /// Cycles of the Princeton paper's virtual router processor. What it says of memory and hashes it counts apart from
+    /// cycles ("Building a Robust Software-Based Router Using Network Processors", section 4.3).
     pub const VRP_CYCLES: Self = {
         let mut prices = [0; Item::ALL.len()];
-        prices[Item::Instruction as usize] = 1;
+        prices[Item::Cycle as usize] = 1;
         Self(prices)
     };
 
@@ -227,6 +236,11 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     counts[item] = 1;
     if let Some(item) = per_byte {
         counts[item] = bytes;
+        // Registers are copied or summed one by one. The paper's processor has a unit that hashes, and its classifier has found the transport
+        // header, of which it hashes the ports (section 4.5).
+        if item != Item::HashedByte && helper != Helper::Transport {
+            counts[Item::Cycle] = bytes.div_ceil(4);
+        }
     }
     // The key is hashed, and compared with that of the entry.
     counts[Item::HashedByte] += key.unwrap_or(0);

@@ -4,6 +4,7 @@
 //! the ways to it have left: a state that another one includes is dropped, and where too many remain, they are joined.
 
 use super::cost::{Counts, Item, Touch};
+use super::cycles::cycles;
 use super::error::{Rejected, Rejection};
 use super::scalar::Scalar;
 use super::state::State;
@@ -146,6 +147,7 @@ impl<'p> Explorer<'p> {
         self.facts[index].reached = true;
         self.cost = Counts::NONE;
         self.cost[Item::Instruction] = 1;
+        self.cost[Item::Cycle] = cycles(&self.program.code.instructions()[index], state);
         self.cost[Item::Division] = u32::from(divides(&self.program.code.instructions()[index]));
         let flow = self.step(index, state)?;
         self.costs[index] = self.costs[index].most(&self.cost);

@@ -8,7 +8,7 @@
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
 //! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
 //! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
-//! - `cost`, `path`: the pass backward;
+//! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
 //! - `error`: what can be wrong.
 //!
 //! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away: addresses may be
@@ -19,6 +19,7 @@ mod bits;
 mod branch;
 mod call;
 mod cost;
+mod cycles;
 mod error;
 mod explore;
 mod path;

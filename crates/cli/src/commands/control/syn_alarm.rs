@@ -120,7 +120,7 @@ impl<'p> Alarm<'p> {
 
     /// Reads all counters, and acts.
     fn look(&mut self, time: Duration) -> anyhow::Result<()> {
-        let syns = word_at(&self.post.data::<12>(self.monitor)?, 0).unwrap_or_default();
+        let syns = word_at(&self.post.data::<4>(self.monitor)?, 0).unwrap_or_default();
         let rate = per_second(syns.wrapping_sub(self.syns).into(), time);
         self.syns = syns;
         self.follow_filters(time)?;

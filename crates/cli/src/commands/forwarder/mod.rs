@@ -27,7 +27,7 @@ Examples:
   longwire forwarder install r1 syn-monitor
   longwire forwarder list r1
   longwire forwarder get r1 1
-  longwire forwarder set r1 1 '00000000 05000000 00000000'
+  longwire forwarder set r1 1 '00000000'
   longwire forwarder remove r1 1")]
 pub struct Args {
     #[command(subcommand)]
@@ -193,7 +193,7 @@ struct List {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire forwarder set r1 1 '00000000 05000000 00000000'")]
+  longwire forwarder set r1 1 '00000000'")]
 struct Set {
     /// The router.
     router: String,
