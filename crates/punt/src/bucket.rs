@@ -29,13 +29,19 @@ impl Bucket {
         Self { rate, interval, rest, carried: 0, depth, full_at: 0 }
     }
 
+    /// Whether it may be done once more at `now`, without doing it.
+    #[inline]
+    pub fn has(&self, now: Nanos) -> bool {
+        self.full_at.saturating_sub(now.0) <= self.depth && self.rate > 0
+    }
+
     /// Whether it may be done once more at `now`.
     #[inline]
     pub fn take(&mut self, now: Nanos) -> bool {
-        let begin = self.full_at.max(now.0);
-        if begin - now.0 > self.depth || self.rate == 0 {
+        if !self.has(now) {
             return false;
         }
+        let begin = self.full_at.max(now.0);
         self.full_at = begin.saturating_add(self.interval);
         self.carried += self.rest;
         if self.carried >= self.rate {

@@ -173,6 +173,19 @@ impl Punt {
         seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class))
     }
 
+    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room, or beyond the rate; if so, it counts as refused. False where nobody is, and of
+    /// services that are not threads: there it is to be offered.
+    #[inline]
+    pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
+        let SeatId(level, number) = seat;
+        let seats = match (level, &mut self.slow) {
+            (Level::Control, _) => &mut self.control,
+            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Inline(_)) => return false,
+        };
+        seats.get_mut(number).is_some_and(|seat| seat.refuses(now))
+    }
+
     /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken, with one system call.
     #[inline]
     pub fn flush(&mut self, now: Nanos) {

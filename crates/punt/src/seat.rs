@@ -190,6 +190,20 @@ impl Seat {
         self.made = Bucket::new(rate, burst);
     }
 
+    /// Whether there is no room for any packet, or one of this time is beyond the rate; it is counted then. Whether there is room for a long packet's
+    /// bytes only [`Seat::offer`] says.
+    #[inline]
+    pub fn refuses(&mut self, now: Nanos) -> bool {
+        if self.wire.is_none() {
+            return false;
+        }
+        let is_full = !self.table.has_room();
+        let is_over = !is_full && !self.rate.has(now);
+        self.counts.full += u64::from(is_full);
+        self.counts.over_rate += u64::from(is_over);
+        is_full || is_over
+    }
+
     /// Takes a packet up.
     #[inline]
     pub fn offer(&mut self, pool: &Pool, handle: Handle, class: &Class) -> Result<(), Refused> {

@@ -83,6 +83,12 @@ impl Above {
         }
     }
 
+    /// Whether a seat has no room for a packet of this time, or it is beyond its rate: then it is counted as refused.
+    #[inline]
+    pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
+        self.punt.refuses(seat, now)
+    }
+
     /// Lets them see what was offered: after each batch.
     pub fn flush(&mut self, pool: &Pool, batch: &[Handle]) {
         if let Some(&last) = batch.last() {

@@ -9,8 +9,8 @@ use longwire_jit::{Alone, Compiled, Helped, Shown, Visit, compile};
 use longwire_packet::BATCH;
 use longwire_program::map::MapError;
 use longwire_program::{
-    Context, Demand, Effects, Environment, Fact, Helper, Item, Machine, Maps, Packet, Program, Rejected,
-    Stack, State, Verdict, Verified, interpret, verify,
+    Arithmetic, Context, Demand, Effects, Environment, Fact, Helper, Instruction, Item, Machine, Maps,
+    Operand, Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, interpret, verify,
 };
 use longwire_punt::SeatId;
 use std::sync::Arc;
@@ -110,6 +110,8 @@ pub struct Forwarder {
     /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its installation sends packets nowhere but
     /// where they would go.
     pub(super) plain: bool,
+    /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the seat refuses need not be shown to it.
+    pub(super) early: Option<SeatId>,
     verified: Verified,
     code: Code,
     maps: Arc<Maps>,
@@ -197,6 +199,7 @@ impl Forwarder {
             writes: verified.most()[Item::PacketStore] > 0 || calls(&verified, may_write),
             moves: calls(&verified, |helper| helper.signature().moves_packet),
             plain: false,
+            early: installation.above.filter(|_| installation.mark.is_none() && says_nothing(&verified)),
             installation,
             verified,
             code,
@@ -261,6 +264,11 @@ impl Forwarder {
     /// Whether it may change where its packets' bytes begin and end: such a program has to be run by [`Forwarder::run_with_room`].
     pub(super) fn moves(&self) -> bool {
         self.moves
+    }
+
+    /// One packet was let pass without running it, as it says nothing else.
+    pub(super) fn passed_unseen(&self, alone: bool) {
+        self.counters.passed(1, alone);
     }
 
     /// The output queue that its installation names.
@@ -455,6 +463,16 @@ fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
     verified.facts().iter().any(|fact| fact.reached && called(fact))
 }
 
+/// Whether it is the program that lets every packet pass and does nothing else.
+fn says_nothing(verified: &Verified) -> bool {
+    let returns = |source| matches!(source, Operand::Immediate(value) if value as u32 == PASS);
+    matches!(
+        *verified.program().code.instructions(),
+        [Instruction::Arithmetic { operation: Arithmetic::Mov, dst: Register::R0, source, .. }, Instruction::Exit]
+            if returns(source)
+    )
+}
+
 /// Whether what a helper does concerns later programs or the links of its own: only the general way sees to these.
 const fn chooses_or_reads(helper: Helper) -> bool {
     matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark)
@@ -487,6 +505,22 @@ mod tests {
             assert!(calling(helper), "{}", helper.name());
         }
         assert!(plain("r0 = 2\n exit"));
+    }
+
+    #[test]
+    fn only_of_a_program_that_says_nothing_are_packets_refused_early() {
+        let early = |code: &str, mark| {
+            let program = Program::new("p", assemble(code).unwrap(), []);
+            let above = Some(SeatId::control(3));
+            let installation = Installation { above, mark, ..Installation::default() };
+            Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap().early
+        };
+        assert_eq!(early("r0 = 2\n exit", None), Some(SeatId::control(3)));
+        assert_eq!(early("w0 = 2\n exit", None), Some(SeatId::control(3)));
+        assert_eq!(early("r0 = 2\n exit", Some(7)), None, "others do not go up");
+        for code in ["r0 = 1\n exit", "r0 = 0\n exit", "r1 = 0\n r0 = 2\n exit", "r0 = r1\n r0 = 2\n exit"] {
+            assert_eq!(early(code, None), None, "{code}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Redirect, Verdict};
 use longwire_punt::SeatId;
+use longwire_units::Nanos;
 use longwire_wire::finish_checksum;
 use std::sync::Arc;
 
@@ -153,7 +154,7 @@ impl Programs {
                 let (place, ruling) = &mut special[specials];
                 *place = at;
                 ruling.clear();
-                let router = (&mut *core, &mut *classifier);
+                let router = (&mut *core, &mut *classifier, above.as_deref_mut());
                 rule((table, &mut *bench), router, pool, (handle, class), ruling, out);
                 fates[at] = ruling.fate;
                 specials += usize::from(ruling.is_special());
@@ -182,7 +183,7 @@ impl Programs {
     pub fn decide_one<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
-        above: Option<&mut Above>,
+        mut above: Option<&mut Above>,
         pool: &mut Pool,
         handle: Handle,
         out: &mut Outbox,
@@ -190,7 +191,7 @@ impl Programs {
         let mut class = core.classify_one(classifier, pool, handle);
         let mut ruling = Ruling::NONE;
         if !self.table.is_empty() && !matches!(class, Class::Dropped(_)) {
-            let router = (&mut *core, &mut *classifier);
+            let router = (&mut *core, &mut *classifier, above.as_deref_mut());
             rule((&self.table, &mut self.bench), router, pool, (handle, &mut class), &mut ruling, out);
         }
         let decided = carry_out(core, above, pool, (handle, class, &ruling), out);
@@ -220,14 +221,14 @@ impl Programs {
 /// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet.
 fn rule<C: Classify>(
     (table, bench): (&Forwarders, &mut Bench),
-    router: (&mut Core, &mut C),
+    (core, classifier, above): (&mut Core, &mut C, Option<&mut Above>),
     pool: &mut Pool,
     (handle, class): (Handle, &mut Class),
     ruling: &mut Ruling,
     out: &mut Outbox,
 ) {
     if table.writes {
-        router.0.before.note(pool, handle);
+        core.before.note(pool, handle);
     }
     let (meta, frame) = pool.parts_mut(handle);
     // The engine was asked for single packets, and takes none in whose checksum lies outside them.
@@ -237,16 +238,27 @@ fn rule<C: Classify>(
     }
     let words = if table.space.is_empty() { None } else { flow(frame) };
     let own = words.as_ref().and_then(|flow| table.space.find(flow));
+    if table.general.is_empty() {
+        let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
+        // What is refused above is refused before anything expensive: a flood costs less than what it keeps out.
+        if let (Some(seat), Some(above)) = (own.early, above)
+            && above.refuses(seat, Nanos(meta.arrival))
+        {
+            own.passed_unseen(bench.alone);
+            ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
+            return;
+        }
+    }
     let context = context(meta);
     let mut traveller = Traveller { handle, passage: Passage::begin(context.mark), context, ruling };
     for forwarder in table.met(own) {
-        traveller.meet(forwarder, bench, router.0, pool, out);
+        traveller.meet(forwarder, bench, core, pool, out);
         if traveller.passage.end.is_some() || traveller.ruling.fate.is_some() {
             break;
         }
     }
     let packet = (traveller.handle, class, words.as_ref());
-    traveller.passage.rule(router, table, pool, packet, traveller.ruling);
+    traveller.passage.rule((core, classifier), table, pool, packet, traveller.ruling);
 }
 
 /// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.

@@ -219,3 +219,38 @@ fn what_is_not_to_go_on_without_an_answer_is_late_if_nobody_is_there() {
     install(&mut rig, PASS, seat);
     assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::LevelLate)]);
 }
+
+#[test]
+fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
+    // The empty program, and one that does the same but says so in more words: what becomes of packets, and what is counted, is the same.
+    for (name, code) in [("early", PASS), ("late", "r1 = 0\n r0 = 2\n exit")] {
+        let mut punt = Punt::new(vec![1, 2, 3]);
+        let limits = Limits { packets: 16, ..Limits::default() };
+        let seat = punt.add_control("test", limits).unwrap();
+        let path = std::env::temp_dir().join(format!("longwire-router-{name}-{}.sock", std::process::id()));
+        let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
+        let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
+        listener.expect(seat, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        let mut rig = Rig::new();
+        rig.router.set_levels(punt);
+        let fid = install(&mut rig, code, seat);
+        let hello = Hello { name: "test".into(), packets: 1000, cycles: 1000, share: 1 };
+        let _silent = Control::connect(&path, &hello).unwrap();
+        let mut now = SECOND;
+        while !rig.router.levels().unwrap().is_taken(seat) {
+            assert!(now < SECOND + PATIENCE * 10_000_000, "nobody was let in");
+            now += 10_000_000;
+            rig.wait(now);
+            std::thread::yield_now();
+        }
+        let frames: Vec<_> = (0..20).map(|_| (now, 1, udp(64, 53, &[1; 4]))).collect();
+        let mut expected = vec![Seen::Kept; 16];
+        expected.extend([const { Seen::Dropped(DropReason::LevelFull) }; 4]);
+        assert_eq!(rig.batch(&frames), expected, "{name}");
+        let counts = rig.router.levels().unwrap().counts(seat);
+        assert_eq!((counts.up, counts.full, counts.over_rate), (16, 4, 0), "{name}");
+        let stats = rig.router.forwarders().forwarder(fid).unwrap().stats();
+        assert_eq!((stats.packets, stats.passed), (20, 20), "{name}");
+        assert!(matches!(rig.send(now, 1, &udp(64, 80, &[0; 4]))[..], [Seen::Out(2, _)]), "{name}");
+    }
+}
