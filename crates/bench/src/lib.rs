@@ -21,6 +21,7 @@ mod ports;
 pub mod punt;
 mod rate;
 pub mod rig;
+pub mod router_ports;
 mod routing;
 mod sample;
 mod sched;
@@ -135,6 +136,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),
     ("router", "a router alone: minimal IP, programs, and the time that is promised", routing::rows),
+    ("router-ports", "a router between eight real ports", router_ports::rows),
     ("punt", "packets a second to services and control processes, and back", punt::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),

@@ -121,11 +121,11 @@ pub const fn destination(n: u32) -> u32 {
     11 << 24 | (spread >> 24 & 0x3f) << 24 | spread & 0x00ff_ffff
 }
 
-const fn router_mac(port: u16) -> [u8; 6] {
+pub(crate) const fn router_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0xff, port as u8]
 }
 
-const fn host_mac(port: u16) -> [u8; 6] {
+pub(crate) const fn host_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0, port as u8]
 }
 

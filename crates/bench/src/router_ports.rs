@@ -1,0 +1,202 @@
+//! A router between eight real ports: interfaces of test hosts in namespaces, each of which sends 64-byte packets to the next one.
+
+use crate::flood::{description, received_by};
+use crate::rig::{PORTS, Said, host_mac, router_mac};
+use crate::world::{Driver, World, require_hosts, settle_beside, with_losses};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Port;
+use longwire_engine::Report;
+use longwire_engine::clock::monotonic;
+use longwire_lab::Mac;
+use longwire_packet::{BATCH, Batch, Pool};
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The rows of this bench.
+pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    for driver in Driver::ALL {
+        let name = format!("router: minimal IP, 64 B, {PORTS} real ports, {}", driver.name());
+        let measured = (0..settings.runs(5)).map(|_| {
+            settings.next(&name)?;
+            carry(driver, None, settings.time(Duration::from_secs(1)), || settings.go_on())
+        });
+        rows.push(match measured.collect::<Result<Vec<_>, _>>() {
+            Ok(runs) => {
+                let rates: Sample = runs.iter().map(|run| run.rate).collect();
+                let row = rates.shown(&name, "pps").note(description(driver));
+                runs.iter().fold(row, |row, run| run.told(row))
+            }
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(error) => Settings::could_not(&name, &error),
+        });
+    }
+    Ok(rows)
+}
+
+/// What a router between real ports has carried.
+pub struct Carried {
+    /// Packets a second that came out, at the far ends.
+    pub rate: f64,
+    /// Frames that found a port's queue full before the router saw them.
+    pub missed: u64,
+    /// Packets that the router or its engine lost.
+    pub lost: u64,
+    report: Report,
+}
+
+impl Carried {
+    /// The row with what was lost, which fails it.
+    pub fn told(&self, row: Row) -> Row {
+        let row = with_losses(row, &self.report).extra("missed", self.missed).extra("lost", self.lost);
+        let row = match self.missed {
+            0 => row,
+            missed => row.note(format!("{missed} frames found a port's queue full")),
+        };
+        match (self.lost, self.report.is_conserved()) {
+            (0, true) => row,
+            (0, false) => row.judged(false).note("packets are missing from the engine's books"),
+            (lost, _) => row.judged(false).note(format!("{lost} packets were lost behind the ports")),
+        }
+    }
+}
+
+/// The scenario: the engine spins on the first processor.
+fn scenario() -> String {
+    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
+    for name in crate::world::HOSTS {
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "[[port]]\nname = \"{name}\"\ndriver = \"memory\"");
+    }
+    let each = |line: &dyn Fn(u16, &str) -> String| -> String {
+        (0..PORTS).zip(crate::world::HOSTS).map(|(port, name)| line(port, name)).collect()
+    };
+    let ports = each(&|port, name| {
+        let mac = Mac(router_mac(port));
+        format!("  {{ port = \"{name}\", mac = \"{mac}\", addresses = \"10.0.{port}.1/24\" }},\n")
+    });
+    let neighbours = each(&|port, _| {
+        let mac = Mac(host_mac(port));
+        format!("  {{ address = \"{}\", mac = \"{mac}\" }},\n", Said::host(port))
+    });
+    text + &format!("[[router]]\nname = \"r\"\nports = [\n{ports}]\nneighbours = [\n{neighbours}]\n")
+}
+
+/// Sends by all ports to the next ones for so long, as fast as it goes, or so many packets a second together; `go_on` is asked now and then.
+///
+/// # Errors
+/// There may be no test hosts, or ports can't be opened.
+pub fn carry(
+    driver: Driver,
+    rate: Option<u64>,
+    time: Duration,
+    go_on: impl Fn() -> Result<(), BenchError>,
+) -> Result<Carried, BenchError> {
+    require_hosts("a router between real ports")?;
+    let world = World::of(driver, PORTS.into(), false)?;
+    let run = world.start_scenario(&scenario())?;
+    let stop = AtomicBool::new(false);
+    let measured = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| send(&world, rate, &stop));
+        let measured = measure(&world, time, &go_on);
+        stop.store(true, Ordering::Relaxed);
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent.and(measured)
+    });
+    let report = run.stop();
+    let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
+    let stopped = longwire_block::DropReason::Stopped.name();
+    let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
+    let lost = drops.map(|(_, packets)| packets).sum();
+    Ok(Carried { rate: measured?, missed, lost, report })
+}
+
+/// Frames a second that all far ends receive.
+fn measure(
+    world: &World,
+    time: Duration,
+    go_on: &impl Fn() -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
+    wait(time / 4, go_on)?;
+    let (before, from) = counted(world)?;
+    wait(time, go_on)?;
+    let (after, to) = counted(world)?;
+    Ok((after - before) as f64 / to.since(from).as_secs_f64())
+}
+
+fn wait(time: Duration, go_on: &impl Fn() -> Result<(), BenchError>) -> Result<(), BenchError> {
+    let end = std::time::Instant::now() + time;
+    loop {
+        go_on()?;
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+fn counted(world: &World) -> Result<(u64, Nanos), BenchError> {
+    let mut sum = (0, Nanos::ZERO);
+    for host in world.hosts() {
+        let (frames, now) = received_by(host)?;
+        sum = (sum.0 + frames, now);
+    }
+    Ok(sum)
+}
+
+/// Sends a batch by each host in turn, on the processor that the engine leaves free.
+fn send(world: &World, rate: Option<u64>, stop: &AtomicBool) -> Result<(), BenchError> {
+    settle_beside();
+    let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
+    let mut far = Vec::new();
+    for (port, host) in (0..PORTS).zip(world.hosts()) {
+        let socket = host.run(|| AfPacket::open("far", host.interface(), &options))??;
+        let frame = Said { from: port, to: (port + 1) % PORTS, ..Said::UDP }.frame();
+        far.push((socket, frame));
+    }
+    let mut pool = Pool::new(4 << 20)?;
+    let (begin, mut sent) = (monotonic(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        for (socket, frame) in &mut far {
+            let due = rate.map_or(u64::MAX, |rate| {
+                (u128::from(monotonic().since(begin).0) * u128::from(rate) / 1_000_000_000) as u64
+            });
+            let count = due.saturating_sub(sent).min(BATCH as u64);
+            let mut batch = Batch::new();
+            (0..count).filter_map(|_| pool.insert(frame)).for_each(|handle| batch.push(handle));
+            sent += count;
+            if !batch.is_empty() {
+                socket.transmit(&mut pool, &batch)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scenario_is_one() {
+        let plan = longwire_scenario::parse("test", &scenario()).unwrap();
+        assert_eq!(plan.ports.len(), usize::from(PORTS));
+    }
+
+    #[test]
+    fn packets_cross_between_eight_interfaces() {
+        let carried = carry(Driver::AfPacket, Some(8000), Duration::from_millis(200), || Ok(()));
+        let carried = match carried {
+            Ok(carried) => carried,
+            Err(BenchError::NotHere(why)) => return println!("skipped: {why}"),
+            Err(error) => panic!("{error}"),
+        };
+        assert!(carried.rate > 0.0 && carried.lost == 0, "{} a second, {} lost", carried.rate, carried.lost);
+        assert_eq!(carried.told(Row::new("router", "pps")).pass, None);
+    }
+}
