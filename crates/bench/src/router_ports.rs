@@ -1,4 +1,5 @@
-//! A router between eight real ports: interfaces of test hosts in namespaces, each of which sends 64-byte packets to the next one.
+//! A router between eight real ports: interfaces of test hosts in namespaces, each of which sends 64-byte
+//! packets to the next one.
 
 use crate::flood::{description, received_by};
 use crate::rig::{PORTS, Said, host_mac, router_mac};
@@ -86,7 +87,8 @@ fn scenario() -> String {
     text + &format!("[[router]]\nname = \"r\"\nports = [\n{ports}]\nneighbours = [\n{neighbours}]\n")
 }
 
-/// Sends by all ports to the next ones for so long, as fast as it goes, or so many packets a second together; `go_on` is asked now and then.
+/// Sends by all ports to the next ones for so long, as fast as it goes, or so many packets a second together;
+/// `go_on` is asked now and then.
 ///
 /// # Errors
 /// There may be no test hosts, or ports can't be opened.

@@ -45,7 +45,8 @@ fn what_a_program_costs_is_there_as_json() {
     assert_eq!(item("instruction")["times"].as_u64(), Some(path), "{cost:#}");
     let budgets = cost["budgets"].as_array().unwrap();
     assert_eq!(budgets[0]["name"], "vrp");
-    // Classifier 56, minimal IP 32. The path with most cycles, 45, is not the one that takes longest: that asks where the ports are.
+    // Classifier 56, minimal IP 32. The path with most cycles, 45, is not the one that takes longest: that
+    // asks where the ports are.
     assert_eq!(budgets[0]["need"]["cycles"].as_u64(), Some(56 + 45 + 32), "{cost:#}");
     let dear = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
     assert_eq!(dear["budgets"][0]["fits"], false);

@@ -210,7 +210,9 @@ fn a_packet_can_take_the_dearest_path() {
 
     let demand = Demand::of(&verified, &Prices::ASSUMED_PICOSECONDS);
     let amounts: Vec<u64> = Resource::ALL.iter().map(|&resource| demand.amount(resource)).collect();
-    // 17 instructions, of which five are about the packet's bounds and two about addresses; two atomic operations on 8 bytes: 2 · 2 · 2 transfers, 32 bytes. 17 · 400 for instructions, 2 · 400 for packet loads,
+    // 17 instructions, of which five are about the packet's bounds and two about addresses; two atomic
+    // operations on 8 bytes: 2 · 2 · 2 transfers, 32 bytes. 17 · 400 for instructions, 2 · 400 for packet
+    // loads,
     // 4 · 400 for accesses, 90,000 for the line, 2 · 7000 for atomics and 2000 for the call.
     assert_eq!(amounts, [10, 8, 0, 32, 17, 115_200]);
     let counter = [Installed { name: "counter".into(), demand }];
@@ -219,10 +221,9 @@ fn a_packet_can_take_the_dearest_path() {
     assert!(admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[], &twice).is_err());
 }
 
-#[test]
-fn cycles_are_register_operations() {
-    // What stands before every line: the addresses of packet, its end, state and a map's value, and a number that only the packet tells.
-    const HEAD: &str = "r6 = r1
+/// What stands before every line: the addresses of packet, its end, state and a map's value, and a number
+/// that only the packet tells.
+const ADDRESSES: &str = "r6 = r1
         r1 = 16
         call lw_flow_state
         r7 = r0
@@ -239,8 +240,11 @@ fn cycles_are_register_operations() {
         r5 += 20
         if r5 > r9 goto out
 ";
+
+#[test]
+fn cycles_are_register_operations() {
     let cycles = |lines: &str| {
-        let verified = verified(&format!("{HEAD}{lines}\n out: r0 = 2\n exit"));
+        let verified = verified(&format!("{ADDRESSES}{lines}\n out: r0 = 2\n exit"));
         verified.dearest_path(&Prices::VRP_CYCLES).price
     };
     // The size of the state, a byte of the packet, its lower half, and the place that it tells; the end.

@@ -173,7 +173,8 @@ impl Punt {
         seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class))
     }
 
-    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room, or beyond the rate; if so, it counts as refused. False where nobody is, and of
+    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room, or beyond the rate; if
+    /// so, it counts as refused. False where nobody is, and of
     /// services that are not threads: there it is to be offered.
     #[inline]
     pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {

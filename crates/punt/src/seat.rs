@@ -190,7 +190,8 @@ impl Seat {
         self.made = Bucket::new(rate, burst);
     }
 
-    /// Whether there is no room for any packet, or one of this time is beyond the rate; it is counted then. Whether there is room for a long packet's
+    /// Whether there is no room for any packet, or one of this time is beyond the rate; it is counted then.
+    /// Whether there is room for a long packet's
     /// bytes only [`Seat::offer`] says.
     #[inline]
     pub fn refuses(&mut self, now: Nanos) -> bool {

@@ -83,7 +83,8 @@ impl Above {
         }
     }
 
-    /// Whether a seat has no room for a packet of this time, or it is beyond its rate: then it is counted as refused.
+    /// Whether a seat has no room for a packet of this time, or it is beyond its rate: then it is counted as
+    /// refused.
     #[inline]
     pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
         self.punt.refuses(seat, now)

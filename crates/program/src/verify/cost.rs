@@ -120,7 +120,8 @@ impl Prices {
     /// Everything costs nothing.
     pub const NONE: Self = Self([0; Item::ALL.len()]);
 
-    /// Cycles of the Princeton paper's virtual router processor. What it says of memory and hashes it counts apart from
+    /// Cycles of the Princeton paper's virtual router processor. What it says of memory and hashes it counts
+    /// apart from
     /// cycles ("Building a Robust Software-Based Router Using Network Processors", section 4.3).
     pub const VRP_CYCLES: Self = {
         let mut prices = [0; Item::ALL.len()];
@@ -236,7 +237,8 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     counts[item] = 1;
     if let Some(item) = per_byte {
         counts[item] = bytes;
-        // Registers are copied or summed one by one. The paper's processor has a unit that hashes, and its classifier has found the transport
+        // Registers are copied or summed one by one. The paper's processor has a unit that hashes, and its
+        // classifier has found the transport
         // header, of which it hashes the ports (section 4.5).
         if item != Item::HashedByte && helper != Helper::Transport {
             counts[Item::Cycle] = bytes.div_ceil(4);

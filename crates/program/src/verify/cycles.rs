@@ -1,18 +1,22 @@
 //! Cycles of the paper's virtual router processor: the register operations of an instruction.
 //!
-//! "Building a Robust Software-Based Router Using Network Processors" counts register operations (tables 2 and 5), which take a cycle
-//! each (section 3.5), and transfers of state apart from them: its 240 cycles and 24 transfers are 24 blocks of ten register operations and
-//! one transfer (figure 9, section 4.3). A packet's headers are in registers when a forwarder begins, and the address of its
-//! state is in another. So
+//! "Building a Robust Software-Based Router Using Network Processors" counts register operations (tables 2
+//! and 5), which take a cycle each (section 3.5), and transfers of state apart from them: its 240 cycles and
+//! 24 transfers are 24 blocks of ten register operations and one transfer (figure 9, section 4.3). A packet's
+//! headers are in registers when a forwarder begins, and the address of its state is in another. So
 //!
-//! - a load or store of state or of a map's value is a transfer and no cycle; an atomic one is a cycle, for its operation;
-//! - loading a whole register of the packet, 4 bytes at a multiple of 4 that is always the same, is no operation; a part of
-//!   one, bytes of two, or a place that only the packet tells, is one operation for each register that is made;
+//! - a load or store of state or of a map's value is a transfer and no cycle; an atomic one is a cycle, for
+//!   its operation;
+//! - loading a whole register of the packet, 4 bytes at a multiple of 4 that is always the same, is no
+//!   operation; a part of one, bytes of two, or a place that only the packet tells, is one operation for
+//!   each register that is made;
 //! - storing into the packet is one operation for each of its registers that is changed;
-//! - the name of a register is part of an instruction: loading, copying and moving by a constant the addresses of context, packet and state,
-//!   comparing them with the packet's end, and asking for the state's, is no operation;
-//! - a helper that copies or sums bytes takes one more for each 4 of them (`cost.rs`); one that hashes does not: the processor has a unit for that,
-//!   and hashes are counted apart; nor does `lw_transport`, as the classifier has found the header already (section 4.5);
+//! - the name of a register is part of an instruction: loading, copying and moving by a constant the
+//!   addresses of context, packet and state, comparing them with the packet's end, and asking for the
+//!   state's, is no operation;
+//! - a helper that copies or sums bytes takes one more for each 4 of them (`cost.rs`); one that hashes does
+//!   not, as the processor has a unit for that and hashes are counted apart; nor does `lw_transport`, as the
+//!   classifier has found the header already (section 4.5);
 //! - everything else is one, whatever it does.
 
 use super::state::State;
@@ -43,7 +47,8 @@ pub fn cycles(instruction: &Instruction, state: &State) -> u32 {
     }
 }
 
-/// Whether it is the address of something that the paper's processor has in registers, or that a register is set to from the beginning.
+/// Whether it is the address of something that the paper's processor has in registers, or that a register is
+/// set to from the beginning.
 fn is_named(value: &Value) -> bool {
     matches!(value, Value::Context { .. } | Value::Packet { .. } | Value::PacketEnd | Value::State { .. })
 }

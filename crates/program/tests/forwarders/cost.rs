@@ -69,7 +69,8 @@ fn installed(name: &str) -> Installed {
     Installed { name: name.into(), demand }
 }
 
-/// The cycles that forwarders need beside the classifier: one of a flow, others for all packets, and minimal IP last, either the
+/// The cycles that forwarders need beside the classifier: one of a flow, others for all packets, and minimal
+/// IP last, either the
 /// shipped program or what the router charges for its own (table 5: 32).
 fn together(flow: &str, general: &[&str], own: bool) -> u64 {
     let mut all: Vec<_> = general.iter().map(|name| installed(name)).collect();

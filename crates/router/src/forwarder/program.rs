@@ -110,7 +110,8 @@ pub struct Forwarder {
     /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its installation sends packets nowhere but
     /// where they would go.
     pub(super) plain: bool,
-    /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the seat refuses need not be shown to it.
+    /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the
+    /// seat refuses need not be shown to it.
     pub(super) early: Option<SeatId>,
     verified: Verified,
     code: Code,

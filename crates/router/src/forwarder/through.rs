@@ -240,7 +240,8 @@ fn rule<C: Classify>(
     let own = words.as_ref().and_then(|flow| table.space.find(flow));
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
-        // What is refused above is refused before anything expensive: a flood costs less than what it keeps out.
+        // What is refused above is refused before anything expensive: a flood costs less than what it keeps
+        // out.
         if let (Some(seat), Some(above)) = (own.early, above)
             && above.refuses(seat, Nanos(meta.arrival))
         {

@@ -222,7 +222,8 @@ fn what_is_not_to_go_on_without_an_answer_is_late_if_nobody_is_there() {
 
 #[test]
 fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
-    // The empty program, and one that does the same but says so in more words: what becomes of packets, and what is counted, is the same.
+    // The empty program, and one that does the same but says so in more words: what becomes of packets, and
+    // what is counted, is the same.
     for (name, code) in [("early", PASS), ("late", "r1 = 0\n r0 = 2\n exit")] {
         let mut punt = Punt::new(vec![1, 2, 3]);
         let limits = Limits { packets: 16, ..Limits::default() };

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// How often programs come and go.
 const TIMES: usize = 400;
 const QUICK: usize = 20;
-/// The longest pause, in nanoseconds.
+/// The longest pause of 99 of 100 changes, in nanoseconds.
 const PAUSE: u64 = 50_000;
 /// Blocks of both kinds: with the beginning and the end, 10 instructions, and nearly the 650 slots of the paper's store.
 const SMALL: (Kind, usize) = (Kind::Memory, 0);
@@ -83,22 +83,14 @@ pub(super) fn rows(book: &mut Book<'_>) {
             sample.most() / 1e6
         ))
     };
-    // 800 and 80 000 cycles at 200 MHz.
+    // 800 and 80 000 cycles of a processor of 200 MHz (sections 2.2 and 4.5).
     let row = paper(Row::new("install: a small program while packets flow", "ns"), 4000);
     with(row, book, &|row, seen| time(row, &seen.small));
     let row = paper(Row::new("install: a program of 646 instructions while packets flow", "ns"), 400_000);
     with(row, book, &|row, seen| time(row, &seen.large));
-    let row = paper(Row::new("install: pause of the path", "ns"), "the engine is stopped").expected(PAUSE);
-    with(row, book, &|row, seen| {
-        row.measured(seen.pauses.median()).at_most().extra("p99_ns", seen.pauses.quantile(0.99)).note(format!(
-            "median of the longest times between two looks at a port, around each of {} changes; p99 {:.1} µs, most {:.1} µs; with none, median {:.1}, p99 {:.1} and most {:.1} µs: the machine's own",
-            settings.choose(TIMES, QUICK) * 4,
-            seen.pauses.quantile(0.99) / 1e3,
-            seen.pauses.most() / 1e3,
-            seen.quiet.median() / 1e3,
-            seen.quiet.quantile(0.99) / 1e3,
-            seen.quiet.most() / 1e3
-        ))
+    let row = Row::new("install: pause of the path, 99 of 100", "ns");
+    with(paper(row, "the engine is stopped").expected(PAUSE), book, &|row, seen| {
+        paused(row, &seen.pauses, &seen.quiet)
     });
     let row = Row::new("install: packets lost", "packets").expected(0);
     with(row, book, &|row, seen| {
@@ -106,6 +98,24 @@ pub(super) fn rows(book: &mut Book<'_>) {
             .judged(seen.lost == 0 && seen.books && seen.taken > 0)
             .note(format!("of {} that were forwarded meanwhile", seen.taken))
     });
+}
+
+/// The 99th of 100 pauses, without a verdict where the machine's own is longer than it may be.
+fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
+    let p99 = pauses.quantile(0.99);
+    let told = |sample: &Sample| {
+        let [median, p99, most] = [sample.median(), sample.quantile(0.99), sample.most()].map(|ns| ns / 1e3);
+        format!("median {median:.1}, p99 {p99:.1} and most {most:.1} µs")
+    };
+    let row = row.measured(p99).extra("median_ns", pauses.median()).note(format!(
+        "longest times between two looks at a port: {} around changes; {} where nothing changed: the machine's own",
+        told(pauses),
+        told(quiet)
+    ));
+    if quiet.quantile(0.99) > PAUSE as f64 && p99 > PAUSE as f64 {
+        return row.note("no verdict: this machine pauses for longer by itself");
+    }
+    row.at_most()
 }
 
 fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
@@ -255,5 +265,21 @@ impl Port for Watched {
 
     fn stats(&self) -> PortStats {
         self.port.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_pause_fails_unless_the_machine_has_it_anyway() {
+        let of = |ns: f64| Sample::from_iter([1e3; 98].into_iter().chain([ns; 4]));
+        let judged = |pauses, quiet| {
+            let row = Row::new("pause", "ns").expected(PAUSE);
+            paused(row, &of(pauses), &of(quiet)).pass
+        };
+        assert_eq!((judged(49e3, 1e3), judged(51e3, 1e3)), (Some(true), Some(false)));
+        assert_eq!((judged(51e3, 60e3), judged(49e3, 60e3)), (None, Some(true)));
     }
 }

@@ -34,12 +34,19 @@ fn cases() -> [Case; 5] {
     let case = |name, level, len, body, rate, spare| Case { name, level, len, body, rate, spare };
     let (polling, woken) = (Level::Slow(Waiting::Polling), Level::Slow(Waiting::Woken));
     [
-        case("slow path, polling, 64 bytes", polling, 60, false, 526_000.into(), Some(0)),
-        case("slow path, woken, 64 bytes", woken, 60, false, "significantly slower".into(), None),
-        case("control level, 64 bytes", Level::Control, 60, false, 534_000.into(), Some(500)),
-        case("control level, 1500 bytes, header only", Level::Control, 1496, false, "".into(), None),
+        case("section 3.6: slow path, polling, 64 bytes", polling, 60, false, 526_000.into(), Some(0)),
         case(
-            "control level, 1500 bytes, body on demand",
+            "section 3.6: slow path, woken, 64 bytes",
+            woken,
+            60,
+            false,
+            "significantly slower".into(),
+            None,
+        ),
+        case("table 4: control level, 64 bytes", Level::Control, 60, false, 534_000.into(), Some(500)),
+        case("table 4: control level, 1500 bytes, header only", Level::Control, 1496, false, "".into(), None),
+        case(
+            "table 4: control level, 1500 bytes, body on demand",
             Level::Control,
             1496,
             true,
@@ -52,7 +59,7 @@ fn cases() -> [Case; 5] {
 pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
     for case in cases() {
-        let row = paper(Row::new(format!("table 4: {}", case.name), "pps"), case.rate.clone());
+        let row = paper(Row::new(case.name, "pps"), case.rate.clone());
         book.row(row, |row| {
             let rates = sample(settings, &case, 0)?;
             let ns = 1e9 / rates.most();
@@ -64,7 +71,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 .note(note))
         });
         let Some(cycles) = case.spare else { continue };
-        let row = paper(Row::new(format!("table 4: spare cycles, {}", case.name), "cycles"), cycles);
+        let row = paper(Row::new(format!("{}, spare cycles", case.name), "cycles"), cycles);
         book.row(row, |row| {
             let hertz = clock()?;
             let spare = spare(settings, &case)?;

@@ -1,15 +1,19 @@
 //! The tables and figures of the Princeton paper, and its experiments on robustness, in its order.
 //!
 //! What the paper has and Longwire has not lives here and nowhere else: queues between input and output workers, those among them that lose,
-//! and the circular pool of packet buffers. All the rest are Longwire's own router, programs and levels, driven from memory to memory.
+//! and the circular pool of packet buffers. All the rest are Longwire's own router, programs and levels,
+//! driven from
+//! memory to memory, and at last between real ports.
 
 mod blocks;
 mod budget;
 mod circles;
+mod floods;
 mod forwarders;
 mod install;
 mod levels;
 mod queue;
+mod real;
 mod robust;
 mod stage;
 mod stages;
@@ -32,6 +36,8 @@ pub(crate) fn all(book: &mut Book<'_>) {
     budget::rows(book);
     install::rows(book);
     robust::rows(book);
+    floods::rows(book);
+    real::rows(book);
 }
 
 /// Something that can't fail did.

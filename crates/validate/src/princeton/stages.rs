@@ -50,6 +50,15 @@ impl Stage {
         }
     }
 
+    /// The paper's reads and writes.
+    const fn transfers(self) -> [Option<&'static str>; 2] {
+        match self {
+            Self::Input => [Some("0 DRAM, 2 SRAM, 2 Scratch"), Some("2 DRAM, 1 SRAM, 4 Scratch")],
+            Self::Output => [Some("2 DRAM, 0 SRAM, 2 Scratch"), Some("0 DRAM, 1 SRAM, 2 Scratch")],
+            Self::Router => [None, None],
+        }
+    }
+
     /// Runs it in bursts, each of which is timed where its preparation does not count.
     fn with<R>(self, act: impl FnOnce(Burst<'_>) -> R) -> Result<R, BenchError> {
         if self == Self::Router {
@@ -87,14 +96,31 @@ impl Stage {
 pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
     for stage in Stage::ALL {
+        let mut counted = None;
+        let mut per_packet = || -> Result<PerPacket, BenchError> {
+            match counted {
+                Some(counted) => Ok(counted),
+                None => Ok(*counted.insert(PerPacket::of(settings, stage)?)),
+            }
+        };
         let row = Row::new(format!("table 2: {}, instructions of a packet", stage.name()), "");
         let row = stage.operations().map_or(row.clone(), |known| paper(row, known));
         book.row(row, |row| {
-            let count = |stage| instructions(settings, stage);
-            let all = count(stage)?;
-            let own = if stage == Stage::Output { all - count(Stage::Input)? } else { all };
-            Ok(row.measured(own.round()).note("counted by valgrind's callgrind, as a difference of two runs"))
+            let note = "counted by valgrind's callgrind, as a difference of two runs";
+            Ok(row.measured(per_packet()?.instructions.round()).note(note))
         });
+        for (what, known) in ["read", "write"].into_iter().zip(stage.transfers()) {
+            let name = format!("table 2: {}, memory operations of a packet, {what}", stage.name());
+            let row = Row::new(name, "");
+            let row = known.map_or(row.clone(), |known| paper(row, known));
+            book.row(row, |row| {
+                let counted = per_packet()?;
+                let count = if what == "read" { counted.reads } else { counted.writes };
+                Ok(row.measured(count.round()).note(
+                    "instructions that read or write memory of any kind and up to 32 bytes, the stack's and the FIFO's among them, counted by callgrind; the paper's are transfers of 32 bytes to or from DRAM and of 4 to or from SRAM and Scratch, beside which its FIFO and registers are free",
+                ))
+            });
+        }
     }
     for stage in Stage::ALL {
         let row = Row::new(format!("table 2: {}, cycles of a packet", stage.name()), "cycles");
@@ -135,6 +161,10 @@ pub(super) fn rows(book: &mut Book<'_>) {
 pub fn play_stage() -> bool {
     let Ok(text) = std::env::var(STAGE) else { return false };
     let mut words = text.split(' ');
+    if text.starts_with("flood ") {
+        super::floods::play(words.skip(1));
+        return true;
+    }
     let number = |word: Option<&str>| word.and_then(|word| word.parse::<usize>().ok());
     let (stage, bursts) = (number(words.next()), number(words.next()));
     let Some(stage) = stage.and_then(|stage| Stage::ALL.get(stage)) else { return true };
@@ -147,25 +177,71 @@ pub fn play_stage() -> bool {
     true
 }
 
-/// Instructions of a packet, by a tool that counts them: the difference between more packets and fewer.
-fn instructions(settings: &Settings<'_>, stage: Stage) -> Result<f64, BenchError> {
-    const BURSTS: [usize; 2] = [5, 25];
-    let mut counts = [0; 2];
-    for (count, bursts) in counts.iter_mut().zip(BURSTS) {
-        settings.go_on()?;
-        *count = counted(stage, bursts)?;
-    }
-    let packets = (BURSTS[1] - BURSTS[0]) as u64 * BURST;
-    Ok((counts[1].saturating_sub(counts[0])) as f64 / packets as f64)
+/// What a packet takes, by a tool that counts it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PerPacket {
+    instructions: f64,
+    reads: f64,
+    writes: f64,
 }
 
-fn counted(stage: Stage, bursts: usize) -> Result<u64, BenchError> {
+impl PerPacket {
+    fn less(self, other: Self) -> Self {
+        Self {
+            instructions: self.instructions - other.instructions,
+            reads: self.reads - other.reads,
+            writes: self.writes - other.writes,
+        }
+    }
+
+    /// Of the stage alone: what the output stage is given has been put in by the input stage.
+    fn of(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
+        let all = Self::counted(settings, stage)?;
+        if stage != Stage::Output {
+            return Ok(all);
+        }
+        Ok(all.less(Self::counted(settings, Stage::Input)?))
+    }
+
+    /// The difference between more packets and fewer.
+    fn counted(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
+        const BURSTS: [usize; 2] = [5, 25];
+        let count = |bursts| {
+            settings.go_on()?;
+            counted(&format!("{} {bursts}", stage as usize), &["--cache-sim=yes"])
+        };
+        let [few, many] = [count(BURSTS[0])?, count(BURSTS[1])?];
+        let packets = ((BURSTS[1] - BURSTS[0]) as u64 * BURST) as f64;
+        let each = |of: fn(&Counted) -> u64| of(&many).saturating_sub(of(&few)) as f64 / packets;
+        Ok(Self {
+            instructions: each(|counted| counted.instructions),
+            reads: each(|counted| counted.reads),
+            writes: each(|counted| counted.writes),
+        })
+    }
+}
+
+/// What a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub instructions: u64,
+    /// Instructions' reads and writes of memory; 0 unless they were to be counted.
+    reads: u64,
+    writes: u64,
+}
+
+/// Runs what `text` says in a process of this program under callgrind.
+///
+/// # Errors
+/// There is no such tool, or it can't run this program.
+pub(super) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
     let program = std::env::current_exe()
         .map_err(|source| BenchError::System { doing: "finding this program", source })?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
         .arg(program)
-        .env(STAGE, format!("{} {bursts}", stage as usize))
+        .env(STAGE, text)
         .stdin(Stdio::null())
         .output()
         .map_err(|_| BenchError::NotHere("there is no valgrind, which counts instructions".into()))?;
@@ -173,10 +249,14 @@ fn counted(stage: Stage, bursts: usize) -> Result<u64, BenchError> {
         .ok_or_else(|| BenchError::NotHere("valgrind does not count this program's instructions".into()))
 }
 
-/// The number that callgrind says it has collected.
-fn collected(said: &str) -> Option<u64> {
+/// The numbers that callgrind says it has collected: instructions, and reads and writes of data if it was
+/// told to look at memory.
+fn collected(said: &str) -> Option<Counted> {
     let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
-    line.1.trim().parse().ok()
+    let mut numbers = line.1.split_ascii_whitespace().map(|number| number.parse().ok());
+    let instructions = numbers.next()??;
+    let mut next = || numbers.next().flatten().unwrap_or(0);
+    Some(Counted { instructions, reads: next(), writes: next() })
 }
 
 #[cfg(test)]
@@ -187,7 +267,9 @@ mod tests {
     fn counts_are_read_from_what_valgrind_says() {
         let said =
             "==7== \n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n==7== I   refs:      4,711\n";
-        assert_eq!(collected(said), Some(4711));
+        assert_eq!(collected(said), Some(Counted { instructions: 4711, reads: 0, writes: 0 }));
+        let said = "==7== Events    : Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n==7== Collected : 30 20 10 1 2 3 4 5 6\n";
+        assert_eq!(collected(said), Some(Counted { instructions: 30, reads: 20, writes: 10 }));
         assert_eq!(collected("valgrind: no such tool"), None);
     }
 

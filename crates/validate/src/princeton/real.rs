@@ -1,0 +1,33 @@
+//! Section 3.5.1: the router between eight real ports.
+
+use super::together::processors;
+use crate::book::{Book, paper};
+use longwire_bench::BenchError;
+use longwire_bench::router_ports::carry;
+use longwire_report::Row;
+use std::time::Duration;
+
+/// Packets a second of the paper's eight generators together.
+const OFFERED: u64 = 1_128_000;
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let driver = settings.driver;
+    let time = settings.choose(Duration::from_secs(2), Duration::from_millis(200));
+    for (what, rate) in [("offered 1.128 Mpps", Some(OFFERED)), ("as fast as they go", None)] {
+        let name = format!("real ports: 64 bytes, 8 interfaces in namespaces, {what}");
+        let row = Row::new(name, "pps");
+        let row = if rate.is_some() { paper(row, OFFERED) } else { row };
+        book.row(row, |row| {
+            settings.require_real("a row with real ports")?;
+            if processors() < 2 {
+                return Err(BenchError::NotHere("it needs two processors".into()));
+            }
+            let carried = carry(driver, rate, time, || settings.go_on())?;
+            Ok(carried.told(row.measured(carried.rate)).note(format!(
+                "{}; one processor routes, and all eight generators share the other: the kernel's interfaces, not wires, so that this rate is the machine's",
+                driver.name()
+            )))
+        });
+    }
+}
