@@ -124,7 +124,7 @@ impl Backlogs {
     /// A packet left at `now`: it was sent, or given up.
     fn left(&mut self, now: Nanos) {
         self.packets += 1;
-        self.time = self.time + now.since(self.since);
+        self.time += now.since(self.since);
         self.since = now;
         if self.packets == 2 * Self::CYCLE {
             (self.packets, self.time) = (Self::CYCLE, Nanos(self.time.0 / 2));
