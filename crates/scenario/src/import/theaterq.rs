@@ -1,7 +1,7 @@
 //! Trace files of TheaterQ, which change the delay, the rate, the loss and the queue over time, and its options in `tc`.
 //!
-//! Like netem it delays before it sends: a link with the delays and losses, and after it one with the rates. The link
-//! reads the file itself; here it is only looked at for what does not fit into one.
+//! A packet waits in the queue, is sent at the rate, and then travels: that is one link's order. The link reads the file itself; here
+//! it is only looked at for what does not fit into one.
 
 use super::framing::framed;
 use super::lines::commands;
@@ -68,7 +68,7 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         let trace = Trace::read(text)?;
         playable(name, text)?;
         trace.tell(name, notes);
-        ways.push(stages(name, &trace, &options, notes));
+        ways.push(vec![stage(name, &trace, &options, notes)]);
     }
     let mut sheet = Sheet::new("Two hosts, and between them what TheaterQ plays.");
     sheet.seed = options.seed;
@@ -79,19 +79,18 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     Ok(sheet)
 }
 
-fn stages(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Vec<Stage> {
+fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Stage {
     let from_file = || [("file", name.to_owned()), ("end", options.end.to_owned())];
-    let mut first = Stage::named("What comes first: losses and delays.");
-    first.block("loss", "trace", &from_file());
-    first.block("delay", "trace", &from_file());
-    let mut last = Stage::named("Then the rate.");
-    last.block("rate", "trace", &from_file());
-    framed(0, &mut last, options.overhead, false, notes);
+    let mut stage = Stage::named("Losses, then the queue and the rate, then the delay.");
+    stage.block("loss", "trace", &from_file());
+    stage.block("rate", "trace", &from_file());
+    framed(0, &mut stage, options.overhead, false, notes);
     if let Some(limit) = trace.limit {
         let unit = if options.bytes { "B" } else { "packets" };
-        last.set("queue", &format!("{limit} {unit}"));
+        stage.set("queue", &format!("{limit} {unit}"));
     }
-    vec![first, last]
+    stage.block("delay", "trace", &from_file());
+    stage
 }
 
 /// Whether a link can play the trace: what it would refuse then is refused now, with the line.

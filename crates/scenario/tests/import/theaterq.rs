@@ -39,3 +39,15 @@ fn traces_that_can_not_be_played() {
         assert!(error.contains(wanted) && error.ends_with("correct z.csv"), "{error}");
     }
 }
+
+/// A packet waits, is sent, and then travels: one link does it in this order.
+#[test]
+fn the_delay_comes_after_the_rate() {
+    let trace = file("t.csv", "1000,20000000,1000000,0,50\n");
+    let imported = import(Format::Theaterq, &[trace]).unwrap();
+    assert_eq!(imported.scenario.matches("[[link]]").count(), 1, "{}", imported.scenario);
+    let link = imported.scenario.split("[[link]]").nth(1).unwrap();
+    for key in ["loss = ", "rate = ", "queue = \"50 packets\"", "delay = "] {
+        assert!(link.contains(key), "{key} in {link}");
+    }
+}
