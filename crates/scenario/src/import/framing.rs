@@ -6,9 +6,12 @@ use super::stage::Stage;
 /// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
 const HEADER: i64 = 14;
 
+/// The trailer that `framing = "atm"` adds before it cuts into cells (AAL5). tc's cells have none: ⌈(frame + overhead) / 48⌉ of them.
+const AAL5_TRAILER: i64 = 8;
+
 /// Says which bytes tc counts: the frame without FCS, and an overhead.
 pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
-    let all = HEADER + overhead;
+    let all = HEADER + overhead - if atm { AAL5_TRAILER } else { 0 };
     stage.set("framing", if atm { "atm" } else { "ip" });
     match u64::try_from(all) {
         Ok(all) if all <= 1000 => stage.set("overhead", &all.to_string()),

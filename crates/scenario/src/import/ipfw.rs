@@ -328,6 +328,8 @@ impl Table {
     /// One link each way between two hosts.
     fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
         let (mut there, mut back) = (None, None);
+        // The lines of the rules that lead each direction into its pipe.
+        let mut takers = Vec::new();
         for rule in &self.rules {
             if !self.pipes.contains_key(&rule.number) {
                 notes.add(rule.line, &rule.text, "its pipe is not configured");
@@ -349,10 +351,19 @@ impl Table {
             for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {
                 if place.is_none() {
                     *place = Some((rule.number, rule.queue));
+                    takers.push((rule.line, rule.number));
                 } else {
                     notes.add(rule.line, &rule.text, "an earlier rule has the packets of this direction");
                 }
             }
+        }
+        if let [(first, pipe), (second, other)] = takers[..]
+            && pipe == other
+            && first != second
+        {
+            let why = "two rules lead both directions into one pipe, and they share its rate and its queue there; here each has a link \
+                       of its own, and together they send twice as much (a half-duplex [[medium]] is shared)";
+            notes.add(second, &format!("pipe {pipe}"), why);
         }
         if there.is_none() && back.is_none() {
             // Queues for whose packets there are no rules: pf leads them there.

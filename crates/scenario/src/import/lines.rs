@@ -23,6 +23,19 @@ pub(super) struct Line {
     pub(super) words: Vec<String>,
     /// Whether it may not be carried out: it stands in an `if`, or the like.
     pub(super) maybe: bool,
+    /// What joins it to the command before.
+    pub(super) joined: Joined,
+}
+
+/// Whether a command is carried out depends on how the one before ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Joined {
+    #[default]
+    Not,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
 }
 
 impl Line {
@@ -62,6 +75,7 @@ pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
         parentheses: 0,
         cases: 0,
         alternatives: 0,
+        joined: Joined::Not,
     };
     while let Some(c) = reader.next() {
         reader.take(c)?;
@@ -84,6 +98,8 @@ struct Reader<'t> {
     cases: usize,
     /// How many of the last commands end with a bar: in a `case` they may be patterns.
     alternatives: usize,
+    /// What joins the next command to the one before.
+    joined: Joined,
 }
 
 impl Reader<'_> {
@@ -128,6 +144,13 @@ impl Reader<'_> {
                     if self.words.is_empty() && self.word.is_none() { 0 } else { self.alternatives + 1 };
                 self.end_command()?;
                 self.alternatives = before;
+                if self.chars.peek() == Some(&'|') {
+                    self.joined = Joined::Or;
+                }
+            }
+            '&' if self.chars.peek() == Some(&'&') => {
+                self.end_command()?;
+                self.joined = Joined::And;
             }
             '\n' | ';' | '&' => self.end_command()?,
             c if c.is_whitespace() => self.end_word()?,
@@ -263,7 +286,12 @@ impl Reader<'_> {
                 return Err(ImportError::new(self.line, what, "import a part of them"));
             }
             let words = std::mem::take(&mut self.words);
-            self.all.push(Line { number: self.started, words, maybe: false });
+            self.all.push(Line {
+                number: self.started,
+                words,
+                maybe: false,
+                joined: std::mem::take(&mut self.joined),
+            });
         }
         Ok(())
     }

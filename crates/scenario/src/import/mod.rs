@@ -4,6 +4,7 @@
 //! [`import`] writes a scenario that [`parse`](crate::parse) accepts, with comments, and a [`Note`] for every option that
 //! it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
 
+mod condition;
 mod dummynet;
 mod framing;
 mod ipfw;
@@ -11,6 +12,7 @@ mod ipfw_delete;
 mod lines;
 mod mahimahi;
 mod netem;
+mod netem_loss;
 mod ns;
 mod ns_at;
 mod ns_classes;

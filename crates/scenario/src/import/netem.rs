@@ -5,7 +5,8 @@
 //! link that sends.
 
 use super::framing::framed;
-use super::quantity::{Share, rate_text, tc_rate, tc_size, time, whole};
+use super::netem_loss::{Loss, loss, markov};
+use super::quantity::{Share, any_base, rate_text, tc_rate, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
@@ -58,13 +59,6 @@ pub(super) struct Netem {
     pub(super) seed: Option<u64>,
 }
 
-#[derive(Debug)]
-enum Loss {
-    Random(Share, Share),
-    State([Share; 5]),
-    Gilbert([Share; 4]),
-}
-
 #[derive(Debug, Clone)]
 struct Slot {
     min: Nanos,
@@ -107,8 +101,10 @@ impl Netem {
             "gap" => self.gap = Some(words.value("gap", "5", whole)?),
             "rate" => self.rate(words, notes)?,
             "slot" => self.slot(words, notes)?,
-            "limit" => self.limit = Some(words.value("limit", "1000", whole)?),
-            "seed" => self.seed = Some(words.value("seed", "42", whole)?),
+            "limit" => {
+                self.limit = Some(words.value("limit", "1000", |word| tc_size(word).map(|size| size.0))?);
+            }
+            "seed" => self.seed = Some(words.value("seed", "42", any_base)?),
             other => {
                 let what = format!("netem has no option \"{other}\"");
                 let mend = "options are delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
@@ -256,6 +252,11 @@ impl Netem {
         self.delays(&mut first, notes)?;
         let last = self.sending(notes)?;
         self.limits(last.is_some(), notes);
+        if last.is_some() && (self.reorder.is_some() || self.gap.is_some()) {
+            let why = "a packet that is sent early passes the delay and the rate in the kernel, and is sent at once; here it \
+                       passes the delay, and waits for the rate as others do";
+            notes.add(self.line, "reorder with rate", why);
+        }
         if self.seed.is_some() {
             notes.add(
                 self.line,
@@ -448,53 +449,7 @@ impl Netem {
 }
 
 /// A probability and its correlation.
-fn pair(option: &str, words: &mut Words<'_>) -> Result<(Share, Share), ImportError> {
+pub(super) fn pair(option: &str, words: &mut Words<'_>) -> Result<(Share, Share), ImportError> {
     let share = words.value(option, "1% 25%", Share::percent)?;
     Ok((share, words.optional(option, Share::ZERO, Share::percent)?))
-}
-
-fn loss(words: &mut Words<'_>) -> Result<Loss, ImportError> {
-    match words.rest.first().map(String::as_str) {
-        Some("state") => {
-            words.next();
-            words.skip("p13");
-            let p13 = words.value("loss state", "1% 25%", Share::percent)?;
-            let mut p = [p13, p13.rest(), Share::ZERO, Share::ALL, Share::ZERO];
-            for (at, label) in [(1, "p31"), (2, "p32"), (3, "p23"), (4, "p14")] {
-                words.skip(label);
-                p[at] = words.optional("loss state", p[at], Share::percent)?;
-            }
-            Ok(Loss::State(p))
-        }
-        Some("gemodel") => {
-            words.next();
-            words.skip("p");
-            let p = words.value("loss gemodel", "1% 25%", Share::percent)?;
-            let mut all = [p, p.rest(), Share::ALL, Share::ZERO];
-            for (at, label) in [(1, "r"), (2, "1-h"), (3, "1-k")] {
-                words.skip(label);
-                all[at] = words.optional("loss gemodel", all[at], Share::percent)?;
-            }
-            // netem takes how much is lost in a state, Longwire how much is kept.
-            Ok(Loss::Gilbert([all[0], all[1], all[2].rest(), all[3].rest()]))
-        }
-        Some("random") => {
-            words.next();
-            pair("loss random", words).map(|(share, correlation)| Loss::Random(share, correlation))
-        }
-        _ => pair("loss", words).map(|(share, correlation)| Loss::Random(share, correlation)),
-    }
-}
-
-fn markov(
-    stage: &mut Stage,
-    kind: &str,
-    names: &[&'static str],
-    shares: &[Share],
-    more: &[(&'static str, &str)],
-) {
-    let mut parameters: Vec<_> =
-        names.iter().zip(shares).map(|(name, share)| (*name, share.text())).collect();
-    parameters.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    stage.block("loss", kind, &parameters);
 }

@@ -7,6 +7,7 @@
 use super::ns_at::{Later, carry_out};
 use super::ns_errors::Errors;
 use super::ns_queue::Dialect;
+use super::ns_words::{DRAWN, drawn};
 use super::quantity::{Share, ns_rate, time, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
@@ -133,6 +134,10 @@ impl Host for Script<'_> {
                 self.tell(line, words, "it has no counterpart here");
                 Ok(String::new())
             }
+            (Some(Object::Other), _) if drawn(rest).is_some() => {
+                self.tell(line, words, DRAWN);
+                Ok(drawn(rest).unwrap_or_default())
+            }
             (Some(Object::Other), _) => {
                 let why = if self.now.is_some() { AGENTS } else { "it has no counterpart here" };
                 self.tell(line, words, why);
@@ -159,9 +164,14 @@ impl Host for Script<'_> {
                 let left = ["open", "close", "exec", "gets", "read", "after"].contains(&name.as_str());
                 let why = if left { "files and programs are left alone" } else { "the command is not known" };
                 self.tell(line, words, why);
-                Ok(String::new())
+                // A channel is handed on to procedures.
+                Ok(if name == "open" { self.handle(Object::Other) } else { String::new() })
             }
         }
+    }
+
+    fn drew(&mut self, line: usize, text: &str) {
+        self.tell(line, &["expr".into(), text.into()], DRAWN);
     }
 
     fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError) {

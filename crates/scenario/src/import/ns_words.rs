@@ -2,6 +2,22 @@
 
 use super::ns::{Object, Script};
 
+/// What is said of random numbers.
+pub(super) const DRAWN: &str = "a random number there; here its mean is taken: write the value that you need";
+
+/// The mean of what a generator of random numbers is asked for.
+pub(super) fn drawn(words: &[String]) -> Option<String> {
+    let number = |at: usize| words.get(at)?.parse::<f64>().ok().filter(|number| number.is_finite());
+    let mean = match (words.first()?.as_str(), words.len()) {
+        ("uniform", 3) => (number(1)? + number(2)?) / 2.0,
+        ("integer", 2) => ((number(1)? - 1.0) / 2.0).floor(),
+        ("exponential" | "normal" | "avg", 2..) => number(1)?,
+        ("exponential", 1) => 1.0,
+        _ => return None,
+    };
+    Some(mean.to_string())
+}
+
 impl Script<'_> {
     /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
     /// all of it is told.

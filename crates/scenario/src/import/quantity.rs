@@ -139,6 +139,17 @@ pub(super) fn tc_size(text: &str) -> Option<Bytes> {
     number.times(numerator).map(|bytes| Bytes(bytes / denominator))
 }
 
+/// A whole number, with `0x` in hexadecimal and with `0` in octal, as tc reads a seed; the highest bit, which a scenario's seed can't
+/// have, is left out.
+pub(super) fn any_base(text: &str) -> Option<u64> {
+    let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => u64::from_str_radix(&text[1..], 8),
+        None => text.parse(),
+    };
+    number.ok().filter(|_| !text.contains('+')).map(|number| number & (u64::MAX >> 1))
+}
+
 /// A rate as ipfw reads it: `K`, `M`, `G` thousands, then bits, or bytes if a `B…` other than `Bit/s` or `by…` follows.
 pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;

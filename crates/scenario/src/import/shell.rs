@@ -3,7 +3,8 @@
 //!
 //! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said.
 
-use super::lines::{Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
+use super::condition;
+use super::lines::{Joined, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
 use super::quantity::time;
 use super::{ImportError, Notes, tcl_value};
 use longwire_units::Nanos;
@@ -53,6 +54,7 @@ pub(super) fn run(
         done: Vec::new(),
         bytes: 0,
         steps: 0,
+        ended: None,
     };
     shell.all(&lines, 0)?;
     shell.uncalled()?;
@@ -115,6 +117,8 @@ struct Shell<'n> {
     done: Vec<Line>,
     bytes: usize,
     steps: usize,
+    /// How the last command ended, as far as that is known: tests of what the script itself says.
+    ended: Option<bool>,
 }
 
 /// An `if`, `while`, `until` or `case` that is open, or a function that nothing calls.
@@ -185,7 +189,8 @@ impl Shell<'_> {
         while let Some((number, name)) = self.uncalled.get(at).cloned() {
             at += 1;
             if let Some(body) = self.functions.get(&name).filter(|_| !self.called.contains(&name)).cloned() {
-                let head = Line { number, words: vec![format!("{name}()")], maybe: true };
+                let head =
+                    Line { number, words: vec![format!("{name}()")], maybe: true, joined: Joined::Not };
                 self.open(&head, UNCALLED);
                 self.all(&body, 1)?;
                 self.blocks.clear();
@@ -224,7 +229,7 @@ impl Shell<'_> {
             }
             words = rest;
         }
-        let words = self.words(line.number, words)?;
+        let Some(words) = self.carried_out(line, words)? else { return Ok(()) };
         let words = self.assigned(words);
         if let Some(body) = words.first().and_then(|name| self.functions.get(name)).cloned() {
             self.called.insert(words[0].clone());
@@ -245,8 +250,33 @@ impl Shell<'_> {
                 self.notes.add(block.line, &block.text, block.why);
             }
         }
-        self.done.push(Line { number: line.number, words, maybe: !self.blocks.is_empty() });
+        self.done.push(Line {
+            number: line.number,
+            words,
+            maybe: !self.blocks.is_empty(),
+            joined: line.joined,
+        });
         Ok(())
+    }
+
+    /// The words of a command with the values of variables, unless it is known that it is not carried out: `[ -z "" ] || …`.
+    fn carried_out(&mut self, line: &Line, words: &[String]) -> Result<Option<Vec<String>>, ImportError> {
+        let before = std::mem::take(&mut self.ended);
+        match (line.joined, before) {
+            (Joined::And, Some(false)) | (Joined::Or, Some(true)) => {
+                self.ended = before;
+                return Ok(None);
+            }
+            // What a test has let through ends well.
+            (Joined::And | Joined::Or, Some(_)) => self.ended = Some(true),
+            _ => {}
+        }
+        let words = self.words(line.number, words)?;
+        // Those in an `if` are for what is said of it.
+        if self.blocks.is_empty() && condition::is_test(&words) {
+            self.ended = condition::holds(&words);
+        }
+        Ok(Some(words))
     }
 
     fn open(&mut self, line: &Line, why: &'static str) {
@@ -300,7 +330,7 @@ impl Shell<'_> {
                 text.push('$');
                 continue;
             }
-            let (value, length) = self.value(rest);
+            let (value, length) = self.value(rest, dollar == QUOTED_DOLLAR);
             let Some(value) = value else {
                 given = true;
                 text.push('$');
@@ -334,7 +364,8 @@ impl Shell<'_> {
     }
 
     /// What stands for the text behind a dollar, if that is known, and how much of the text it is.
-    fn value(&self, text: &str) -> (Option<String>, usize) {
+    /// Whether it is `quoted` decides which quotes of a default are text.
+    fn value(&self, text: &str, quoted: bool) -> (Option<String>, usize) {
         let inner = |open: &str, close: &str| {
             let rest = text.strip_prefix(open)?;
             let end = rest.find(close)?;
@@ -349,13 +380,13 @@ impl Shell<'_> {
         if let Some((name, length)) = inner("{", "}") {
             if let Some((name, instead)) = name.split_once(":+") {
                 let given = self.named(name).is_some_and(|value| !value.is_empty());
-                return (Some(if given { self.replaced(instead) } else { String::new() }), length);
+                return (Some(if given { self.instead(instead, quoted) } else { String::new() }), length);
             }
             let parts =
                 name.split_once(":-").or_else(|| name.split_once(":=")).or_else(|| name.split_once('-'));
             let (name, default) = parts.map_or((name, None), |(name, default)| (name, Some(default)));
             let value = self.named(name).filter(|value| !value.is_empty() || default.is_none());
-            return (value.or_else(|| Some(self.replaced(default?))), length);
+            return (value.or_else(|| Some(self.instead(default?, quoted))), length);
         }
         let length = match text.chars().next() {
             Some(c) if "@*#".contains(c) || c.is_ascii_digit() => 1,
@@ -364,13 +395,28 @@ impl Shell<'_> {
         (self.named(&text[..length]), length)
     }
 
+    /// What stands for a variable without a value, without its quotes: nothing is replaced between single ones. Within double quotes
+    /// single ones are text.
+    fn instead(&self, text: &str, quoted: bool) -> String {
+        let (mut all, mut rest) = (String::new(), text);
+        while let Some(at) = rest.find(if quoted { &['"'][..] } else { &['\'', '"'] }) {
+            all += &self.replaced(&rest[..at]);
+            let quote = &rest[at..=at];
+            let inner = &rest[at + 1..];
+            let end = inner.find(quote).unwrap_or(inner.len());
+            all += &if quote == "'" { inner[..end].to_owned() } else { self.replaced(&inner[..end]) };
+            rest = inner.get(end + 1..).unwrap_or_default();
+        }
+        all + &self.replaced(rest)
+    }
+
     /// A text with the values of variables in it.
     fn replaced(&self, text: &str) -> String {
         let (mut plain, mut rest) = (String::new(), text);
         while let Some(at) = rest.find(['$', QUOTED_DOLLAR]).filter(|_| plain.len() < MOST_BYTES) {
             plain += &rest[..at];
             let dollar = rest[at..].chars().next().map_or(1, char::len_utf8);
-            let (value, length) = self.value(&rest[at + dollar..]);
+            let (value, length) = self.value(&rest[at + dollar..], false);
             plain += &value.unwrap_or_else(|| rest[at..at + dollar + length].to_owned());
             rest = &rest[at + dollar + length..];
         }
@@ -506,6 +552,25 @@ mod tests {
                 && notes[0].starts_with("line 1: while true: it changes the links again and again"),
             "{notes:?}"
         );
+    }
+
+    /// Quotes of a default are no text, but for single ones in double quotes; tests that a script without arguments decides hold.
+    #[test]
+    fn defaults_and_tests() {
+        for (script, wanted) in [
+            ("tc ${BW:-'1Mbit/s'} ${D:-\"10 ms\"} ${X:-a'b'c}", vec!["tc|1Mbit/s|10|ms|abc"]),
+            ("A=5\ntc ${X:-'$A'} ${X:-\"$A\"} \"${X:-'q'}\"", vec!["tc|$A|5|'q'"]),
+            ("x=1\n[ ! -z $1 ] && x=$1\ntc $x", vec!["[|!|-z|$1|]", "tc|1"]),
+            ("x=1\n[ -z $1 ] || x=2\ntc $x", vec!["[|-z|$1|]", "tc|1"]),
+            ("[ -z \"$1\" ] && tc a || tc b", vec!["[|-z|$1|]", "tc|a"]),
+            ("f() {\n [ -n \"$1\" ] && tc $1\n}\nf 7\nf", vec!["[|-n|7|]", "tc|7", "[|-n||]"]),
+            ("[ -f x ] && tc a || tc b", vec!["[|-f|x|]", "tc|a", "tc|b"]),
+            ("a && tc a", vec!["a", "tc|a"]),
+        ] {
+            let done = ran(script).0;
+            let words: Vec<&str> = done.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+            assert_eq!(words, wanted, "{script}");
+        }
     }
 
     #[test]

@@ -18,9 +18,10 @@ const DEEPEST: usize = 40;
 pub(super) trait Host {
     /// Carries out a command; the result is what it stands for where it is nested.
     fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError>;
-
     /// A value was given to a variable.
     fn named(&mut self, value: &str, variable: &str);
+    /// An expression draws random numbers.
+    fn drew(&mut self, line: usize, text: &str);
 
     /// A procedure that was called with these words was not carried out to its end.
     fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError);
@@ -449,6 +450,9 @@ impl<'h, H: Host> Tcl<'h, H> {
     fn expression(&mut self, line: usize, text: &str) -> Result<String, ImportError> {
         let mut cursor = Cursor { text, at: 0, line };
         let text = self.word(&mut cursor, |_| false)?;
+        if tcl_value::draws(&text) {
+            self.host.drew(line, &text);
+        }
         tcl_value::evaluate(&text).map_err(|why| wrong(line, &why))
     }
 }
@@ -511,6 +515,10 @@ mod tests {
             if value.starts_with('r') {
                 self.0.push(format!("{variable} = {value}"));
             }
+        }
+
+        fn drew(&mut self, line: usize, _: &str) {
+            self.0.push(format!("{line}: drew"));
         }
 
         fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError) {

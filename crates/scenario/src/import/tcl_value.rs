@@ -3,16 +3,20 @@
 /// Deepest nesting of parentheses.
 const DEEPEST: usize = 40;
 
-/// A number.
-#[derive(Debug, Clone, Copy)]
+/// An operand: a number, or a text, which can only be compared.
+#[derive(Debug, Clone)]
 enum Number {
     Whole(i64),
     Real(f64),
+    Text(String),
 }
 
 /// Operators by rank, the weakest first; longer ones before those they begin with.
 const RANKS: [&[&str]; 6] =
-    [&["||"], &["&&"], &["==", "!="], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/", "%"]];
+    [&["||"], &["&&"], &["==", "!=", "eq ", "ne "], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/", "%"]];
+
+/// What stands for a draw by `rand()`: its mean.
+const DRAWN: f64 = 0.5;
 
 /// The value of an expression, written as Tcl does.
 ///
@@ -29,7 +33,21 @@ pub(super) fn evaluate(text: &str) -> Result<String, String> {
         Number::Whole(number) => Ok(number.to_string()),
         Number::Real(number) if number.is_finite() && number.abs() < 1e15 => Ok(number.to_string()),
         Number::Real(_) => Err("expr: the number is too large".into()),
+        Number::Text(text) => match text.as_str() {
+            "true" | "yes" | "on" => Ok("1".into()),
+            "false" | "no" | "off" => Ok("0".into()),
+            _ => Err(no_number(&text)),
+        },
     }
+}
+
+/// Whether an expression draws a random number.
+pub(super) fn draws(text: &str) -> bool {
+    text.contains("rand()")
+}
+
+fn no_number(text: &str) -> String {
+    format!("expr: \"{}\" is no number", text.chars().take(20).collect::<String>())
 }
 
 struct Reader<'t> {
@@ -44,7 +62,7 @@ impl Reader<'_> {
         while let Some(operator) = operators.iter().find(|operator| self.rest.starts_with(**operator)) {
             self.rest = self.rest[operator.len()..].trim_start();
             let right = self.rank(rank + 1)?;
-            left = apply(operator, left, right)?;
+            left = apply(operator.trim_end(), left, right)?;
         }
         Ok(left)
     }
@@ -67,9 +85,12 @@ impl Reader<'_> {
             }
             Some('!') => {
                 self.rest = self.rest[1..].trim_start();
-                Number::Whole(i64::from(real(self.factor()?) == 0.0))
+                Number::Whole(i64::from(real(self.factor()?)? == 0.0))
             }
-            Some(_) => self.number()?,
+            Some('"') => self.quoted('"')?,
+            Some('{') => self.quoted('}')?,
+            Some(c) if c.is_ascii_digit() || c == '.' => self.number()?,
+            Some(_) => self.word()?,
             None => return Err("expr: it ends too early".into()),
         };
         self.depth -= 1;
@@ -78,29 +99,102 @@ impl Reader<'_> {
 
     fn number(&mut self) -> Result<Number, String> {
         let length = self.rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        // A text may begin with a digit: 10Mb.
+        if self.rest[length..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
+            return self.word();
+        }
         let (digits, rest) = self.rest.split_at(length);
         self.rest = rest.trim_start();
         match (digits.parse(), digits.parse()) {
             (Ok(number), _) => Ok(Number::Whole(number)),
             (_, Ok(number)) => Ok(Number::Real(number)),
-            _ => Err(format!(
-                "expr: \"{}\" is no number",
-                digits.chars().chain(rest.chars()).take(20).collect::<String>()
-            )),
+            _ => Err(no_number(&(digits.to_owned() + rest))),
         }
+    }
+
+    /// A text up to a character that ends it.
+    fn quoted(&mut self, end: char) -> Result<Number, String> {
+        let (text, rest) = self.rest[1..].split_once(end).ok_or("expr: a quote is not closed")?;
+        self.rest = rest.trim_start();
+        Ok(text.parse().map(Number::Whole).unwrap_or_else(|_| Number::Text(text.into())))
+    }
+
+    /// A function, or a text that has taken a variable's place.
+    fn word(&mut self) -> Result<Number, String> {
+        let ends = |c: char| c.is_whitespace() || "()=!<>&|+*%\"{}".contains(c);
+        let length = self.rest.find(ends).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(length);
+        if word.is_empty() {
+            return Err(no_number(self.rest));
+        }
+        self.rest = rest.trim_start();
+        if !self.rest.starts_with('(') {
+            return Ok(Number::Text(word.into()));
+        }
+        self.rest = self.rest[1..].trim_start();
+        if let ("rand", Some(rest)) = (word, self.rest.strip_prefix(')')) {
+            self.rest = rest.trim_start();
+            return Ok(Number::Real(DRAWN));
+        }
+        let argument = self.rank(0)?;
+        self.rest = self.rest.strip_prefix(')').ok_or("expr: a ( is not closed")?.trim_start();
+        function(word, argument)
     }
 }
 
-fn real(number: Number) -> f64 {
+/// Functions of one argument.
+fn function(name: &str, argument: Number) -> Result<Number, String> {
+    let whole = |value: f64| {
+        let fits = value.abs() < 9e18;
+        fits.then_some(Number::Whole(value as i64)).ok_or("expr: the number is too large".to_owned())
+    };
+    let value = real(argument)?;
+    match name {
+        "int" => whole(value.trunc()),
+        "round" => whole(value.round()),
+        "double" => Ok(Number::Real(value)),
+        "abs" => Ok(Number::Real(value.abs())),
+        "ceil" => Ok(Number::Real(value.ceil())),
+        "floor" => Ok(Number::Real(value.floor())),
+        "sqrt" if value >= 0.0 => Ok(Number::Real(value.sqrt())),
+        "srand" => Ok(Number::Real(DRAWN)),
+        _ => Err(format!("expr: {name}() is not known")),
+    }
+}
+
+fn real(number: Number) -> Result<f64, String> {
     match number {
-        Number::Whole(number) => number as f64,
-        Number::Real(number) => number,
+        Number::Whole(number) => Ok(number as f64),
+        Number::Real(number) => Ok(number),
+        Number::Text(text) => Err(no_number(&text)),
+    }
+}
+
+/// Texts, and whatever `eq` and `ne` compare.
+fn compare_texts(operator: &str, left: &str, right: &str) -> Result<Number, String> {
+    let holds = match operator {
+        "==" | "eq" => left == right,
+        "!=" | "ne" => left != right,
+        _ => return Err(no_number(if left.parse::<f64>().is_ok() { right } else { left })),
+    };
+    Ok(Number::Whole(i64::from(holds)))
+}
+
+fn written(number: &Number) -> String {
+    match number {
+        Number::Whole(number) => number.to_string(),
+        Number::Real(number) => number.to_string(),
+        Number::Text(text) => text.clone(),
     }
 }
 
 fn apply(operator: &str, left: Number, right: Number) -> Result<Number, String> {
     let large = || "expr: the number is too large".to_owned();
-    if let (Number::Whole(left), Number::Whole(right)) = (left, right) {
+    let texts = matches!(left, Number::Text(_)) || matches!(right, Number::Text(_));
+    if texts || ["eq", "ne"].contains(&operator) {
+        return compare_texts(operator, &written(&left), &written(&right));
+    }
+    if let (&Number::Whole(left), &Number::Whole(right)) = (&left, &right) {
         // Tcl rounds down, so that the remainder has the divisor's sign.
         let value = match operator {
             "+" => left.checked_add(right).ok_or_else(large)?,
@@ -121,7 +215,7 @@ fn apply(operator: &str, left: Number, right: Number) -> Result<Number, String> 
         };
         return Ok(Number::Whole(value));
     }
-    let (left, right) = (real(left), real(right));
+    let (left, right) = (real(left)?, real(right)?);
     Ok(match operator {
         "+" => Number::Real(left + right),
         "-" => Number::Real(left - right),
@@ -163,11 +257,38 @@ mod tests {
             ("10 - 2 - 3", "5"),
             ("0.5 * 4", "2"),
             (" 5 ", "5"),
+            ("red == \"red\"", "1"),
+            ("\"RED\" != \"DropTail\" && 2 > 1", "1"),
+            ("DropTail eq RED", "0"),
+            ("{a b} ne {a c}", "1"),
+            ("10Mb == 10Mb", "1"),
+            ("\"10\" == 10", "1"),
+            ("\"\" == \"\"", "1"),
+            ("1 eq 1", "1"),
+            ("true", "1"),
+            ("rand() * 10", "5"),
+            ("int(7.9) + round(2.5)", "10"),
+            ("int(rand() * 3)", "1"),
         ];
         for (text, value) in table {
             assert_eq!(evaluate(text).as_deref(), Ok(value), "{text}");
         }
-        for bad in ["", "1 +", "(1", "1 / 0", "x", "1 2", "9223372036854775807 + 1", "1.2.3", "5.5 % 2"] {
+        for bad in [
+            "",
+            "1 +",
+            "(1",
+            "1 / 0",
+            "x",
+            "1 2",
+            "9223372036854775807 + 1",
+            "1.2.3",
+            "5.5 % 2",
+            "red < 2",
+            "red + 1",
+            "f(2)",
+            "sqrt(-1)",
+            "\"a",
+        ] {
             assert!(evaluate(bad).is_err(), "{bad}");
         }
         assert!(evaluate(&"(".repeat(10_000)).unwrap_err().contains("deeply"));

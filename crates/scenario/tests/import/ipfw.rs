@@ -356,3 +356,15 @@ fn sleeps_between_commands() {
         ],
     );
 }
+
+/// Two rules for one pipe, one for each direction, share it as one rule for both does.
+#[test]
+fn one_pipe_for_both_directions_is_told() {
+    let script =
+        "pipe 1 config bw 1Mbit/s\nadd pipe 1 ip from any to any out\nadd pipe 1 ip from any to any in";
+    let imported = from(Format::Ipfw, script);
+    tells(&imported, &["line 3: pipe 1: two rules lead both directions into one pipe"]);
+    let apart = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 1Mbit/s\nadd pipe 1 ip from any to any out\n\
+                 add pipe 2 ip from any to any in";
+    assert!(from(Format::Ipfw, apart).notes.is_empty());
+}

@@ -4,7 +4,7 @@ use crate::{from, has, plan, refused, tells, way};
 use longwire_scenario::import::Format;
 
 /// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
-pub const NETEM: [(&str, &str); 30] = [
+pub const NETEM: [(&str, &str); 35] = [
     ("delay 100ms", "delay = \"100 ms\""),
     ("latency 1.5s", "delay = \"1.5 s\""),
     ("delay 250", "delay = \"250 us\""),
@@ -66,6 +66,13 @@ pub const NETEM: [(&str, &str); 30] = [
     ("rate 1mbit 20", "overhead = \"34\""),
     ("rate 1mbit packetoverhead -14", "overhead = \"0\""),
     ("rate 1mbit 10 48 5", "framing = \"atm\""),
+    // Here the trailer of 8 bytes comes on top: ⌈(packet + 14 + 10) / 48⌉ cells.
+    ("rate 1mbit 10 48 5", "overhead = \"16\""),
+    // tc reads a limit as a size, and a seed in any base.
+    ("rate 1mbit limit 10k", "queue = \"10240 packets\""),
+    ("delay 1ms seed 0x2a", "seed = 42"),
+    ("delay 1ms seed 0xffffffffffffffff", "seed = 9223372036854775807"),
+    ("delay 1ms seed 052", "seed = 42"),
     (
         "slot 10ms 20ms packets 5",
         "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
@@ -251,4 +258,17 @@ fn netem_refuses_what_tc_refuses() {
     refused(Format::Netem, "tc qdisc add dev eth0 root tbf rate 1mbit", "tbf needs a burst");
     refused(Format::Netem, "echo hello", "there is no netem");
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
+}
+
+/// netem sends a packet that is early past its rate; here that can't be.
+#[test]
+fn reordering_with_a_rate_is_told() {
+    let imported = from(Format::Netem, "delay 10ms reorder 25% rate 1mbit");
+    tells(&imported, &["reorder with rate: a packet that is sent early passes the delay and the rate"]);
+    let imported = from(Format::Netem, "delay 10ms reorder 25%");
+    assert!(
+        imported.notes.iter().all(|note| !note.to_string().contains("with rate")),
+        "{:?}",
+        imported.notes
+    );
 }

@@ -168,3 +168,21 @@ fn a_threshold_that_changes_leaves_the_other() {
         assert!(imported.scenario.contains(wanted), "{wanted}\n{}", imported.scenario);
     }
 }
+
+/// Comparisons of texts, random numbers, and the channel of a procedure that writes down windows.
+#[test]
+fn what_scripts_of_ns2_compute_with() {
+    let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset kind RED\n\
+        set W [open win.tr w]\n\
+        proc plotWindow {source file} {\n global ns\n puts $file [$ns now]\n}\n\
+        if {$kind == \"RED\"} { set bw 3Mb } else { set bw 1Mb }\n\
+        if {$kind ne \"RED\"} { set bw 9Mb }\n\
+        set d [expr 10 + [$rng uniform 0 5]]\n\
+        $ns duplex-link $a $b $bw ${d}ms DropTail\n\
+        $ns queue-limit $a $b [expr int(rand() * 100)]\n\
+        $ns at 1.0 \"plotWindow $a $W\"\n";
+    let imported = from(Format::Ns, script);
+    let link = "forward = { rate = \"3 Mbit/s\", delay = \"12.5 ms\", queue = \"50 packets\" }";
+    has(&imported, &[link]);
+    tells(&imported, &["uniform 0 5: a random number there", "rand() * 100): a random number there"]);
+}

@@ -1,0 +1,92 @@
+//! Tests of a shell, as far as a script alone says how they end: test(1).
+
+/// Whether a command is a test.
+pub(super) fn is_test(words: &[String]) -> bool {
+    words.first().is_some_and(|word| ["[", "[[", "test"].contains(&word.as_str()))
+}
+
+/// How a test ends. A script is taken as started without arguments: `$1` is empty, `$#` is 0. Nothing if that does not say it.
+pub(super) fn holds(words: &[String]) -> Option<bool> {
+    let (_, words) = words.split_first()?;
+    let inner = match words.split_last() {
+        Some((last, rest)) if ["]", "]]"].contains(&last.as_str()) => rest,
+        _ => words,
+    };
+    let mut operands = Vec::new();
+    for word in inner {
+        operands.push(known(word)?);
+    }
+    let negated = operands.iter().take_while(|word| **word == "!").count();
+    let result = plain(&operands[negated..])?;
+    Some(result != (negated % 2 == 1))
+}
+
+/// A word without variables that have no value.
+fn known(word: &str) -> Option<&str> {
+    match word {
+        "$#" => Some("0"),
+        "$@" | "$*" => Some(""),
+        _ => match word.strip_prefix('$') {
+            Some(name)
+                if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) && name != "0" =>
+            {
+                Some("")
+            }
+            _ => (!word.contains(['$', '`'])).then_some(word),
+        },
+    }
+}
+
+fn plain(words: &[&str]) -> Option<bool> {
+    let numbers = |left: &str, right: &str| Some((left.parse::<i64>().ok()?, right.parse::<i64>().ok()?));
+    match words {
+        [] => Some(false),
+        [word] => Some(!word.is_empty()),
+        ["-z", word] => Some(word.is_empty()),
+        ["-n", word] => Some(!word.is_empty()),
+        [_, "=" | "==" | "!=", right] if right.contains(['*', '?', '[']) => None,
+        [left, "=" | "==", right] => Some(left == right),
+        [left, "!=", right] => Some(left != right),
+        [left, operator, right] => {
+            let (left, right) = numbers(left, right)?;
+            match *operator {
+                "-eq" => Some(left == right),
+                "-ne" => Some(left != right),
+                "-lt" => Some(left < right),
+                "-le" => Some(left <= right),
+                "-gt" => Some(left > right),
+                "-ge" => Some(left >= right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_tests() {
+        for (text, wanted) in [
+            ("[ ! -z $1 ]", Some(false)),
+            ("[ -z $1 ]", Some(true)),
+            ("test -n x", Some(true)),
+            ("[ -n ]", Some(true)),
+            ("[ $# -gt 0 ]", Some(false)),
+            ("[ $# -eq 0 ]", Some(true)),
+            ("[[ a == b ]]", Some(false)),
+            ("[[ a != b ]]", Some(true)),
+            ("[[ a == a* ]]", None),
+            ("[ ! ! x ]", Some(true)),
+            ("[ -f /etc/passwd ]", None),
+            ("[ -z $HOME ]", None),
+            ("[ x -eq 1 ]", None),
+            ("[ ]", Some(false)),
+        ] {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!((is_test(&words), holds(&words)), (true, wanted), "{text}");
+        }
+    }
+}
