@@ -62,7 +62,7 @@ reasons! {
     Program "program" "A program on the router's path dropped it.",
     Aborted "aborted" "A program on the router's path gave up on it, or sent it where no port is.",
     NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
-    Loop "loop" "It was steered, or sent from node to node, too often at one moment: it went in a circle.",
+    Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one behind the other.",
     Stopped "stopped" "It was still waiting when the run was stopped.",
 }
 

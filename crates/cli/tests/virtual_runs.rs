@@ -409,7 +409,7 @@ fn what_cant_be_run_is_refused_with_the_mend() {
     let small = folder.write("small.toml", format!("[engine]\npool = \"1 MiB\"\n{endless}"));
     let endless = folder.write("endless.toml", endless);
     let typo = folder.write("typo.toml", TWO_PORTS.replace("3 Mbit/s", "10 Mbitt"));
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (&[&scenario, "--input", "c=x.pcap"], &["no port \"c\"; it has a, b"]),
         (&[&scenario, "--input", "x.pcap"], &["PORT=FILE"]),
         (&[&scenario, "--input", "a=/nowhere.pcap"], &["/nowhere.pcap", "No such file"]),
@@ -417,6 +417,7 @@ fn what_cant_be_run_is_refused_with_the_mend() {
         (&[&scenario, "--input", &input, "--output", &input.replace("a=", "b=")], &["named twice"]),
         (&[&endless], &["never ends", "--for 10s"]),
         (&[&small, "--for", "1s"], &["packet pool was full", "engine.pool"]),
+        (&[&endless, "--for", "18446744073709551615ns"], &["--for", "out of range", "100 years"]),
         (&[&typo], &["typo.toml:13:8", "\"10 Mbitt\"", "^^^^"]),
     ];
     for (args, wanted) in cases {

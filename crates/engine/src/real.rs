@@ -7,7 +7,7 @@ use crate::setup::Wait;
 use crate::worker::Worker;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs on a quiet machine,
 /// and more on a shared one.
@@ -21,8 +21,9 @@ const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
 
 impl Worker {
     /// Runs until `stop` is set.
-    pub(crate) fn run(&mut self, wait: Wait, stop: &AtomicBool, commands: &mpsc::Receiver<Command>) {
+    pub(crate) fn run(&mut self, wait: Wait, stop: &Arc<AtomicBool>, commands: &mpsc::Receiver<Command>) {
         let mut sleeper = Sleeper::new(self, wait);
+        self.walk.heed(stop);
         // When the ports were last polled, when the clock was last read, and when something last happened.
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);

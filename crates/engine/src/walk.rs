@@ -6,12 +6,17 @@
 use crate::worker::Worker;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most times that a packet is steered, or that nodes decide in turn about it and what comes of it, at one moment. A plan has no circle of
 /// steering, and routers count hops, but programs need not.
 pub(crate) const MOST_TURNS: u16 = 1024;
-/// The same for all packets that come of one: programs that send back what a bridge floods multiply it.
-const MOST_TURNS_TOGETHER: u32 = 1 << 18;
+/// Most steps of a walk, of a packet and all that comes of it: links that duplicate, one behind the other, multiply it, and so do programs that send
+/// back what a bridge floods. A packet that is flooded to every port that a plan can have, over as many links, takes a fifth of them.
+const MOST_STEPS: u64 = 1 << 20;
+/// So often a walk looks whether the run is to end.
+const STEPS_TO_A_LOOK: u64 = 1 << 12;
 /// Room for steps: more is allocated where it is first needed.
 const USUAL: usize = 256;
 
@@ -42,14 +47,21 @@ struct Step {
 pub(crate) struct Walk {
     steps: Vec<Step>,
     under_way: bool,
-    /// Turns that the packet whose step is being taken has had, and all packets of the walk.
+    /// Turns that the packet whose step is being taken has had.
     turns: u16,
-    turns_together: u32,
+    taken: u64,
+    /// What says that the run is to end, if anything does but its clock.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Walk {
     pub fn new() -> Self {
-        Self { steps: Vec::with_capacity(USUAL), under_way: false, turns: 0, turns_together: 0 }
+        Self { steps: Vec::with_capacity(USUAL), under_way: false, turns: 0, taken: 0, stop: None }
+    }
+
+    /// Walks end when `stop` is set.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
     }
 
     #[inline]
@@ -64,8 +76,21 @@ impl Walk {
     /// Counts a turn of the packet whose step is being taken. Whether it may have it.
     fn take_turn(&mut self) -> bool {
         self.turns += 1;
-        self.turns_together += 1;
-        self.turns <= MOST_TURNS && self.turns_together <= MOST_TURNS_TOGETHER
+        self.turns <= MOST_TURNS
+    }
+
+    /// Counts a step. Why it is not taken, if the walk is to end.
+    fn take_step(&mut self) -> Option<DropReason> {
+        self.taken += 1;
+        if self.taken > MOST_STEPS {
+            return Some(DropReason::Loop);
+        }
+        let looks = self.taken.is_multiple_of(STEPS_TO_A_LOOK);
+        if looks && self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            self.taken = MOST_STEPS;
+            return Some(DropReason::Stopped);
+        }
+        None
     }
 }
 
@@ -76,18 +101,22 @@ impl Worker {
         if self.walk.under_way {
             return self.walk.push(next, handle);
         }
-        (self.walk.under_way, self.walk.turns, self.walk.turns_together) = (true, 0, 0);
+        (self.walk.under_way, self.walk.turns, self.walk.taken) = (true, 0, 0);
         self.walk.push(next, handle);
         while let Some(Step { next, handle, turns }) = self.walk.steps.pop() {
             self.walk.turns = turns;
+            if let Some(reason) = self.walk.take_step() {
+                self.drop(handle, reason);
+                continue;
+            }
             let first = self.walk.steps.len();
-            self.take_step(next, handle);
+            self.go(next, handle);
             self.walk.steps[first..].reverse();
         }
         self.walk.under_way = false;
     }
 
-    fn take_step(&mut self, next: Next, handle: Handle) {
+    fn go(&mut self, next: Next, handle: Handle) {
         match next {
             Next::Enter => self.enter(handle),
             Next::Leave => self.leave(handle),

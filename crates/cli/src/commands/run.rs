@@ -41,7 +41,7 @@ pub struct Args {
     r#virtual: bool,
 
     /// End after this time: 10s, 500ms. Without it a run in virtual time goes on until nothing is left to happen.
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
     time: Option<Nanos>,
 
     /// Take what comes in by PORT from a capture (pcap or pcapng); repeatable. All inputs count from the earliest's
@@ -185,6 +185,18 @@ impl Args {
         outcome::print_with(|out| run_text::print(&report, out))?;
         Ok(Outcome::of(report.pass))
     }
+}
+
+/// The longest time that can be asked for. Behind it there is room on the engine's clock, which ends after 584 years.
+const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+
+/// How long a run is to last.
+fn run_time(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
+    if time <= LONGEST {
+        return Ok(time);
+    }
+    Err(format!("it is out of range; write at most {LONGEST} (100 years)"))
 }
 
 /// How often signals are looked for.
