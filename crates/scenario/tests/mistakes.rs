@@ -31,6 +31,21 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
+/// What is too much is refused before any of it is made.
+#[test]
+fn too_many_links_are_refused_at_once() {
+    let link = "[[link]]\nname = \"l{n}\"\nbetween = [\"a\", \"b\"]\ncount = ";
+    let (head, wanted) = ("link \"l{n}\", count: ", "there are 16777218 links, and 16777216 is the limit");
+    check(HOSTS, &format!("{link}8_388_609"), "6:9", head, &[wanted, "make fewer"]);
+    check(
+        HOSTS,
+        &format!("{link}8388608\n[[link]]\nfrom = \"a\"\nto = \"b\""),
+        "7:1",
+        "link",
+        &["there are 16777217 links"],
+    );
+}
+
 #[test]
 fn toml_and_keys() {
     let table = [

@@ -6,7 +6,7 @@ use super::{Desk, Entry};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
 use crate::template;
-use crate::written::{Name, Term};
+use crate::written::{Name, Term, Whole};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -41,6 +41,26 @@ struct Way<'e> {
 }
 
 impl Desk<'_, '_> {
+    /// Checks that there are not too many, before any is made. None after an error.
+    pub(super) fn link_count(&mut self, file: &File) -> Option<()> {
+        let mut sum = 0i128;
+        for written in &file.link {
+            let count = written.count.as_ref().and_then(|count| Whole::read(&count.text).ok());
+            let Whole(count) = count.unwrap_or(Whole(1));
+            sum = sum.saturating_add(count.saturating_mul(if written.between.is_some() { 2 } else { 1 }));
+            if sum > Route::MAX_LINKS as i128 {
+                let entry =
+                    Entry { section: "link", name: written.name.as_ref().map(|name| &*name.text), n: None };
+                let span = written.count.as_ref().map_or(&written.span, |count| &count.span);
+                let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
+                let mend = "make fewer; a duplex link (between) is two";
+                self.error(span, &entry, "count", what, mend);
+                return None;
+            }
+        }
+        Some(())
+    }
+
     pub(super) fn links(&mut self, file: &File) -> Links {
         let mut links = Links::default();
         let mut profiles = Profiles::default();
@@ -184,11 +204,6 @@ impl Desk<'_, '_> {
         links: &Links,
     ) -> Option<Box<str>> {
         let span = written.name.as_ref().map_or(&written.span, |name| &name.span);
-        if links.links.len() == Route::MAX_LINKS {
-            let what = format!("there are more than {} links", Route::MAX_LINKS);
-            self.error(span, entry, "", what, "make fewer");
-            return None;
-        }
         let name: Box<str> = match &written.name {
             Some(name) => {
                 let Name(name) = self.term(entry, "name", name)?;
