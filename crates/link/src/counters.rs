@@ -172,6 +172,9 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    /// What one takes.
+    pub const BYTES: usize = size_of::<Self>() + size_of::<[u64; BUCKETS]>();
+
     /// Counts a time.
     #[inline]
     pub fn record(&mut self, time: Nanos) {

@@ -1,7 +1,7 @@
 //! All links of one worker, and what the engine asks of them.
 
 use crate::background::Background;
-use crate::counters::{Histogram, LinkStats};
+use crate::counters::{Histogram, LinkStats, Rare};
 use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::judge::Chain;
@@ -126,6 +126,14 @@ impl Links {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
+    }
+
+    /// Bytes that a link of this configuration takes besides its record and its packets: its discipline with its tables, and its histogram.
+    pub fn tables_of(config: &LinkConfig) -> usize {
+        let of_queue = |mut queue: Queue| queue.record_bytes() + queue.memory_bytes();
+        let queue = config.block("queue").and_then(|(spec, values)| Queue::build(spec, values, no_dice));
+        let histogram = if config.histogram { size_of::<Rare>() + Histogram::BYTES } else { 0 };
+        queue.map_or(0, of_queue) + histogram
     }
 
     /// Bytes of memory that the links' records take, without drop counters and histograms.

@@ -89,6 +89,14 @@ macro_rules! stage {
                 }
             }
 
+            /// Bytes of its record, if that lies behind a pointer.
+            pub fn record_bytes(&self) -> usize {
+                match self {
+                    $(Self::$inline(_) => 0,)+
+                    $(Self::$boxed(_) => size_of::<$large>(),)*
+                }
+            }
+
             /// Takes new parameters; what the block has gathered so far stays.
             pub fn change(&mut self, values: &longwire_block::Values) {
                 use longwire_block::Block;

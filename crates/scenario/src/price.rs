@@ -2,8 +2,8 @@
 
 use crate::plan::{Attachment, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_block::Value;
-use longwire_link::medium_rate;
 use longwire_link::transmit::Backlog;
+use longwire_link::{LinkConfig, Links, medium_rate};
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ pub struct Pricing {
     pub frame: Bytes,
     /// How many links there are.
     pub links: u64,
-    /// Memory of the links and the rules.
+    /// Memory of the links, with what their queues and histograms keep, and of the rules.
     pub link_memory: Bytes,
     /// Packet memory of all workers together, as the plan asks for.
     pub pool: Bytes,
@@ -156,7 +156,9 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let mut pricing = Pricing {
         frame: calibration.frame,
         links: plan.links.len() as u64,
-        link_memory: Bytes(plan.links.len() as u64 * calibration.link_bytes + rules),
+        link_memory: Bytes(
+            (plan.links.len() as u64 * calibration.link_bytes + rules).saturating_add(tables(plan)),
+        ),
         pool: Bytes(plan.engine.pool.0.saturating_mul(u64::from(plan.engine.workers))),
         delay_lines: memory(delayed),
         queues: (!load.endless_queue).then(|| memory(load.queued)),
@@ -170,6 +172,31 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     };
     pricing.shortfalls = shortfalls(plan, calibration, &pricing);
     pricing
+}
+
+/// Memory of what the links' queues and histograms keep besides packets.
+fn tables(plan: &Plan) -> u64 {
+    let mut count = vec![0u64; plan.profiles.len()];
+    plan.links.iter().for_each(|link| count[link.profile as usize] += 1);
+    let mut sum = 0u64;
+    // Profiles that differ in something else have the same queue, which may be large to make.
+    let mut last: Option<(&Profile, u64)> = None;
+    for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
+        let alike = |other: &Profile| {
+            let queue = |profile: &Profile| {
+                let block = profile.blocks.iter().find(|(spec, _)| spec.key == "queue");
+                block.map(|(spec, values)| (spec.kind, values.clone()))
+            };
+            other.histogram == profile.histogram && queue(other) == queue(profile)
+        };
+        let each = match last {
+            Some((other, bytes)) if alike(other) => bytes,
+            _ => Links::tables_of(&LinkConfig::new(profile.blocks.clone(), profile.histogram)) as u64,
+        };
+        last = Some((profile, each));
+        sum = sum.saturating_add(links.saturating_mul(each));
+    }
+    sum
 }
 
 /// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can need, if that is no more

@@ -308,6 +308,9 @@ pub trait Scheduler: Sized {
 
     fn new(plan: &Self::Plan) -> Self;
 
+    /// Bytes that it takes besides its own record.
+    fn memory_bytes(&self) -> usize;
+
     /// A class that had none has a packet of `bytes`.
     fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate);
 
@@ -361,6 +364,10 @@ impl<S: Scheduler> Discipline for Classed<S>
 where
     Self: Block,
 {
+    fn memory_bytes(&mut self) -> usize {
+        self.now.lanes.memory_bytes() + self.now.scheduler.memory_bytes()
+    }
+
     #[inline]
     fn admit(&mut self, _: &Admission<'_>) -> Verdict {
         Verdict::Pass

@@ -75,6 +75,10 @@ impl Block for Drr {
 }
 
 impl Discipline for Drr {
+    fn memory_bytes(&mut self) -> usize {
+        self.flows.capacity() * size_of::<Flow>()
+    }
+
     #[inline]
     fn admit(&mut self, _: &Admission<'_>) -> Verdict {
         Verdict::Pass

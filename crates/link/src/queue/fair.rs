@@ -58,6 +58,11 @@ impl<S: Default> Flows<S> {
         }
     }
 
+    /// Bytes that the flows take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.flows.capacity() * size_of::<Flow<S>>()
+    }
+
     /// Whether there are to be more flows or fewer.
     pub(super) fn is_stale(&self) -> bool {
         self.flows.len() != self.wanted

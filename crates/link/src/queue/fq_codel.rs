@@ -101,4 +101,8 @@ impl Discipline for FqCodel {
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         self.flows.drain(pool)
     }
+
+    fn memory_bytes(&mut self) -> usize {
+        self.flows.memory_bytes()
+    }
 }

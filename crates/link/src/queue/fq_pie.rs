@@ -134,4 +134,8 @@ impl Discipline for FqPie {
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         self.flows.drain(pool)
     }
+
+    fn memory_bytes(&mut self) -> usize {
+        self.flows.memory_bytes()
+    }
 }

@@ -115,6 +115,10 @@ impl Block for Fred {
 }
 
 impl Discipline for Fred {
+    fn memory_bytes(&mut self) -> usize {
+        self.flows.capacity() * size_of::<Flow>()
+    }
+
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if packet.packets_waiting == 0 {

@@ -17,6 +17,11 @@ impl Heap {
         Self { items: Vec::with_capacity(count), places: vec![NONE; count].into() }
     }
 
+    /// Bytes that it takes besides its own record.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<(u128, u32)>() + size_of_val(&*self.places)
+    }
+
     /// The lowest key, and whose it is.
     #[inline]
     pub(super) fn first(&self) -> Option<(u128, usize)> {

@@ -141,6 +141,15 @@ impl Scheduler for Tree {
         }
     }
 
+    fn memory_bytes(&self) -> usize {
+        let of_brood = |brood: &Brood| {
+            size_of_val(&*brood.classes) + brood.fit.memory_bytes() + brood.unfit.memory_bytes()
+        };
+        let broods: usize = self.classes.iter().map(|class| of_brood(&class.brood)).sum();
+        let heaps = self.pending.memory_bytes() + self.due.memory_bytes();
+        size_of_val(&*self.classes) + size_of_val(&*self.leaves) + heaps + broods
+    }
+
     fn wake(&mut self, leaf: usize, bytes: u64, now: Nanos, _: Rate) {
         let this = &mut self.leaves[leaf];
         if let Some(service) = &this.real_time {

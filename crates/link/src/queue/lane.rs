@@ -44,6 +44,13 @@ impl Lanes {
         Self { lanes: lanes.map(lane).collect(), sending: None }
     }
 
+    /// Bytes that the lanes and their disciplines take.
+    pub(super) fn memory_bytes(&mut self) -> usize {
+        let of_lane =
+            |lane: &mut Lane| size_of::<Lane>() + lane.leaf.as_mut().map_or(0, |leaf| leaf.memory_bytes());
+        self.lanes.iter_mut().map(of_lane).sum()
+    }
+
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
     pub(super) fn join(&mut self, hall: &mut Hall<'_>, lane: usize, handle: Handle) -> Joined {

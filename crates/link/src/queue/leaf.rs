@@ -52,6 +52,11 @@ impl Leaf {
         Some(Box::new(Self { queue, books: Books::default(), next: Handle::NONE }))
     }
 
+    /// Bytes that it takes.
+    pub(super) fn memory_bytes(&mut self) -> usize {
+        size_of::<Self>() + self.queue.record_bytes() + self.queue.memory_bytes()
+    }
+
     /// Asks the discipline to let a packet in, and adds it, or drops it.
     pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle) -> Joined {
         let meta = hall.pool.meta(handle);

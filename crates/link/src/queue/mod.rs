@@ -135,6 +135,11 @@ pub trait Discipline: Block {
     fn whole_trains(&mut self) -> bool {
         false
     }
+
+    /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows, classes, lists.
+    fn memory_bytes(&mut self) -> usize {
+        0
+    }
 }
 
 crate::registry::stage! {
@@ -170,6 +175,7 @@ crate::registry::stage! {
     fn direct(&mut self) -> bool;
     fn plain(&mut self) -> bool;
     fn whole_trains(&mut self) -> bool;
+    fn memory_bytes(&mut self) -> usize;
 }
 
 impl Queue {

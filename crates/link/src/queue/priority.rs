@@ -113,6 +113,10 @@ impl Scheduler for Strict {
         Self(vec![0; bands.div_ceil(64)].into())
     }
 
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
     #[inline]
     fn wake(&mut self, class: usize, _: u64, _: Nanos, _: Rate) {
         self.0[class / 64] |= 1 << (class % 64);

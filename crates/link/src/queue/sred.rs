@@ -90,6 +90,10 @@ impl Block for Sred {
 }
 
 impl Discipline for Sred {
+    fn memory_bytes(&mut self) -> usize {
+        self.zombies.capacity() * size_of::<u64>()
+    }
+
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         let listed = self.meet(flow_hash(packet.frame(), self.seed));

@@ -141,6 +141,10 @@ impl Scheduler for Shares {
     }
 
     /// S = max(F, V), with V as far as it has come while a packet is being sent.
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.classes) + self.waiting.memory_bytes() + self.eligible.memory_bytes()
+    }
+
     #[inline]
     fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate) {
         let done = now.since(self.since).0.saturating_mul(rate.0) / NANOBITS;
