@@ -199,7 +199,17 @@ pub enum SpecError {
         /// What is wrong, and the mend.
         what: String,
     },
-    /// The value is outside the parameter's range or none of its words.
+    /// The value is outside the parameter's range.
+    #[error("{name}: \"{text}\" is out of range; write {wanted}")]
+    Outside {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        text: String,
+        /// The range.
+        wanted: String,
+    },
+    /// The value is none of the parameter's words, or can't be read.
     #[error("{name}: \"{text}\" is not {wanted}")]
     Range {
         /// The parameter.
@@ -361,24 +371,28 @@ impl Param {
     pub fn read_in(&self, text: &str, base: &Path) -> Result<Value, SpecError> {
         let unit = |source| SpecError::Unit { name: self.name, source };
         let range = |wanted: String| SpecError::Range { name: self.name, text: text.into(), wanted };
+        let outside = |wanted: String| SpecError::Outside { name: self.name, text: text.into(), wanted };
         match self.kind {
             ParamKind::Rate => text.parse().map(Value::Rate).map_err(unit),
             ParamKind::Probability => text.parse().map(Value::Probability).map_err(unit),
             ParamKind::Time { max } => {
                 let time: Nanos = text.parse().map_err(unit)?;
-                if time > max { Err(range(format!("at most {max}"))) } else { Ok(Value::Time(time)) }
+                if time > max { Err(outside(format!("at most {max}"))) } else { Ok(Value::Time(time)) }
             }
             ParamKind::Integer { min, max } => match text.trim().parse() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Integer(n)),
-                _ => Err(range(format!("a whole number from {min} to {max}"))),
+                Ok(_) => Err(outside(format!("a whole number from {min} to {max}"))),
+                Err(_) => Err(range(format!("a whole number from {min} to {max}"))),
             },
             ParamKind::Size { min, max } => match text.parse() {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(Value::Bytes(bytes)),
-                _ => Err(range(format!("a size from {min} to {max}"))),
+                Ok(_) => Err(outside(format!("a size from {min} to {max}"))),
+                Err(_) => Err(range(format!("a size from {min} to {max}"))),
             },
             ParamKind::Decimal { min, max } => match decimal(text) {
                 Some(millionths) if (min..=max).contains(&millionths) => Ok(Value::Decimal(millionths)),
-                _ => Err(range(format!("a number from {} to {}", written(min), written(max)))),
+                Some(_) => Err(outside(format!("a number from {} to {}", written(min), written(max)))),
+                None => Err(range(format!("a number from {} to {}", written(min), written(max)))),
             },
             ParamKind::Parsed(grammar) => match (grammar.read)(text, base) {
                 Ok(value) => Ok(Value::Parsed(Parsed { text: text.into(), value })),
@@ -455,6 +469,28 @@ fn limit(text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is read but out of range says so, with the range; what can't be read says what would do.
+    #[test]
+    fn values_out_of_range_are_named_with_their_limits() {
+        let time = ParamKind::Time { max: Nanos::from_secs(100) };
+        let size = ParamKind::Size { min: Bytes(1), max: Bytes(1000) };
+        let number = ParamKind::Decimal { min: 0, max: 1_500_000 };
+        for (kind, text, wanted) in [
+            (time, "200 s", "p: \"200 s\" is out of range; write at most 100 s"),
+            (
+                ParamKind::Integer { min: 1, max: 64 },
+                "65",
+                "p: \"65\" is out of range; write a whole number from 1 to 64",
+            ),
+            (ParamKind::Integer { min: 1, max: 64 }, "x", "p: \"x\" is not a whole number from 1 to 64"),
+            (size, "1001 B", "p: \"1001 B\" is out of range; write a size from 1 B to 1 kB"),
+            (number, "1.6", "p: \"1.6\" is out of range; write a number from 0 to 1.5"),
+        ] {
+            let error = Param { name: "p", kind, default: None, help: "" }.read(text).unwrap_err();
+            assert_eq!(error.to_string(), wanted);
+        }
+    }
 
     const SPEC: Spec = Spec {
         key: "queue",

@@ -204,6 +204,9 @@ pub(crate) fn bare(error: &SpecError) -> String {
     match error {
         SpecError::Unit { source, .. } => source.to_string(),
         SpecError::Text { what, .. } => what.clone(),
+        SpecError::Outside { text, wanted, .. } => {
+            format!("\"{}\" is out of range; write {wanted}", text.escape_debug())
+        }
         SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
         other => other.to_string(),
     }

@@ -202,6 +202,7 @@ impl Desk<'_, '_> {
         let (SpecError::Missing { name, .. }
         | SpecError::Unit { name, .. }
         | SpecError::Text { name, .. }
+        | SpecError::Outside { name, .. }
         | SpecError::Range { name, .. }) = error
         else {
             return self.error(&written.from.span, entry, "model", error.to_string(), "");
