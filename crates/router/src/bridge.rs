@@ -25,6 +25,7 @@ pub struct Bridge {
     ports: Box<[u16]>,
     stations: Fdb,
     not_learnt: u64,
+    cable: bool,
 }
 
 impl Bridge {
@@ -33,7 +34,13 @@ impl Bridge {
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
-        Self { ports: ports.into(), stations: Fdb::new(table, ageing), not_learnt: 0 }
+        Self { ports: ports.into(), stations: Fdb::new(table, ageing), not_learnt: 0, cable: false }
+    }
+
+    /// The same as a cable between two ports: what is reserved for bridges passes, too.
+    #[must_use]
+    pub fn as_cable(self) -> Self {
+        Self { cable: true, ..self }
     }
 
     /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not forgotten
@@ -64,7 +71,8 @@ impl Bridge {
             self.not_learnt += 1;
         }
         if destination & GROUP != 0 {
-            return if destination & !0xf == RESERVED { Err(DropReason::Reserved) } else { Ok(FLOOD) };
+            let reserved = destination & !0xf == RESERVED && !self.cable;
+            return if reserved { Err(DropReason::Reserved) } else { Ok(FLOOD) };
         }
         match self.stations.find(destination, now) {
             Some(port) if port == in_port => Err(DropReason::Hairpin),

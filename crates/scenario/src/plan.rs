@@ -259,6 +259,8 @@ pub struct Bridge {
     pub ports: Vec<u16>,
     /// Index of its segment.
     pub segment: u32,
+    /// Whether the file has it. Hosts and ports that name none share one that nobody has asked for.
+    pub declared: bool,
 }
 
 /// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a router.

@@ -102,6 +102,26 @@ fn link(name: &str, more: &str) -> String {
     format!("[[link]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n{more}\n")
 }
 
+/// Frames to the addresses that are reserved for bridges: a cable between two ports carries them, a bridge does not.
+#[test]
+fn what_is_reserved_for_bridges_passes_a_cable() {
+    let bridge = "[[bridge]]\nname = \"x\"\n";
+    for (bridge, more, passed) in
+        [("", "", 3), (bridge, "", 0), ("", "[[port]]\nname = \"c\"\ndriver = \"memory\"\n", 0)]
+    {
+        let plan =
+            parse("aside.toml", &format!("{PORTS}{more}{bridge}{}", link("up", "delay = \"5 ms\""))).unwrap();
+        let frames = [0u8, 2, 0xe].map(|last| {
+            let mut frame = frame(&plan, 80, 200);
+            frame[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, last]);
+            frame
+        });
+        let ([_, out], report) = run(&plan, &frames);
+        let dropped = report.flow.dropped(longwire_block::DropReason::Reserved);
+        assert_eq!((out.len() as u64, dropped), (passed, 3 - passed), "{bridge}{more}");
+    }
+}
+
 /// Links that steer to each other are refused, with or without packets of their own, and whatever the conditions: a change could let them meet.
 #[test]
 fn steering_in_a_circle_is_refused() {
@@ -160,6 +180,22 @@ fn what_is_steered_in_a_circle_is_dropped() {
     assert!(out.is_empty());
     assert_eq!(report.flow.dropped(longwire_block::DropReason::Loop), 2);
     assert!(report.is_conserved(), "{report:?}");
+}
+
+/// 40 links that duplicate, one behind the other, would make 2⁴⁰ packets of one at one moment: most are dropped, and the run ends.
+#[test]
+fn links_that_duplicate_are_bounded() {
+    let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
+    let step = |n: usize| format!("[[link]]\nfrom = \"x{n}\"\nto = \"x{}\"\nduplicate = \"100 %\"\n", n + 1);
+    let links: String = (0..40).map(step).collect();
+    let at = |n: usize| format!("driver = \"memory\"\nbridge = \"x{n}\"\n");
+    let ports = PORTS.replacen("driver = \"memory\"\n", &at(0), 1);
+    let ports = ports.replacen("driver = \"memory\"\naddresses", &format!("{}addresses", at(40)), 1);
+    let plan =
+        parse("aside.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
+    let (_, report) = run(&plan, &[frame(&plan, 80, 200)]);
+    assert!(report.is_conserved());
+    assert!(report.flow.dropped(longwire_block::DropReason::Loop) > 0 && report.flow.sent < 1 << 20);
 }
 
 /// A packet that crosses many links at one moment takes no stack.

@@ -262,6 +262,10 @@ fn seat_ports(
             continue;
         }
         let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
+        let declared = |bridge: &u32| plan.bridges[*bridge as usize].declared;
+        if segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {
+            bridge = bridge.as_cable();
+        }
         // The end of a traffic source says nothing by which the bridge could learn where it is.
         // A host's frames would teach it, but not before the first frame to the host has been flooded.
         let hosts = segment

@@ -156,7 +156,7 @@ impl Desk<'_, '_> {
         nodes.wishes[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
         let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
-        nodes.bridges.push(Bridge { name, ageing, table, ports, segment: 0 });
+        nodes.bridges.push(Bridge { name, ageing, table, ports, segment: 0, declared: false });
         Some(bridge)
     }
 

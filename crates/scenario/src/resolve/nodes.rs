@@ -108,12 +108,20 @@ impl Desk<'_, '_> {
                     table: table as u32,
                     ports: Vec::new(),
                     segment: 0,
+                    declared: true,
                 });
             }
         }
         if file.bridge.is_empty() {
             let name = "bridge".into();
-            nodes.bridges.push(Bridge { name, ageing, table: 4096, ports: Vec::new(), segment: 0 });
+            nodes.bridges.push(Bridge {
+                name,
+                ageing,
+                table: 4096,
+                ports: Vec::new(),
+                segment: 0,
+                declared: false,
+            });
         }
     }
 
