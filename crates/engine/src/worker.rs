@@ -34,6 +34,9 @@ pub(crate) struct Flow {
     pub drops: DropCounts,
 }
 
+/// Most room for packets that are ready which is made at the start.
+const MOST_READY: usize = 1 << 20;
+
 /// How departures are put in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -153,8 +156,9 @@ impl Worker {
             simulated,
             windows,
             fresh: Vec::with_capacity(room),
-            // A flooded packet becomes one for each port of its node.
-            ready: Vec::with_capacity(room * ports.max(1) + handed_over + OUTBOX),
+            // A flooded packet becomes one for each port of its node. Where there are many ports, all that come at once are hardly ever flooded:
+            // should they be, more is allocated then.
+            ready: Vec::with_capacity((room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX),
             ready_in_turn: Vec::with_capacity(OUTBOX),
             seq: 0,
             begin: 0,

@@ -103,6 +103,30 @@ fn check(report: &Report, inputs: &[Input], ends: &mut [FarEnd]) -> Result<(), T
     Ok(())
 }
 
+/// The most memory that the process ever had, reserved or in use, in bytes.
+fn most_reserved() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Memory grows with the number of ports, not with its square, which would be 25 GB here.
+#[test]
+fn ten_thousand_ports() {
+    const PORTS: u16 = 10_000;
+    let before = most_reserved();
+    let pair = |place: u16| MemoryPort::pair(&format!("p{place}"), Stamp::Source, 4, 1 << 12);
+    let (ports, mut ends): (Vec<_>, Vec<_>) = (0..PORTS).map(pair).unzip();
+    let mut frame = vec![0xff; 60];
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    assert!(ends[0].push_at(Nanos(1), &frame));
+    let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+    let report = Bed { links: &[], ways: &[], ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
+    assert_eq!((report.flow.sent, report.is_conserved()), (u64::from(PORTS) - 1, true));
+    let taken = most_reserved() - before;
+    assert!(taken < 4 << 30, "{taken}");
+}
+
 /// What met a port that was down is dropped, is not sent, and makes the run unfaithful.
 #[test]
 fn a_port_that_is_down_drops() {

@@ -3,6 +3,7 @@
 use super::flow::Said;
 use super::seen::Seen;
 use longwire_units::Nanos;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a port has sent of a flow.
@@ -53,8 +54,10 @@ pub struct Tally(Arc<Mutex<Table>>);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    sent: Box<[Sent]>,
-    received: Box<[(Received, Seen)]>,
+    /// Flows of the whole run. Of each that the port has met it keeps figures, of the others nothing: ports times flows may be a lot.
+    flows: u16,
+    sent: HashMap<u16, Sent>,
+    received: HashMap<u16, (Received, Seen)>,
     others: u64,
 }
 
@@ -121,10 +124,7 @@ impl Received {
 
 impl Tally {
     pub(super) fn new(flows: u16) -> Self {
-        let nothing = |_| (Received::NONE, Seen::default());
-        let sent = vec![Sent::NONE; usize::from(flows)].into();
-        let table = Table { sent, received: (0..flows).map(nothing).collect(), others: 0 };
-        Self(Arc::new(Mutex::new(table)))
+        Self(Arc::new(Mutex::new(Table::new(flows))))
     }
 
     /// How many packets of a flow the port has sent; 0 for a flow it does not know.
@@ -134,12 +134,12 @@ impl Tally {
 
     /// What the port has sent of a flow.
     pub fn sent(&self, flow: u16) -> Sent {
-        self.lock().sent.get(usize::from(flow)).copied().unwrap_or(Sent::NONE)
+        self.lock().sent.get(&flow).copied().unwrap_or(Sent::NONE)
     }
 
     /// What arrived of a flow at the port.
     pub fn received(&self, flow: u16) -> Received {
-        self.lock().received.get(usize::from(flow)).map_or(Received::NONE, |(received, _)| *received)
+        self.lock().received.get(&flow).map_or(Received::NONE, |(received, _)| *received)
     }
 
     /// Packets that arrived and belong to no flow of the run.
@@ -154,16 +154,22 @@ impl Tally {
 }
 
 impl Table {
+    fn new(flows: u16) -> Self {
+        Self { flows, sent: HashMap::new(), received: HashMap::new(), others: 0 }
+    }
+
     /// Counts a packet of so many bytes that the port has sent.
     pub(super) fn give(&mut self, flow: u16, time: Nanos, bytes: usize) {
-        if let Some(sent) = self.sent.get_mut(usize::from(flow)) {
-            if sent.packets == 0 {
-                (sent.first, sent.first_bytes) = (time, bytes as u64);
-            }
-            sent.packets += 1;
-            sent.bytes += bytes as u64;
-            sent.last = time;
+        if flow >= self.flows {
+            return;
         }
+        let sent = self.sent.entry(flow).or_insert(Sent::NONE);
+        if sent.packets == 0 {
+            (sent.first, sent.first_bytes) = (time, bytes as u64);
+        }
+        sent.packets += 1;
+        sent.bytes += bytes as u64;
+        sent.last = time;
     }
 
     /// Counts a frame of `wire_len` bytes that arrived at `time`.
@@ -171,7 +177,8 @@ impl Table {
         let said = Said::read(frame, wire_len);
         let known = said.and_then(|said| {
             let (Said::Whole { flow, .. } | Said::Corrupt { flow }) = said;
-            Some((said, self.received.get_mut(usize::from(flow))?))
+            let of_flow = (flow < self.flows).then(|| self.received.entry(flow))?;
+            Some((said, of_flow.or_insert_with(|| (Received::NONE, Seen::default()))))
         });
         let Some((said, (received, seen))) = known else {
             self.others += 1;
@@ -205,21 +212,28 @@ impl Received {
 mod tests {
     use super::*;
 
+    /// What is not met takes nothing: 10 000 ports and flows would be 10⁸ entries.
+    #[test]
+    fn flows_that_a_port_does_not_meet_take_no_room() {
+        let mut table = Table::new(10_000);
+        table.give(9_999, Nanos(1), 60);
+        table.give(10_000, Nanos(1), 60);
+        table.take(Nanos(1), 60, &[0; 60]);
+        assert_eq!((table.sent.len(), table.received.len(), table.others), (1, 0, 1));
+    }
+
     #[test]
     fn what_is_offered_and_what_of_it_arrives() {
-        let mut table = Table {
-            sent: vec![Sent::NONE].into(),
-            received: vec![(Received::NONE, Seen::default())].into(),
-            others: 0,
-        };
+        let mut table = Table::new(1);
+        table.received.insert(0, (Received::NONE, Seen::default()));
         table.give(0, Nanos(1_000_000_000), 500);
-        assert_eq!(table.sent[0].offered(), None);
+        assert_eq!(table.sent[&0].offered(), None);
         // 10 frames of 1000 bytes, 1 ms apart, behind one of 500: 8 Mbit/s.
         (1..=10).for_each(|n| table.give(0, Nanos(1_000_000_000 + n * 1_000_000), 1000));
-        let sent = table.sent[0];
+        let sent = table.sent[&0];
         assert_eq!((sent.packets, sent.bytes, sent.offered()), (11, 10_500, Some(8e6)));
         // A third of the bytes, all within a moment at the end: that is no rate of 2800 Mbit/s.
-        let (received, _) = &mut table.received[0];
+        let (received, _) = table.received.get_mut(&0).unwrap();
         (7..=9).for_each(|n| received.take(Nanos(1_010_000_000 + n), 1000, n, Nanos(1_000_000_000)));
         received.take(Nanos(1_010_000_010), 500, 0, Nanos(1_000_000_000));
         assert_eq!(received.delivered(&sent), Some(8e6 / 3.0));
