@@ -68,6 +68,24 @@ pub struct PortStats {
     pub out_oversize: u64,
 }
 
+impl PortStats {
+    /// The sums of both.
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            in_frames: self.in_frames + other.in_frames,
+            in_bytes: self.in_bytes + other.in_bytes,
+            out_frames: self.out_frames + other.out_frames,
+            out_bytes: self.out_bytes + other.out_bytes,
+            in_pool_full: self.in_pool_full + other.in_pool_full,
+            in_missed: self.in_missed + other.in_missed,
+            in_bad: self.in_bad + other.in_bad,
+            out_full: self.out_full + other.out_full,
+            out_down: self.out_down + other.out_down,
+            out_oversize: self.out_oversize + other.out_oversize,
+        }
+    }
+}
+
 /// A driver's end of a port: frames in, frames out, never waiting.
 ///
 /// Real drivers stamp `Meta::arrival` with the engine's clock; `virtual` ones with times of their own. They set

@@ -7,9 +7,11 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_block::Port;
 use longwire_engine::InnerPort;
+use longwire_port::Interface;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
+use longwire_port::driver::reopening::Reopening;
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_scenario::{Attachment, HostDriver, Plan, Source, port_workers};
@@ -92,11 +94,20 @@ pub fn open_real(
                 Some(Box::new(open_port(lab, name, &plan.routers[*router as usize], *port)?))
             }
             Attachment::Interface { interface, .. } => {
-                Some(Box::new(AfPacket::open(name, interface, &AfPacketOptions::default())?))
+                let (name, interface) = (name.to_string(), interface.to_string());
+                let open = move || AfPacket::open(&name, &interface, &AfPacketOptions::default());
+                Some(reopening(open)?)
             }
             Attachment::Tap { interface, queues } => {
                 let options = TapOptions { queues: *queues, up: true, ..TapOptions::default() };
-                Some(Box::new(Tap::create(name, interface, &options)?))
+                let (name, interface) = (name.to_string(), interface.to_string());
+                let first = Tap::create(&name, &interface, &options)?;
+                // Who takes it away may not want it back: it is not made again, but taken when it is there again.
+                let open = move || {
+                    Interface::open(&interface).ok()?;
+                    Some(Box::new(Tap::create(&name, &interface, &options).ok()?) as Box<dyn Port>)
+                };
+                Some(Box::new(Reopening::new(Box::new(first), open)))
             }
             Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
                 let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
@@ -109,6 +120,14 @@ pub fn open_real(
     let opened: Vec<_> = ports.into_iter().flatten().collect();
     ensure!(opened.len() == plan.ports.len(), "a port could not be opened by any driver");
     Ok(OpenPorts { ports: opened, watches })
+}
+
+/// A port that is opened now, and again when its interface has gone and come back.
+fn reopening<P: Port + 'static, E>(
+    open: impl Fn() -> Result<P, E> + Send + Sync + 'static,
+) -> Result<Box<dyn Port>, E> {
+    let first = Box::new(open()?);
+    Ok(Box::new(Reopening::new(first, move || Some(Box::new(open().ok()?) as Box<dyn Port>))))
 }
 
 /// Opens the wire of a host; none if that is for [`open_xdp`].
@@ -177,12 +196,23 @@ fn open_xdp(
         }
     }
     for XdpGroup { of_hosts, places, plans, .. } in groups {
+        let again: Vec<_> = plans.iter().map(|plan| (plan.name.clone(), plan.interface.clone())).collect();
         let opened = match hosts.filter(|_| of_hosts) {
             Some(hosts) => hosts.lab().in_core(|| AfXdpPort::open_all(plans))??,
             None => AfXdpPort::open_all(plans)?,
         };
-        for (place, port) in places.into_iter().zip(opened) {
-            ports[place] = Some(Box::new(port));
+        for ((place, port), (name, interface)) in places.into_iter().zip(opened).zip(again) {
+            let port = Box::new(port);
+            ports[place] = Some(if of_hosts {
+                port
+            } else {
+                // On memory of its own: the others' goes on without it.
+                let open = move || {
+                    let plan = AfXdpPlan { name: name.clone(), ..AfXdpPlan::on(&interface) };
+                    Some(Box::new(AfXdpPort::open(plan).ok()?) as Box<dyn Port>)
+                };
+                Box::new(Reopening::new(port, open))
+            });
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use longwire_block::{Port, PortError, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_port::OpenError;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_port::driver::reopening::Reopening;
 use std::process::Command;
 
 fn open(net: &Net, interface: &'static str, header: Header) -> AfPacket {
@@ -110,6 +111,43 @@ fn a_port_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
         assert!(matches!(send(port, &mut pool, &[frame(60, 1)]), Err(PortError::Vanished { .. })));
         assert_eq!((port.stats().out_down, pool.live()), (4, 0));
     }
+}
+
+/// An interface that is deleted and made again is taken again, by its name; what met none meanwhile is counted.
+#[test]
+fn a_port_is_opened_again_when_its_interface_is_back() {
+    let Some(net) = Net::new() else { return };
+    // All on the namespace's thread: what opens the port again is called on one of its children.
+    net.run(|| {
+        let ip = |arguments: &str| {
+            let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+            assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        let veth = || {
+            ip("link add left type veth peer name right");
+            ip("link set left up");
+            ip("link set right up");
+        };
+        let open = |name| AfPacket::open(name, name, &AfPacketOptions::default());
+        veth();
+        let mut port =
+            Reopening::new(Box::new(open("left").unwrap()), move || Some(Box::new(open("left").ok()?)));
+        let (mut pool, mut batch) = (pool(), Batch::new());
+        send(&mut port, &mut pool, &[frame(60, 1)]).unwrap();
+        ip("link del left");
+        let gone = until("the port to notice", || port.receive(&mut pool, now(), &mut batch).err());
+        assert!(matches!(gone, PortError::Vanished { .. }), "{gone}");
+        assert!(send(&mut port, &mut pool, &[frame(60, 2), frame(60, 3)]).is_err());
+        veth();
+        until("the port to come back", || port.receive(&mut pool, now(), &mut batch).ok());
+        let mut far = open("right").unwrap();
+        send(&mut port, &mut pool, &[frame(60, 4)]).unwrap();
+        assert_eq!(receive(&mut far, &mut pool, 1)[0].0, frame(60, 4));
+        send(&mut far, &mut pool, &[frame(60, 5)]).unwrap();
+        assert_eq!(receive(&mut port, &mut pool, 1)[0].0, frame(60, 5));
+        assert_eq!((port.stats().out_frames, port.stats().out_down), (2, 2));
+        assert!(port.describe().contains("opened again once"), "{}", port.describe());
+    });
 }
 
 #[test]

@@ -1,0 +1,198 @@
+//! A port that outlives its interface: when that has gone, it looks for another of the same name, and goes on with it.
+
+use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// How often it looks whether the interface is back.
+const EVERY: Nanos = Nanos::from_millis(500);
+
+type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
+
+/// Whatever driver it has underneath. Opening takes system calls of milliseconds: a thread of its own does that, and the worker goes on meanwhile.
+pub struct Reopening {
+    name: String,
+    stamp: Stamp,
+    port: Option<Box<dyn Port>>,
+    open: Arc<Open>,
+    attempt: Option<JoinHandle<Option<Box<dyn Port>>>>,
+    next_attempt: Nanos,
+    /// How often it was opened again.
+    times: u64,
+    /// What was counted by ports that were closed, and while there was none.
+    before: PortStats,
+}
+
+impl Reopening {
+    /// A port that is open, and what opens it again: none if that can't be done now. It is called on a thread of the same network namespace as the one
+    /// that asks for packets.
+    pub fn new(
+        port: Box<dyn Port>,
+        open: impl Fn() -> Option<Box<dyn Port>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: port.name().into(),
+            stamp: port.stamp(),
+            port: Some(port),
+            open: Arc::new(open),
+            attempt: None,
+            next_attempt: Nanos::ZERO,
+            times: 0,
+            before: PortStats::default(),
+        }
+    }
+
+    fn vanished(&self) -> PortError {
+        PortError::Vanished { port: self.name.clone() }
+    }
+
+    /// Closes the port, so that its interface's name and its claim are free.
+    #[cold]
+    fn close(&mut self, now: Nanos) {
+        if let Some(port) = self.port.take() {
+            self.before = self.before.plus(&port.stats());
+            self.next_attempt = now + EVERY;
+        }
+    }
+
+    /// Looks now and then whether the interface is back.
+    #[cold]
+    fn look(&mut self, now: Nanos) {
+        match self.attempt.take() {
+            Some(attempt) if attempt.is_finished() => {
+                self.port = attempt.join().ok().flatten();
+                self.times += u64::from(self.port.is_some());
+            }
+            Some(attempt) => self.attempt = Some(attempt),
+            None if now >= self.next_attempt => {
+                self.next_attempt = now + EVERY;
+                let open = Arc::clone(&self.open);
+                self.attempt = Some(std::thread::spawn(move || open()));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Reopening {
+    /// What is being opened is closed again before the run ends: it may have settings of its interface to restore.
+    fn drop(&mut self) {
+        drop(self.attempt.take().map(JoinHandle::join));
+    }
+}
+
+impl Port for Reopening {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        let own = self.port.as_ref().map_or("gone".into(), |port| port.describe());
+        match self.times {
+            0 => own,
+            1 => format!("{own}, opened again once"),
+            times => format!("{own}, opened again {times} times"),
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        let Some(port) = &mut self.port else {
+            self.look(now);
+            return Err(self.vanished());
+        };
+        let result = port.receive(pool, now, batch);
+        if let Err(PortError::Vanished { .. }) = result {
+            self.close(now);
+        }
+        result
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        if let Some(port) = &mut self.port {
+            return port.transmit(pool, batch);
+        }
+        for &handle in batch.as_slice() {
+            self.before.out_down += u64::from(pool.meta(handle).segments);
+            pool.free(handle);
+        }
+        Err(self.vanished())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.port.as_mut().and_then(|port| port.next_arrival())
+    }
+
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        self.port.as_mut().is_some_and(|port| port.change_source(now, source, spec, values))
+    }
+
+    fn readable_fd(&self) -> Option<i32> {
+        self.port.as_ref().and_then(|port| port.readable_fd())
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.as_ref().map_or(self.before, |port| self.before.plus(&port.stats()))
+    }
+
+    fn finish(&mut self) -> Result<(), PortError> {
+        self.port.as_mut().map_or(Ok(()), |port| port.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::memory::{FarEnd, MemoryPort, State};
+    use std::sync::Mutex;
+    use std::time::{Duration, Instant};
+
+    fn pair() -> (Box<dyn Port>, FarEnd) {
+        let (port, end) = MemoryPort::pair("p", Stamp::Kernel, 16, 1 << 16);
+        (Box::new(port), end)
+    }
+
+    fn send(port: &mut Reopening, pool: &mut Pool) -> Result<(), PortError> {
+        let mut batch = Batch::new();
+        batch.push(pool.insert(&[7; 60]).unwrap());
+        port.transmit(pool, &batch)
+    }
+
+    /// One frame before its interface goes, two that meet nothing, one after it is back.
+    #[test]
+    fn it_goes_on_when_the_interface_is_back() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let ((first, mut gone), (second, mut back)) = (pair(), pair());
+        let shelf = Arc::new(Mutex::new(None));
+        let there = Arc::clone(&shelf);
+        let mut port = Reopening::new(first, move || there.lock().unwrap().take());
+        let receive =
+            |port: &mut Reopening, pool: &mut Pool, at| port.receive(pool, Nanos(at), &mut Batch::new());
+        send(&mut port, &mut pool).unwrap();
+        assert_eq!(gone.take().map(|frame| frame.bytes), Some(vec![7; 60]));
+        gone.set_state(State::Gone);
+        assert!(matches!(receive(&mut port, &mut pool, 1), Err(PortError::Vanished { .. })));
+        assert!(matches!(send(&mut port, &mut pool), Err(PortError::Vanished { .. })));
+        // Nothing is there yet: this attempt fails.
+        let mut at = 1 + EVERY.0;
+        assert!(receive(&mut port, &mut pool, at).is_err());
+        assert!(send(&mut port, &mut pool).is_err());
+        assert_eq!((port.stats().out_frames, port.stats().out_down, port.readable_fd()), (1, 2, None));
+        *shelf.lock().unwrap() = Some(second);
+        let end = Instant::now() + Duration::from_secs(20);
+        while receive(&mut port, &mut pool, at).is_err() {
+            assert!(Instant::now() < end, "it does not come back");
+            at += EVERY.0;
+            std::thread::yield_now();
+        }
+        send(&mut port, &mut pool).unwrap();
+        assert!(back.take().is_some());
+        assert_eq!((port.stats().out_frames, port.stats().out_down, pool.live()), (2, 2, 0));
+        assert!(port.describe().ends_with(", opened again once"), "{}", port.describe());
+    }
+}
