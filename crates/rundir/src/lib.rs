@@ -95,8 +95,7 @@ pub fn lock_directory() -> Result<PathBuf, PlaceError> {
 }
 
 fn default_directory() -> PathBuf {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    default_of(outer_uid(own_uid(), &map), variable("XDG_RUNTIME_DIR").as_deref())
+    default_of(outer_uid(own_uid(), &uid_map()), variable("XDG_RUNTIME_DIR").as_deref())
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -155,7 +154,9 @@ fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
 
 /// Whether other users than this one and root can rename what is in it. Inside a user namespace root has no number.
 fn can_be_changed_by_others(above: &Metadata) -> bool {
-    let trusted = [0, own_uid(), UNMAPPED].contains(&above.uid());
+    let owner = above.uid();
+    let has_no_number = || owner == UNMAPPED && mapped(owner, &uid_map()).is_none();
+    let trusted = owner == 0 || owner == own_uid() || has_no_number();
     !trusted || (above.mode() & OTHERS_WRITE != 0 && above.mode() & STICKY == 0)
 }
 
@@ -175,6 +176,15 @@ pub fn own_uid() -> u32 {
 /// The user outside this user namespace that `uid` means, by the lines of `/proc/self/uid_map`
 /// (user_namespaces(7)): first inside, first outside, how many.
 fn outer_uid(uid: u32, map: &str) -> u32 {
+    mapped(uid, map).unwrap_or(uid)
+}
+
+fn uid_map() -> String {
+    fs::read_to_string("/proc/self/uid_map").unwrap_or_default()
+}
+
+/// As [`outer_uid`]; none if no user outside has this number here.
+fn mapped(uid: u32, map: &str) -> Option<u32> {
     let lines = map.lines().filter_map(|line| {
         let mut numbers = line.split_whitespace().map(|n| n.parse::<u32>().ok());
         Some((numbers.next()??, numbers.next()??, numbers.next()??))
@@ -183,7 +193,7 @@ fn outer_uid(uid: u32, map: &str) -> u32 {
         let offset = uid.checked_sub(inside).filter(|offset| *offset < count)?;
         outside.checked_add(offset)
     });
-    outer.next().unwrap_or(uid)
+    outer.next()
 }
 
 #[cfg(test)]
@@ -218,7 +228,14 @@ mod tests {
         assert!(matches!(prepare(&link).unwrap_err(), PlaceError::Foreign(_)));
         assert!(!is_usable(&folder.join("none")).unwrap());
         // Root only can give a directory away.
-        if own_uid() == 0 {
+        if own_uid() == 0 && mapped(UNMAPPED, &uid_map()).is_some() {
+            chown(&folder, Some(UNMAPPED), None).unwrap();
+            let error = is_usable(&inner).unwrap_err();
+            assert!(
+                matches!(error, PlaceError::Exchangeable { .. }),
+                "outside a user namespace nobody is a user: {error}"
+            );
+            chown(&folder, Some(own_uid()), None).unwrap();
             chown(&inner, Some(1), None).unwrap();
             assert!(matches!(prepare(&inner).unwrap_err(), PlaceError::Foreign(_)));
             assert!(matches!(is_usable(&inner).unwrap_err(), PlaceError::Foreign(_)));
