@@ -14,8 +14,8 @@ use crate::words::Words;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const BUCKET: usize = 8;
-/// How many entries are looked at, at most, to find one that makes room.
-const SWEEP: usize = 16;
+/// How many words of marks are looked at, at most, to find an entry that makes room: 64 entries each.
+const SWEEP: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -31,9 +31,11 @@ pub(super) struct Table {
     free_count: AtomicU32,
     /// How often a word was written.
     count: AtomicU64,
-    /// For maps that make room by themselves: one bit for each entry, set when it is looked up, and where the next sweep begins.
+    /// For maps that make room by themselves: one bit for each entry, set when it is looked up or updated, not when it is inserted: a key
+    /// that is used once leaves before one that is used again. Where the next sweep begins, and the entry inserted last.
     recent: Box<[AtomicU64]>,
     hand: AtomicU32,
+    newest: AtomicU32,
 }
 
 /// A key's two buckets, each as its first slot's place, and the 16 bits that words of buckets hold of its hash.
@@ -60,6 +62,7 @@ impl Table {
             count: AtomicU64::new(0),
             recent: (0..recent).map(|_| AtomicU64::new(0)).collect(),
             hand: AtomicU32::new(0),
+            newest: AtomicU32::new(0),
         }
     }
 
@@ -97,7 +100,8 @@ impl Table {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let word = count << 48 | place.mark << 32 | u64::from(entry + 1);
         self.slots[slot].store(word, Ordering::Release);
-        self.touch(entry);
+        self.forget(entry);
+        self.newest.store(entry, Ordering::Relaxed);
         Some(entry)
     }
 
@@ -198,16 +202,9 @@ impl Table {
         self.free_count.store(count + 1, Ordering::Relaxed);
     }
 
-    /// Takes out the first of the next [`SWEEP`] entries that was not looked up since the last sweep came by, or the last.
+    /// Takes out an entry of a full table.
     fn evict_oldest(&self) {
-        let mut entry = self.hand.load(Ordering::Relaxed);
-        for _ in 0..SWEEP {
-            entry = (entry + 1) % self.entries;
-            if !self.forget(entry) {
-                break;
-            }
-        }
-        self.hand.store(entry, Ordering::Relaxed);
+        let entry = self.oldest();
         let mut key = [0; crate::MapSpec::MAX_KEY as usize];
         let key = &mut key[..self.key_size];
         self.keys.read(self.key_place(entry), key);
@@ -215,6 +212,35 @@ impl Table {
         if let Some(slot) = Self::both(self.place(key)).find(holds) {
             self.free_slot(slot);
         }
+    }
+
+    /// The first entry from the hand on that was not used since the hand passed it. If the next [`SWEEP`] words have none, the
+    /// one inserted last, unless it was used; else the next.
+    fn oldest(&self) -> u32 {
+        let mut hand = self.hand.load(Ordering::Relaxed);
+        for _ in 0..SWEEP {
+            let (word, first) = (&self.recent[hand as usize / 64], hand % 64);
+            let count = (self.entries - (hand - first)).min(64);
+            let valid = u64::MAX << first & u64::MAX >> (64 - count);
+            let unused = !word.load(Ordering::Relaxed) & valid;
+            let passed = if unused == 0 { valid } else { valid & (unused.wrapping_neg() & unused) - 1 };
+            word.fetch_and(!passed, Ordering::Relaxed);
+            if unused != 0 {
+                let entry = hand - first + unused.trailing_zeros();
+                self.hand.store((entry + 1) % self.entries, Ordering::Relaxed);
+                return entry;
+            }
+            hand = (hand - first + count) % self.entries;
+        }
+        let newest = self.newest.load(Ordering::Relaxed);
+        let entry = if self.is_marked(newest) { hand } else { newest };
+        self.hand.store(hand, Ordering::Relaxed);
+        entry
+    }
+
+    fn is_marked(&self, entry: u32) -> bool {
+        let word = self.recent.get(entry as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (entry % 64) & 1 == 1)
     }
 
     /// Makes room in two full buckets: of a slot whose entry was not looked up lately, or of the first.
@@ -290,7 +316,7 @@ mod tests {
         for k in 0..64 {
             table.insert(&key(k), |_| {}).unwrap();
         }
-        // The first sweep clears the marks of what was inserted.
+        table.find(&key(7)).into_iter().for_each(|entry| table.touch(entry));
         for k in 64..1000 {
             table.insert(&key(k), |_| {}).unwrap();
             let kept = table.find(&key(7));
@@ -299,5 +325,73 @@ mod tests {
         }
         assert!(table.find(&key(7)).is_some());
         assert_eq!((0..64).filter(|&k| table.find(&key(k)).is_some()).count(), 1);
+    }
+
+    /// An exact LRU of so many keys: each with the time of its last use.
+    struct Reference {
+        room: usize,
+        uses: std::collections::BTreeMap<u32, u64>,
+        now: u64,
+    }
+
+    impl Reference {
+        /// Uses a key; whether it was there.
+        fn meet(&mut self, key: u32) -> bool {
+            self.now += 1;
+            let there = self.uses.insert(key, self.now).is_some();
+            if self.uses.len() > self.room {
+                let oldest = *self.uses.iter().min_by_key(|&(_, time)| time).unwrap().0;
+                self.uses.remove(&oldest);
+            }
+            there
+        }
+    }
+
+    /// Uses a key as programs do: looked up, and inserted if it is not there. Whether it was.
+    fn meet(table: &Table, key: u32) -> bool {
+        let key = key.to_le_bytes();
+        match table.find(&key) {
+            Some(entry) => {
+                table.touch(entry);
+                true
+            }
+            None => {
+                table.insert(&key, |_| {}).unwrap();
+                false
+            }
+        }
+    }
+
+    /// Keys below `hot` in turn or at random, and every fifth one that comes once only.
+    fn uses(hot: u32, count: u32, at_random: bool) -> impl Iterator<Item = u32> {
+        (0..count).map(move |i| match (i % 5, at_random) {
+            (4, _) => 1_000_000 + i,
+            (_, false) => (i - i / 5) % hot,
+            (_, true) => (hash(3, &i.to_le_bytes()) % u64::from(hot)) as u32,
+        })
+    }
+
+    #[test]
+    fn keys_in_constant_use_stay_as_in_an_exact_lru() {
+        for (room, hot) in [(1000, 500), (100, 80), (64, 40), (20_000, 15_000)] {
+            let table = Table::new(4, room, true, 5);
+            // They come first, so that they lie one after the other.
+            (0..hot).for_each(|key| assert!(!meet(&table, key)));
+            let lost = uses(hot, 40 * hot, false).filter(|&key| !meet(&table, key) && key < hot).count();
+            assert_eq!(lost, 0, "{room} {hot}");
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_about_what_an_exact_lru_loses() {
+        let (table, mut exact) = (Table::new(4, 500, true, 5), Reference { room: 500, uses: [].into(), now: 0 });
+        let (mut lost, mut lost_exactly) = (0, 0);
+        for key in uses(450, 50_000, true) {
+            let there = meet(&table, key);
+            let wanted = exact.meet(key);
+            lost += u32::from(key < 450 && !there);
+            lost_exactly += u32::from(key < 450 && !wanted);
+        }
+        assert!(lost_exactly > 1000 && lost < lost_exactly * 11 / 10, "{lost}, exactly {lost_exactly}");
     }
 }
