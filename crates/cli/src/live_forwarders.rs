@@ -119,8 +119,11 @@ impl LiveRouters {
         }
         let mut installed = installed?;
         let odd = request.installation.queue.and_then(|_| self.plan().one_queue(place as u32));
-        if let Some(odd) = odd {
-            installed["notes"] = json!([format!("queue: {odd}")]);
+        let maps = request.program.maps.iter();
+        let remarks = maps.filter_map(|map| Some(format!("map {}: {}", map.name, map.kind.remark()?)));
+        let notes: Vec<String> = odd.map(|odd| format!("queue: {odd}")).into_iter().chain(remarks).collect();
+        if !notes.is_empty() {
+            installed["notes"] = json!(notes);
         }
         Ok(installed)
     }

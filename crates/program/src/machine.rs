@@ -24,6 +24,8 @@ pub enum Redirect {
     Port(u32),
     /// Into the link with this number among those that the installation names.
     Link(u32),
+    /// To the processor with this number: here the packet goes on where it is.
+    Processor(u32),
 }
 
 /// What a program has asked for besides its return code.
@@ -248,7 +250,7 @@ impl<'a> Machine<'a> {
                 if !in_value || end > map.values().len() {
                     return Err(outside);
                 }
-                if access == Access::Write && map.spec().read_only {
+                if access == Access::Write && map.spec().is_read_only() {
                     return Err(Fault::ReadOnly { address, size });
                 }
                 Ok(Place::Words(map.values(), start))

@@ -4,7 +4,7 @@ use crate::Helper;
 use crate::call::MAX_SIZE;
 use crate::hash::hash;
 use crate::machine::{Effects, Machine, Redirect};
-use crate::map::{Map, MapSpec, Refusal};
+use crate::map::{Map, MapKind, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype};
@@ -75,13 +75,13 @@ impl Machine<'_> {
     }
 
     fn lookup(&self, handle: u64, key: u64) -> Result<u64, Fault> {
-        let (index, map) = self.usable_map(handle)?;
+        let (index, map) = self.usable_map(handle, Helper::MapLookup)?;
         let place = self.with_key(map, key, |key| map.lookup(key, self.context.worker))?;
         Ok(place.map_or(0, |place| Region::Map(index).address(place)))
     }
 
     fn update(&self, handle: u64, key: u64, value: u64, flags: u64) -> Result<u64, Fault> {
-        let (_, map) = self.usable_map(handle)?;
+        let (_, map) = self.usable_map(handle, Helper::MapUpdate)?;
         if map.spec().read_only {
             return Err(Fault::Map);
         }
@@ -97,21 +97,20 @@ impl Machine<'_> {
     }
 
     fn delete(&self, handle: u64, key: u64) -> Result<u64, Fault> {
-        let (_, map) = self.usable_map(handle)?;
+        let (_, map) = self.usable_map(handle, Helper::MapDelete)?;
         Ok(code(self.with_key(map, key, |key| map.delete(key))?))
     }
 
     fn redirect_map(&mut self, handle: u64, key: u64, flags: u64) -> Result<u64, Fault> {
-        let (_, map) = self.map(handle).ok_or(Fault::Argument(1))?;
-        if !map.spec().kind.is_devices() {
-            return Err(Fault::Map);
-        }
+        let (_, map) = self.usable_map(handle, Helper::RedirectMap)?;
         // The low two bits are what is returned without a port; broadcasting is not to be had.
         if flags > 3 {
             return Ok(ABORTED);
         }
-        match u32::try_from(key).ok().and_then(|key| map.port(key)) {
-            Some(port) => Ok(self.redirect(Redirect::Port(port))),
+        let kind = map.spec().kind;
+        match u32::try_from(key).ok().and_then(|key| map.target(key).map(|target| (key, target))) {
+            Some((key, _)) if kind == MapKind::CpuMap => Ok(self.redirect(Redirect::Processor(key))),
+            Some((_, port)) => Ok(self.redirect(Redirect::Port(port))),
             None => {
                 self.effects.redirect = None;
                 Ok(flags)
@@ -189,9 +188,9 @@ impl Machine<'_> {
         (start <= 0xffff && start + length <= self.packet.range().len()).then_some(start)
     }
 
-    fn usable_map(&self, handle: u64) -> Result<(u16, &Map), Fault> {
+    fn usable_map(&self, handle: u64, helper: Helper) -> Result<(u16, &Map), Fault> {
         let (index, map) = self.map(handle).ok_or(Fault::Argument(1))?;
-        if map.spec().kind.is_devices() { Err(Fault::Map) } else { Ok((index, map)) }
+        if map.spec().kind.serves(helper) { Ok((index, map)) } else { Err(Fault::Map) }
     }
 
     /// Does something with a key, which is copied only if others might write to it meanwhile.

@@ -47,7 +47,11 @@ impl Verdict {
             DROP => Self::Drop(effects.reason),
             PASS => Self::Pass,
             TRANSMIT => Self::Transmit,
-            REDIRECT => effects.redirect.map_or(Self::Aborted(Abort::Nowhere), Self::Redirect),
+            REDIRECT => match effects.redirect {
+                None => Self::Aborted(Abort::Nowhere),
+                Some(Redirect::Processor(_)) => Self::Pass,
+                Some(to) => Self::Redirect(to),
+            },
             _ => Self::Aborted(Abort::UnknownCode(r0 as u32)),
         }
     }
@@ -71,5 +75,7 @@ mod tests {
         ] {
             assert_eq!((Verdict::new(code, &none), Verdict::new(code, &some)), (without, with));
         }
+        let processor = Effects { redirect: Some(Redirect::Processor(1)), ..none };
+        assert_eq!(Verdict::new(REDIRECT, &processor), Verdict::Pass);
     }
 }

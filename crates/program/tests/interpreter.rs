@@ -565,8 +565,31 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!(redirect(1, 2), Verdict::Pass);
     assert_eq!(redirect(9, 1), Verdict::Drop(None));
     assert_eq!(redirect(2, 8), Verdict::Aborted(Abort::Returned));
-    let fault = run(&mut bench, &format!("w0 = 2\n {LOOKUP}\n exit")).unwrap_err().fault;
-    assert_eq!(fault, Fault::Map);
+    // What an entry holds can be read, and not written.
+    let entry = |then: &str| format!("w0 = 2\n {LOOKUP}\n {then}\n exit");
+    assert_eq!(run(&mut bench, &entry("r0 = *(u32 *)(r0 + 0)")).unwrap().returned, 6);
+    let fault = run(&mut bench, &entry("*(u32 *)(r0 + 0) = 7")).unwrap_err().fault;
+    assert!(matches!(fault, Fault::ReadOnly { size: 4, .. }), "{fault}");
+    // To a processor is where the packet is already.
+    let mut bench = with_maps(&[map("cpus", MapKind::CpuMap, 4, 4, 4)]).unwrap();
+    bench.maps.all()[0].set(&[2, 0, 0, 0], 0, &[192, 0, 0, 0], 0).unwrap();
+    let mut redirect = |key: u32, flags: u32| {
+        let text = format!("r1 = map[0] ll\n r2 = {key}\n r3 = {flags}\n call redirect_map\n exit");
+        run(&mut bench, &text).unwrap()
+    };
+    let ran = redirect(2, 0);
+    assert_eq!((ran.verdict, ran.effects.redirect), (Verdict::Pass, Some(Redirect::Processor(2))));
+    assert_eq!((redirect(1, 1).verdict, redirect(7, 1).verdict), (Verdict::Drop(None), Verdict::Drop(None)));
+    assert_eq!(run(&mut bench, &format!("w0 = 2\n {LOOKUP}\n exit")).unwrap_err().fault, Fault::Map);
+    // There are no sockets: nobody is found, and nobody is put there.
+    let mut bench = with_maps(&[map("sockets", MapKind::XskMap, 4, 4, 4)]).unwrap();
+    assert_eq!(
+        bench.maps.all()[0].set(&[0; 4], 0, &[1, 0, 0, 0], 0),
+        Err(longwire_program::map::Refusal::Invalid)
+    );
+    assert_eq!(run(&mut bench, &format!("w0 = 0\n {LOOKUP}\n exit")).unwrap().returned, 0);
+    let text = "r1 = map[0] ll\n r2 = 0\n r3 = 2\n call redirect_map\n exit";
+    assert_eq!(run(&mut bench, text).unwrap().verdict, Verdict::Pass);
     // Another kind of map leads nowhere.
     let mut bench = with_maps(&[map("m", MapKind::Array, 4, 4, 4)]).unwrap();
     let text = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit";

@@ -185,9 +185,20 @@ fn what_cannot_be_loaded_is_named() {
         ),
         ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
         ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
-        ("symbol", "refused.c:68: it uses HZ, which is not defined in this object"),
+        ("symbol", "refused.c:68: it uses HZ, a variable of the kernel (__ksym)"),
+        (
+            "function",
+            "refused.c:78: it calls elsewhere, an external function that this object does not define",
+        ),
+        ("variable", "refused.c:84: it uses shared, an external variable that this object does not define"),
+        ("configured", "refused.c:90: it uses CONFIG_HZ, of the kernel's configuration (__kconfig)"),
+        ("leaving", "section xdp/devmap is run where a packet leaves that was redirected through a devmap"),
+        ("on_processor", "section xdp.frags/cpumap is run on the processor that a cpumap has led"),
         ("other", "program other of section tc is no XDP program; put it in SEC(\"xdp\")"),
-        ("none", "there is no program none; there are works, ring, tail, relocated, kernel, symbol, other"),
+        (
+            "none",
+            "there is no program none; there are works, ring, tail, relocated, kernel, symbol, function, variable, configured, leaving, on_processor, other",
+        ),
     ] {
         let message = object.program(name).unwrap_err().to_string();
         assert!(message.contains(wanted), "{message}");

@@ -504,9 +504,9 @@ fn helpers_get_what_they_take() {
             argument(Helper::MapLookup, 1, Argument::Map, "0"),
         ),
         (
-            "r1 = map[2] ll\n r2 = r10\n call map_lookup_elem\n exit",
-            3,
-            kind(Helper::MapLookup, "ports", MapKind::DevMap),
+            "r1 = map[2] ll\n r2 = r10\n r3 = r10\n r4 = 0\n call map_update_elem\n exit",
+            5,
+            kind(Helper::MapUpdate, "ports", MapKind::DevMap),
         ),
         (
             "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit",

@@ -55,6 +55,9 @@ pub struct WrittenForwarder {
     /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array, with commas between.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
+    /// How many entries maps of its object have, by name; as its source says without that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub maps: BTreeMap<String, String>,
     /// What it is called; the program's name without that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -199,6 +202,12 @@ impl WrittenForwarder {
             let number = |text: &str| whole(text.trim()).ok_or_else(|| fault("constants", why(text)));
             let numbers: Vec<i128> = text.split(',').map(number).collect::<Result<_, _>>()?;
             read.set_constant(name, &numbers).map_err(|error| fault("constants", error.to_string()))?;
+        }
+        for (name, text) in &self.maps {
+            let entries = whole(text.trim()).and_then(|entries| u32::try_from(entries).ok());
+            let why = || format!("\"{}\" is no number of entries: write one such as 64", text.escape_debug());
+            let entries = entries.ok_or_else(|| fault("maps", why()))?;
+            read.set_entries(name, entries).map_err(|error| fault("maps", error.to_string()))?;
         }
         let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);
@@ -521,6 +530,36 @@ mod tests {
         assert_eq!(&*up("monitor").unwrap().installation.name, "monitor");
         for bad in ["", "a\nb", "a\u{1b}b", &"x".repeat(33)] {
             assert!(up(bad).unwrap_err().starts_with("name: "), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_entries_of_maps_are_said_when_a_program_is_installed() {
+        let object = include_bytes!("../../program/tests/objects/unsized.o");
+        let with = |maps: &[(&str, &str)]| {
+            let maps = maps.iter().map(|&(name, entries)| (name.to_owned(), entries.to_owned())).collect();
+            let program = "unsized.o".to_owned();
+            let written = WrittenForwarder { program, maps, ..WrittenForwarder::default() };
+            let made = written.program(object).map_err(|fault| fault.to_string())?;
+            Ok::<_, String>(made.maps.iter().map(|map| map.max_entries).collect::<Vec<_>>())
+        };
+        assert_eq!(with(&[("counts", "64"), ("cpus", "0x8")]).unwrap(), [64, 8, 0]);
+        for (maps, wanted) in [
+            (&[("cpus", "8")][..], "map counts has no max_entries: say how many entries it has"),
+            (&[("counts", "64"), ("cpus", "0")], "map cpus has no max_entries"),
+            (&[("counts", "some")], "maps: \"some\" is no number of entries"),
+            (&[("counts", "-1")], "maps: \"-1\" is no number of entries"),
+            (
+                &[("counts", "999999999")],
+                "maps: map counts: max_entries is 999999999; it has to be 1 to 134217728",
+            ),
+            (
+                &[("count", "8")],
+                "maps: there is no map count whose number of entries could be said; there are counts, cpus",
+            ),
+        ] {
+            let error = with(maps).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
         }
     }
 

@@ -119,7 +119,7 @@ impl Translator<'_, '_> {
             (Region::Context, Work::Load { extended }) => access.size == Size::Word && !extended,
             (Region::Packet, work) => !matches!(work, Work::Change { .. }),
             (Region::Map(map), work) => self.map(map).is_some_and(|map| {
-                let writable = !map.spec().read_only || matches!(work, Work::Load { .. });
+                let writable = !map.spec().is_read_only() || matches!(work, Work::Load { .. });
                 writable && map.values().len() >= access.size.bytes()
             }),
             (Region::Stack | Region::State, _) => true,

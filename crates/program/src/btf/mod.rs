@@ -7,6 +7,7 @@ mod ext;
 
 pub(crate) use ext::Ext;
 
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// How far types are followed that stand for other types.
@@ -62,6 +63,14 @@ pub(crate) struct Member<'d> {
     pub type_id: u32,
 }
 
+/// What a symbol of the kernel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum External {
+    Function,
+    Variable,
+    Configuration,
+}
+
 /// Whole numbers that follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbers {
@@ -110,6 +119,28 @@ impl<'d> Btf<'d> {
         let variables = (0..count).filter_map(|index| self.word(id, TYPE + index * MEMBER));
         let variables = variables.filter(|&variable| self.kind(variable) == Some(Kind::Var));
         variables.map(|v| Member { name: self.name(v), type_id: self.word(v, 8).unwrap_or(0) }).collect()
+    }
+
+    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
+    pub(crate) fn externals(&self) -> BTreeMap<Box<str>, External> {
+        let mut externals = BTreeMap::new();
+        for section in (1..=self.types.len() as u32).filter(|&id| self.kind(id) == Some(Kind::DataSection)) {
+            let configuration = match self.name(section) {
+                ".ksyms" => false,
+                ".kconfig" => true,
+                _ => continue,
+            };
+            for index in 0..self.count(section) {
+                let Some(id) = self.word(section, TYPE + index * MEMBER) else { continue };
+                let kind = match self.kind(id) {
+                    _ if configuration => External::Configuration,
+                    Some(Kind::Var) => External::Variable,
+                    _ => External::Function,
+                };
+                externals.insert(self.name(id).into(), kind);
+            }
+        }
+        externals
     }
 
     /// The first members of a structure; none of anything else.

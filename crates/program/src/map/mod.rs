@@ -206,7 +206,7 @@ impl Map {
         if self.spec.is_constant() {
             return Err(Refusal::Constant);
         }
-        if value.len() != self.spec.value_size as usize {
+        if value.len() != self.spec.value_size as usize || self.spec.kind == MapKind::XskMap {
             return Err(Refusal::Invalid);
         }
         let _turn = self.wait_turn();
@@ -244,9 +244,9 @@ impl Map {
         }
     }
 
-    /// For a device map: the port that this key leads to.
-    pub fn port(&self, key: u32) -> Option<u32> {
-        if self.spec.kind == MapKind::DevMap && key >= self.spec.max_entries {
+    /// For a map of targets: the port or processor that this key leads to.
+    pub fn target(&self, key: u32) -> Option<u32> {
+        if self.spec.kind.is_numbered_targets() && key >= self.spec.max_entries {
             return None;
         }
         let entry = self.entry(&key.to_le_bytes())?;
@@ -308,10 +308,10 @@ impl Map {
         }
     }
 
-    /// A device map's keys are numbers below its size.
+    /// Keys of targets are numbers below their count.
     fn is_beyond(&self, key: &[u8]) -> bool {
         let number = key.try_into().map(u32::from_le_bytes);
-        self.spec.kind == MapKind::DevMap && number.is_ok_and(|n| n >= self.spec.max_entries)
+        self.spec.kind.is_numbered_targets() && number.is_ok_and(|n| n >= self.spec.max_entries)
     }
 
     fn fill(&self, entry: u32, worker: u32, read: &mut impl FnMut(usize, &mut [u8])) {

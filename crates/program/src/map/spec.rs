@@ -1,5 +1,6 @@
 //! What a map is: its kind, sizes and flags, checked before anything is allocated.
 
+use crate::Helper;
 use thiserror::Error;
 
 /// The kinds of maps that programs can use here.
@@ -17,10 +18,15 @@ pub enum MapKind {
     LruHash,
     /// As `LruHash`, with one value for each worker.
     LruPerCpuHash,
-    /// Ports by number, for redirecting. Programs can't read or write it.
+    /// Ports by number, for redirecting. Programs can only read it.
     DevMap,
-    /// Ports by any 32-bit key, for redirecting. Programs can't read or write it.
+    /// Ports by any 32-bit key, for redirecting. Programs can only read it.
     DevMapHash,
+    /// Processors by number, for redirecting. A packet that is redirected to one goes on as if it was passed: it stays on the
+    /// processor that it is on.
+    CpuMap,
+    /// Sockets by number, for redirecting. There are none here, so it is always empty.
+    XskMap,
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
@@ -70,6 +76,8 @@ impl MapKind {
         Self::LruPerCpuHash,
         Self::DevMap,
         Self::DevMapHash,
+        Self::CpuMap,
+        Self::XskMap,
     ];
 
     /// Its number in the kernel.
@@ -83,6 +91,8 @@ impl MapKind {
             Self::LruPerCpuHash => 10,
             Self::DevMap => 14,
             Self::DevMapHash => 25,
+            Self::CpuMap => 16,
+            Self::XskMap => 17,
         }
     }
 
@@ -111,9 +121,32 @@ impl MapKind {
         matches!(self, Self::LruHash | Self::LruPerCpuHash)
     }
 
-    /// Whether it is for redirecting only.
-    pub const fn is_devices(self) -> bool {
-        matches!(self, Self::DevMap | Self::DevMapHash)
+    /// Whether it says where packets are redirected to. Programs write none of these.
+    pub const fn is_targets(self) -> bool {
+        matches!(self, Self::DevMap | Self::DevMapHash | Self::CpuMap | Self::XskMap)
+    }
+
+    /// Whether it is one of targets whose keys are numbers below its size.
+    pub(crate) const fn is_numbered_targets(self) -> bool {
+        self.is_targets() && !matches!(self, Self::DevMapHash)
+    }
+
+    /// What is otherwise than in the kernel, for who installs a program with such a map.
+    pub const fn remark(self) -> Option<&'static str> {
+        match self {
+            Self::CpuMap => Some("a packet that is redirected to a processor stays on its own and passes"),
+            Self::XskMap => Some("there are no AF_XDP sockets, so it is always empty"),
+            _ => None,
+        }
+    }
+
+    /// Whether a helper can be given it.
+    pub const fn serves(self, helper: Helper) -> bool {
+        match helper {
+            Helper::RedirectMap => self.is_targets(),
+            Helper::MapLookup => !matches!(self, Self::CpuMap),
+            _ => !self.is_targets(),
+        }
     }
 }
 
@@ -128,7 +161,7 @@ pub struct MapSpec {
     pub key_size: u32,
     /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps.
     pub value_size: u32,
-    /// Most entries; at least 1.
+    /// Most entries. 0 if the object leaves that to who installs it: a map that a program uses has at least 1 then.
     pub max_entries: u32,
     /// Whether programs can only read it.
     pub read_only: bool,
@@ -188,9 +221,10 @@ fn kind_mend(number: u32) -> &'static str {
             "count in an array or hash map, which the control half reads"
         }
         "lpm_trie" => "use a hash map for each prefix length, or the router's own prefix table",
-        "cpumap" | "xskmap" => "redirect to ports through a devmap",
         "array_of_maps" | "hash_of_maps" => "put the inner key into the outer one's",
-        _ => "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, devmap or devmap_hash",
+        _ => {
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, devmap, devmap_hash or cpumap"
+        }
     }
 }
 
@@ -210,24 +244,29 @@ impl MapSpec {
         let fault = |field, value, wanted| {
             Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
         };
-        let by_number = self.kind.is_array() || self.kind.is_devices();
+        let by_number = self.kind.is_array() || self.kind.is_targets();
         if by_number && self.key_size != 4 {
             return fault("key_size", self.key_size, "4 in a map of this type");
         }
         if !(1..=Self::MAX_KEY).contains(&self.key_size) {
             return fault("key_size", self.key_size, "1 to 128");
         }
-        if self.kind.is_devices() && !matches!(self.value_size, 4 | 8) {
+        if self.kind.is_targets() && !matches!(self.value_size, 4 | 8) {
             return fault("value_size", self.value_size, "4 or 8 in a map of this type");
         }
         if !(1..=Self::MAX_VALUE).contains(&self.value_size) {
             return fault("value_size", self.value_size, "1 to 1048576");
         }
         // Places in a map are 32 bits wide, and so is an entry's number.
-        if !(1..=1 << 27).contains(&self.max_entries) {
+        if self.max_entries > 1 << 27 {
             return fault("max_entries", self.max_entries, "1 to 134217728");
         }
         Ok(())
+    }
+
+    /// Whether programs can only read it.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.kind.is_targets()
     }
 
     /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is loaded, not the control half either. A
@@ -288,7 +327,8 @@ mod tests {
             (spec(MapKind::Hash, 129, 8, 1), "key_size"),
             (spec(MapKind::Hash, 4, 0, 1), "value_size"),
             (spec(MapKind::DevMap, 4, 16, 1), "value_size"),
-            (spec(MapKind::Hash, 4, 8, 0), "max_entries"),
+            (spec(MapKind::CpuMap, 4, 16, 1), "value_size"),
+            (spec(MapKind::Hash, 4, 8, (1 << 27) + 1), "max_entries"),
         ] {
             assert!(bad.check().unwrap_err().to_string().contains(field), "{bad:?}");
         }

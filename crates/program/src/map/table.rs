@@ -384,7 +384,8 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_about_what_an_exact_lru_loses() {
-        let (table, mut exact) = (Table::new(4, 500, true, 5), Reference { room: 500, uses: [].into(), now: 0 });
+        let (table, mut exact) =
+            (Table::new(4, 500, true, 5), Reference { room: 500, uses: [].into(), now: 0 });
         let (mut lost, mut lost_exactly) = (0, 0);
         for key in uses(450, 50_000, true) {
             let there = meet(&table, key);

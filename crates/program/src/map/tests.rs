@@ -99,13 +99,13 @@ fn lru_maps_are_never_full() {
 #[test]
 fn device_maps_lead_to_ports() {
     let ports = map(MapKind::DevMap, 4, 4, 4, 1);
-    assert_eq!(ports.port(2), None);
+    assert_eq!(ports.target(2), None);
     ports.set(&key(2), 0, &key(17), 0).unwrap();
-    assert_eq!((ports.port(2), ports.port(3), ports.port(4)), (Some(17), None, None));
+    assert_eq!((ports.target(2), ports.target(3), ports.target(4)), (Some(17), None, None));
     assert_eq!(ports.set(&key(4), 0, &key(1), 0), Err(Refusal::TooBig));
     let ports = map(MapKind::DevMapHash, 4, 8, 4, 1);
     ports.set(&key(0xdead_beef), 0, &[3, 0, 0, 0, 0, 0, 0, 0], 0).unwrap();
-    assert_eq!(ports.port(0xdead_beef), Some(3));
+    assert_eq!(ports.target(0xdead_beef), Some(3));
 }
 
 #[test]

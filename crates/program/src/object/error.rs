@@ -60,6 +60,29 @@ pub enum ObjectError {
         /// The section it is in.
         section: Box<str>,
     },
+    /// The program would run where packets leave, or on another processor.
+    #[error(
+        "program {program} of section {section} is run {place}, by the entry of a map that names it; entries name no programs here: install it for all packets instead, from SEC(\"xdp\")"
+    )]
+    Attached {
+        /// Its name.
+        program: Box<str>,
+        /// The section it is in.
+        section: Box<str>,
+        /// Where the kernel would run it.
+        place: &'static str,
+    },
+    /// There is no such map, or its size can't be said.
+    #[error("there is no map {name} whose number of entries could be said; there are {known}")]
+    NoMap {
+        /// What was given.
+        name: Box<str>,
+        /// Those there are.
+        known: String,
+    },
+    /// A map can't have so many entries.
+    #[error(transparent)]
+    Entries(MapError),
     /// There is no such constant.
     #[error(
         "there is no constant {name} that could be set (const volatile, a whole number or an array of up to 256); there are {known}"
@@ -133,11 +156,31 @@ pub enum LinkFault {
     /// It calls a function of the kernel.
     #[error("it calls {0}, a function of the kernel (kfunc); only helpers with numbers can be called")]
     KernelFunction(Box<str>),
-    /// It uses a symbol that is not in the object.
+    /// It uses a variable that is not in the object.
     #[error(
-        "it uses {0}, which is not defined in this object; link the objects with bpftool gen object first"
+        "it uses {0}, an external variable that this object does not define; link it with the object that does (bpftool gen object)"
     )]
     Undefined(Box<str>),
+    /// It calls a function that is not in the object.
+    #[error(
+        "it calls {0}, an external function that this object does not define; link it with the object that does (bpftool gen object), or define it static"
+    )]
+    UndefinedFunction(Box<str>),
+    /// It uses a variable of the kernel.
+    #[error(
+        "it uses {0}, a variable of the kernel (__ksym); make it a constant (const volatile) that is set when it is installed"
+    )]
+    KernelVariable(Box<str>),
+    /// It uses an option of the kernel's configuration.
+    #[error(
+        "it uses {0}, of the kernel's configuration (__kconfig); make it a constant (const volatile) that is set when it is installed"
+    )]
+    Configuration(Box<str>),
+    /// It uses a map whose number of entries nobody has said.
+    #[error(
+        "map {0} has no max_entries: say how many entries it has when it is installed, --map {0}=ENTRIES or maps = {{ {0} = ENTRIES }}"
+    )]
+    NoEntries(Box<str>),
     /// It uses a map as objects had them before BTF.
     #[error(
         "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with __uint and __type"

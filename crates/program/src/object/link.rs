@@ -3,8 +3,8 @@
 use super::error::LinkFault;
 use super::file::{File, Reference, ReferenceKind, SymbolKind};
 use super::maps::{Declared, LEGACY, MAPS};
-use crate::btf::Ext;
-use crate::{Code, CodeError, Instruction, Register};
+use crate::btf::{Ext, External};
+use crate::{Code, CodeError, Instruction, MapSpec, Register};
 use std::collections::{BTreeMap, HashMap};
 
 /// A function of an object, as it lies in its section.
@@ -39,7 +39,9 @@ pub(super) struct LinkError {
 pub(super) struct Linker<'a, 'd> {
     pub file: &'a File<'d>,
     pub declared: &'a Declared,
+    pub specs: &'a [MapSpec],
     pub ext: &'a Ext,
+    pub externals: &'a BTreeMap<Box<str>, External>,
     pub bodies: &'a [Body],
     /// Functions by section and first slot.
     pub starts: &'a BTreeMap<(usize, usize), usize>,
@@ -152,14 +154,15 @@ impl Linker<'_, '_> {
         let name = || Box::from(self.file.symbol_name(symbol));
         match (reference.kind, instruction) {
             (ReferenceKind::Call, Instruction::CallLocal { offset }) => {
-                let section = symbol.section.ok_or_else(|| LinkFault::KernelFunction(name()))?;
+                let section =
+                    symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::UndefinedFunction))?;
                 // A call holds -1, or within a section its target's slot less 1.
                 let target = i64::try_from(symbol.value / 8).map_err(|_| LinkFault::NoFunction)?;
                 let target = target.checked_add(i64::from(offset) + 1).ok_or(LinkFault::NoFunction)?;
                 self.function_at(section, target).map(Referred::Call)
             }
             (ReferenceKind::Address, Instruction::LoadWide { dst, value }) => {
-                let section = symbol.section.ok_or_else(|| LinkFault::Undefined(name()))?;
+                let section = symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::Undefined))?;
                 let offset = symbol.value.checked_add(u64::from(value as u32)).ok_or(LinkFault::Misplaced)?;
                 if symbol.kind == SymbolKind::Function {
                     return Err(LinkFault::FunctionAddress(name()));
@@ -168,6 +171,16 @@ impl Linker<'_, '_> {
             }
             (ReferenceKind::Other(kind), _) => Err(LinkFault::Relocation(kind)),
             _ => Err(LinkFault::Misplaced),
+        }
+    }
+
+    /// What is wrong with a symbol that is not in the object: the kernel's, if its types say so.
+    fn undefined(&self, name: Box<str>, otherwise: fn(Box<str>) -> LinkFault) -> LinkFault {
+        match self.externals.get(&name) {
+            Some(External::Function) => LinkFault::KernelFunction(name),
+            Some(External::Variable) => LinkFault::KernelVariable(name),
+            Some(External::Configuration) => LinkFault::Configuration(name),
+            None => otherwise(name),
         }
     }
 
@@ -183,7 +196,11 @@ impl Linker<'_, '_> {
         match section.name {
             MAPS => {
                 let map = self.declared.by_offset.get(&offset).ok_or(LinkFault::NoMap(offset))?;
-                Ok(Instruction::LoadMap { dst, map: map.clone()? })
+                let map = map.clone()?;
+                if self.specs[map as usize].max_entries == 0 {
+                    return Err(LinkFault::NoEntries(name()));
+                }
+                Ok(Instruction::LoadMap { dst, map })
             }
             LEGACY => Err(LinkFault::LegacyMap(name())),
             other if section.executable => Err(LinkFault::FunctionAddress(other.into())),

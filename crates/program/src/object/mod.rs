@@ -15,7 +15,7 @@ mod maps;
 
 pub use error::{LinkFault, ObjectError};
 
-use crate::btf::{Btf, Ext};
+use crate::btf::{Btf, Ext, External};
 use crate::map::MapError;
 use crate::{Function, Line, MapSpec, Program};
 use constants::Constant;
@@ -69,6 +69,17 @@ const OTHERS: &[&str] = &[
     "usdt",
 ];
 
+/// Where a program of such a section runs in the kernel, if not where packets come in.
+fn attached(section: &str) -> Option<&'static str> {
+    let rest = section.strip_prefix("xdp")?;
+    let rest = rest.strip_prefix(".frags").unwrap_or(rest).strip_prefix(['/', '_'])?;
+    match rest.split('/').next()? {
+        "devmap" => Some("where a packet leaves that was redirected through a devmap"),
+        "cpumap" => Some("on the processor that a cpumap has led a packet to"),
+        _ => None,
+    }
+}
+
 /// An object: programs and the maps that they share.
 #[derive(Debug)]
 pub struct Object<'d> {
@@ -78,6 +89,7 @@ pub struct Object<'d> {
     /// Those that may be set, by name.
     constants: BTreeMap<Box<str>, Constant>,
     ext: Ext,
+    externals: BTreeMap<Box<str>, External>,
     /// All functions.
     bodies: Vec<Body>,
     starts: BTreeMap<(usize, usize), usize>,
@@ -117,7 +129,8 @@ impl<'d> Object<'d> {
             starts.entry((section, start)).or_insert(bodies.len());
             bodies.push(Body { name: symbol.name.into(), section, start, slots });
         }
-        Ok(Self { file, declared, specs, constants, ext, bodies, starts, programs })
+        let externals = btf.as_ref().map(Btf::externals).unwrap_or_default();
+        Ok(Self { file, declared, specs, constants, ext, externals, bodies, starts, programs })
     }
 
     /// The programs' names, and the sections that they are in.
@@ -130,6 +143,24 @@ impl<'d> Object<'d> {
     /// The maps that can be made, by the numbers that programs have for them.
     pub fn maps(&self) -> &Arc<[MapSpec]> {
         &self.specs
+    }
+
+    /// Gives a map another number of entries than the source does. Programs that are put together after that have it so.
+    ///
+    /// # Errors
+    /// If there is no such map, or it can't have as many.
+    pub fn set_entries(&mut self, name: &str, entries: u32) -> Result<(), ObjectError> {
+        let is_data = |spec: &MapSpec| spec.name.starts_with('.');
+        let place = self.specs.iter().position(|spec| *spec.name == *name && !is_data(spec));
+        let Some(place) = place else {
+            let known: Vec<&str> =
+                self.specs.iter().filter(|spec| !is_data(spec)).map(|spec| &*spec.name).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            return Err(ObjectError::NoMap { name: name.into(), known });
+        };
+        let spec = &mut Arc::make_mut(&mut self.specs)[place];
+        spec.max_entries = entries;
+        spec.check().map_err(ObjectError::Entries)
     }
 
     /// The maps that can't be made, and why. Programs that don't use them are none the worse.
@@ -153,8 +184,11 @@ impl<'d> Object<'d> {
         if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
             return Err(ObjectError::Kind { program: name.into(), section: section.into() });
         }
-        let Self { file, declared, ext, bodies, starts, .. } = self;
-        let linker = Linker { file, declared, ext, bodies, starts };
+        if let Some(place) = attached(section) {
+            return Err(ObjectError::Attached { program: name.into(), section: section.into(), place });
+        }
+        let Self { file, declared, specs, ext, externals, bodies, starts, .. } = self;
+        let linker = Linker { file, declared, specs, ext, externals, bodies, starts };
         let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
         let code = linked.code().map_err(|fault| ObjectError::Code { program: name.into(), fault })?;
         let function =

@@ -196,6 +196,9 @@ impl Explorer<'_> {
             }
             Value::Map { map, object, offset: at, nullable: false } => {
                 let spec = self.map(u32::from(map))?;
+                if mode != Mode::Read && spec.kind.is_targets() {
+                    return Err(Rejection::TargetWrite { map: spec.name.clone() });
+                }
                 if mode != Mode::Read && spec.read_only {
                     return Err(Rejection::ReadOnly { map: spec.name.clone() });
                 }

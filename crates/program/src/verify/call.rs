@@ -69,7 +69,7 @@ impl<'p> Explorer<'p> {
             return Err(Rejection::Argument { helper, number, wanted, found });
         };
         let spec = self.map(u32::from(map))?;
-        if spec.kind.is_devices() != (helper == Helper::RedirectMap) {
+        if !spec.kind.serves(helper) {
             return Err(Rejection::MapKind { helper, map: spec.name.clone(), kind: spec.kind });
         }
         if spec.read_only && matches!(helper, Helper::MapUpdate | Helper::MapDelete) {

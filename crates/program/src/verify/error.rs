@@ -178,6 +178,12 @@ pub enum Rejection {
         /// The map.
         map: Box<str>,
     },
+    /// An entry of a map of ports is written.
+    #[error("map {map} holds ports, which programs only read; let the control half write it")]
+    TargetWrite {
+        /// The map.
+        map: Box<str>,
+    },
     /// The context is written to.
     #[error("the context can only be read; use helpers to change what becomes of the packet")]
     ContextWrite,
@@ -242,7 +248,7 @@ pub enum Rejection {
         max: u64,
     },
     /// A helper is given a map that it can't use.
-    #[error("{name} can't use map {map}, which is a {kind}{mend}", name = .helper.name(), kind = .kind.name(), mend = map_mend(*.kind))]
+    #[error("{name} can't use map {map}, which is a {kind}{mend}", name = .helper.name(), kind = .kind.name(), mend = map_mend(*.helper))]
     MapKind {
         /// The helper.
         helper: Helper,
@@ -299,10 +305,9 @@ const fn takes(argument: Argument) -> &'static str {
     }
 }
 
-const fn map_mend(kind: MapKind) -> &'static str {
-    if kind.is_devices() {
-        "; ports are only redirected to, with redirect_map"
-    } else {
-        "; it takes a devmap or devmap_hash"
+const fn map_mend(helper: Helper) -> &'static str {
+    match helper {
+        Helper::RedirectMap => "; it takes a devmap, devmap_hash, cpumap or xskmap",
+        _ => "; ports and processors are redirected to, with redirect_map",
     }
 }

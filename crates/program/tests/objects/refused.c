@@ -68,6 +68,40 @@ int symbol(struct xdp_md *ctx)
 	return HZ;
 }
 
+extern int elsewhere(__u32 number);
+extern __u32 shared;
+extern unsigned int CONFIG_HZ __kconfig;
+
+SEC("xdp")
+int function(struct xdp_md *ctx)
+{
+	return elsewhere(ctx->rx_queue_index);
+}
+
+SEC("xdp")
+int variable(struct xdp_md *ctx)
+{
+	return shared;
+}
+
+SEC("xdp")
+int configured(struct xdp_md *ctx)
+{
+	return CONFIG_HZ;
+}
+
+SEC("xdp/devmap")
+int leaving(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
+SEC("xdp.frags/cpumap")
+int on_processor(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 SEC("tc")
 int other(struct xdp_md *ctx)
 {

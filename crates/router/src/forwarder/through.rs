@@ -452,6 +452,7 @@ pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() 
         Verdict::Pass => None,
         Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
         Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
+        Verdict::Redirect(Redirect::Processor(_)) => None,
         // Only who knows the program knows its links.
         Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
         Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),

@@ -145,6 +145,7 @@ impl WrittenEntry {
                 .iter()
                 .map(|(name, value)| (name.clone(), value.text.clone()))
                 .collect(),
+            maps: self.maps.iter().map(|(name, entries)| (name.clone(), entries.text.clone())).collect(),
             name: text(self.name.as_ref()),
             key: self.key.as_ref().map(ForwarderKey::text),
             state: text(self.state.as_ref()),
@@ -179,6 +180,7 @@ impl WrittenEntry {
         let found = match field {
             "function" => place(self.function.as_ref()),
             "constants" => place(self.constants.values().next()),
+            "maps" => place(self.maps.values().next()),
             "state" => place(self.state.as_ref()),
             "data" => place(self.data.as_ref()),
             "port" => place(self.port.as_ref()),

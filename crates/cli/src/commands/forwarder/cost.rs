@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = super::constant)]
     constants: Vec<(String, String)>,
 
+    /// A map of the object and how many entries it has. May be given several times. Default: what the source says.
+    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = super::entries)]
+    maps: Vec<(String, String)>,
+
     /// A line rate that is to be held, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
     line_rate: Option<String>,
@@ -63,6 +67,7 @@ impl Args {
             program: self.program,
             function: self.function,
             constants: self.constants.into_iter().collect(),
+            maps: self.maps.into_iter().collect(),
             ..WrittenForwarder::default()
         };
         let program = written.program(&written.object(Path::new(""))?)?;

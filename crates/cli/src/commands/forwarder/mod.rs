@@ -57,6 +57,7 @@ Examples:
   longwire forwarder install r1 port-filter --data '0100 1700 00000000 00000000 00000000 00000000'
   longwire forwarder install r1 wavelet --destination 10.0.1.9 --destination-port 5000 --protocol udp
   longwire forwarder install r1 mine.o --function count --state '8 B' --constant limit=100
+  longwire forwarder install r1 spread.o --map counts=64 --map cpus=4
   longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 --destination-port 7 --protocol udp
   longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 --destination-port 53")]
 struct Install {
@@ -106,6 +107,10 @@ struct Install {
     /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
+
+    /// A map of the object and how many entries it has. May be given several times. Default: what the source says.
+    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
+    maps: Vec<(String, String)>,
 
     /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
     #[arg(long)]
@@ -308,6 +313,12 @@ fn constant(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
+/// A map, and how many entries it is to have.
+fn entries(text: &str) -> Result<(String, String), String> {
+    let (name, entries) = text.split_once('=').ok_or("write NAME=ENTRIES, such as counts=64")?;
+    Ok((name.trim().to_owned(), entries.trim().to_owned()))
+}
+
 /// The ends of a flow.
 #[derive(Debug, clap::Args)]
 pub(super) struct FlowEnds {
@@ -346,6 +357,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         program: args.program.unwrap_or_default(),
         function: args.function,
         constants: args.constants.into_iter().collect(),
+        maps: args.maps.into_iter().collect(),
         name: args.name,
         key: (key != WrittenKey::default()).then_some(key),
         state: args.state,
