@@ -25,6 +25,7 @@ mod btf;
 mod call;
 mod code;
 mod context;
+mod fib;
 mod hash;
 mod instruction;
 mod interpreter;
@@ -48,6 +49,7 @@ pub use btf::BtfError;
 pub use call::{Argument, Cost, Helper, MAX_SIZE, OWN_BASE, Returns, Signature, kernel_name};
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
+pub use fib::{Hop, RouteAnswer, RouteQuery};
 pub use hash::hash;
 pub use instruction::{
     Arithmetic, Atomic, ByteOrder, Condition, DecodeError, DecodeFault, Instruction, Narrow, Operand,

@@ -2,6 +2,7 @@
 
 use crate::call::{Argument, MAX_SIZE};
 use crate::context::{Context, ContextField};
+use crate::fib::{RouteAnswer, RouteQuery};
 use crate::map::{Map, Maps};
 use crate::memory::{Fault, Region};
 use crate::packet::Packet;
@@ -15,6 +16,11 @@ use std::ops::Range;
 pub trait Environment {
     /// The next 32 random bits of the program's own stream.
     fn random(&mut self) -> u32;
+
+    /// Where the router sends a packet. Where there is no router, nothing is forwarded.
+    fn route(&mut self, _query: &RouteQuery<'_>) -> RouteAnswer {
+        RouteAnswer::Disabled
+    }
 }
 
 /// Where a program sends its packet.
@@ -281,7 +287,7 @@ impl<'a> Machine<'a> {
                 Argument::Key => memory(map.map(|m| u64::from(m.key_size)), Access::Read),
                 Argument::Value => memory(map.map(|m| u64::from(m.value_size)), Access::Read),
                 Argument::Readable => memory(next, Access::Read),
-                Argument::Writable => memory(next, Access::Write),
+                Argument::Writable | Argument::Changed => memory(next, Access::Write),
                 Argument::ReadableOrNull if value == 0 && next == Some(0) => Ok(()),
                 Argument::ReadableOrNull => memory(next, Access::Read),
                 Argument::Size => within(1, u64::from(MAX_SIZE)),

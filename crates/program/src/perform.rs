@@ -2,6 +2,7 @@
 
 use crate::Helper;
 use crate::call::MAX_SIZE;
+use crate::fib;
 use crate::hash::hash;
 use crate::machine::{Effects, Machine, Redirect};
 use crate::map::{Map, MapKind, MapSpec, Refusal};
@@ -12,6 +13,7 @@ use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype};
 /// Errors that helpers return, as errno(3) numbers them.
 const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
+const EAFNOSUPPORT: i64 = 97;
 /// The bit that says that a packet is a fragment, the first one or another.
 const FRAGMENT: u64 = 0x100;
 /// What it begins with if the transport header was not reached: it is negative then.
@@ -65,6 +67,7 @@ impl Machine<'_> {
                 self.effects.reason = Some((a as u32).min(Effects::REASONS.into()) as u8);
                 Ok(DROP)
             }
+            Helper::FibLookup => self.fib_lookup(b, c, d),
             Helper::Hash => {
                 let mut buffer = Buffer::new();
                 let bytes = buffer.first(b, 2)?;
@@ -180,6 +183,22 @@ impl Machine<'_> {
         self.read(from, bytes)?;
         self.packet.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
         Ok(0)
+    }
+
+    fn fib_lookup(&mut self, address: u64, size: u64, flags: u64) -> Result<u64, Fault> {
+        if size < fib::PARAMETERS as u64 || flags & !fib::FLAGS != 0 {
+            return Ok(code_unless(false, EINVAL));
+        }
+        let mut bytes = [0; fib::PARAMETERS];
+        self.read(address, &mut bytes)?;
+        let mut parameters = fib::Parameters(bytes);
+        let answer = match parameters.query(flags, self.context.now, self.packet.bytes()) {
+            Some(query) => self.environment.route(&query),
+            None => return Ok(code_unless(false, EAFNOSUPPORT)),
+        };
+        let code = parameters.answer(&answer);
+        self.write(address, &parameters.0)?;
+        Ok(code as u64)
     }
 
     /// An offset into the packet behind which there are `length` bytes.

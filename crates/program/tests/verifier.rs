@@ -508,6 +508,12 @@ fn helpers_get_what_they_take() {
             5,
             kind(Helper::MapUpdate, "ports", MapKind::DevMap),
         ),
+        // What the router is asked about has to have been written.
+        (
+            "r2 = r10\n r2 += -64\n r3 = 64\n r4 = 0\n call fib_lookup\n exit",
+            4,
+            Rejection::StackUnwritten { offset: -64 },
+        ),
         (
             "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit",
             4,

@@ -28,7 +28,6 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["skb_pull_data"], "leave it out, the whole packet is there: compare with data_end"),
     (&["get_hash_recalc"], "use lw_hash"),
     (&["clone_redirect", "redirect_neigh", "redirect_peer"], "use redirect, or redirect_map"),
-    (&["fib_lookup"], "return XDP_PASS, and the router finds the way"),
     (&["ktime_get_tai_ns"], "use ktime_get_ns"),
     (&["tail_call"], "call a function, or install several programs"),
     (&["loop", "for_each_map_elem"], "unroll a loop (#pragma unroll)"),

@@ -34,6 +34,8 @@ pub enum Argument {
     ReadableOrNull,
     /// The address of bytes that may be written, as many as the next argument says. They need not have been written before.
     Writable,
+    /// The address of bytes that are read and written, as many as the next argument says.
+    Changed,
     /// How many bytes the argument before points to: at least 1, at most [`MAX_SIZE`].
     Size,
     /// How many bytes the argument before points to: 0 to [`MAX_SIZE`].
@@ -75,6 +77,8 @@ pub enum Cost {
     Copy,
     /// The packet's ends moved.
     Adjust,
+    /// A route and a neighbour found.
+    Route,
 }
 
 impl Cost {
@@ -89,6 +93,7 @@ impl Cost {
         Self::Hash,
         Self::Copy,
         Self::Adjust,
+        Self::Route,
     ];
 
     /// Its name in price lists.
@@ -103,6 +108,7 @@ impl Cost {
             Self::Hash => "hash",
             Self::Copy => "copy",
             Self::Adjust => "adjust",
+            Self::Route => "route",
         }
     }
 }
@@ -192,6 +198,8 @@ helpers! {
         "Chooses the port that a device map holds for this key and returns XDP_REDIRECT; without one, the low two bits of flags.";
     AdjustTail 65 "xdp_adjust_tail" (Context, Number) -> Number, Adjust,
         "Moves the packet's end by so many bytes; new ones are 0. 0, or a negative error number.";
+    FibLookup 69 "fib_lookup" (Context, Changed, Size, Number) -> Number, Route,
+        "Asks the router for the route and the neighbour of a struct bpf_fib_lookup. 0, or BPF_FIB_LKUP_RET_…, or a negative error number.";
     Jiffies 118 "jiffies64" () -> Number, Call,
         "The time of the packet in milliseconds.";
     BootTime 125 "ktime_get_boot_ns" () -> Number, Call,
@@ -257,7 +265,9 @@ mod tests {
             for (index, argument) in arguments.iter().enumerate() {
                 let next = arguments.get(index + 1);
                 match argument {
-                    Argument::Readable | Argument::Writable => assert_eq!(next, Some(&Argument::Size)),
+                    Argument::Readable | Argument::Writable | Argument::Changed => {
+                        assert_eq!(next, Some(&Argument::Size))
+                    }
                     Argument::ReadableOrNull => assert_eq!(next, Some(&Argument::SizeOrZero)),
                     Argument::Key | Argument::Value => assert_eq!(arguments[0], Argument::Map),
                     _ => {}

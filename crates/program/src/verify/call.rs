@@ -119,12 +119,15 @@ impl<'p> Explorer<'p> {
                 let size = state.register(register(argument + 1)).as_scalar().unwrap_or(Scalar::ANY);
                 within(helper, argument + 1, size, 0, 0)
             }
-            Argument::Readable | Argument::ReadableOrNull | Argument::Writable => {
+            Argument::Readable | Argument::ReadableOrNull | Argument::Writable | Argument::Changed => {
                 let mode = if wanted == Argument::Writable { Mode::Write } else { Mode::Read };
                 let next = state.register(register(argument + 1)).as_scalar();
                 let size = next.filter(|size| size.max <= u64::from(MAX_SIZE)).unwrap_or(Scalar::constant(0));
-                let reached = self.memory(state, call, argument, mode, size.max as u32)?;
-                if mode == Mode::Write {
+                let mut reached = self.memory(state, call, argument, mode, size.max as u32)?;
+                if wanted == Argument::Changed {
+                    reached = self.memory(state, call, argument, Mode::Write, size.max as u32)?;
+                }
+                if mode == Mode::Write || wanted == Argument::Changed {
                     outputs.push((reached, size.min as usize));
                 }
                 Ok(())

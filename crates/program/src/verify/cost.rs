@@ -233,8 +233,10 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
         Cost::Hash => (Item::Hash, Some(Item::HashedByte)),
         Cost::Copy => (Item::Copy, Some(Item::CopiedByte)),
         Cost::Adjust => (Item::Adjust, Some(Item::CopiedByte)),
+        // A route and a neighbour.
+        Cost::Route => (Item::HashLookup, None),
     };
-    counts[item] = 1;
+    counts[item] = if helper.signature().cost == Cost::Route { 2 } else { 1 };
     if let Some(item) = per_byte {
         counts[item] = bytes;
         // Registers are copied or summed one by one. The paper's processor has a unit that hashes, and its

@@ -300,7 +300,7 @@ const fn takes(argument: Argument) -> &'static str {
         Argument::Map => "a map",
         Argument::Key => "the address of a key",
         Argument::Value => "the address of a value",
-        Argument::Readable | Argument::Writable => "an address",
+        Argument::Readable | Argument::Writable | Argument::Changed => "an address",
         Argument::ReadableOrNull => "an address, or 0 if the size is 0",
     }
 }

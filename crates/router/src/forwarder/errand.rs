@@ -63,7 +63,8 @@ impl Errand {
                 *data = ROOM..ROOM + data.len();
             }
             let packet = Packet::new(&mut buffer[..data.end + ROOM], data.clone());
-            let (verdict, effects, range) = forwarder.run_on(&mut bench.stack, bench.alone, context, packet);
+            let (verdict, effects, range) =
+                forwarder.run_on(&mut bench.stack, bench.alone, context, packet, None);
             *data = range;
             passage.note(forwarder, verdict, &effects);
             context.mark = passage.mark.unwrap_or(context.mark);

@@ -3,6 +3,7 @@
 //!
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
+//! - `routes`: what programs ask about routes;
 //! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
@@ -13,6 +14,7 @@ mod key;
 mod plain;
 mod price;
 mod program;
+mod routes;
 mod space;
 mod table;
 mod through;

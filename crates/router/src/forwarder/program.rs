@@ -4,13 +4,15 @@ use super::counters::{Counters, ForwarderStats};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use crate::hops::NextHop;
+use crate::state::Core;
 use longwire_block::Dice;
 use longwire_jit::{Alone, Compiled, Helped, Shown, Visit, compile};
 use longwire_packet::BATCH;
 use longwire_program::map::MapError;
 use longwire_program::{
     Arithmetic, Context, Demand, Effects, Environment, Fact, Helper, Instruction, Item, Machine, Maps,
-    Operand, Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, interpret, verify,
+    Operand, Packet, Program, Register, Rejected, RouteAnswer, RouteQuery, Stack, State, Verdict, Verified,
+    interpret, verify,
 };
 use longwire_punt::SeatId;
 use std::sync::Arc;
@@ -87,6 +89,11 @@ pub enum PrepareError {
         /// How many it needs at least.
         used: u32,
     },
+    /// It asks for routes on threads that don't see the router's tables.
+    #[error(
+        "it calls fib_lookup, which only the router's own worker can answer; let the router have one processor"
+    )]
+    Routes,
     /// Its packets would go nowhere.
     #[error("its packets are to go to a port or a gateway, not {0:?}")]
     Way(NextHop),
@@ -188,6 +195,9 @@ impl Forwarder {
         }
         if installation.links.len() < verified.links() as usize {
             return Err(PrepareError::Links { named: installation.links.len(), used: verified.links() });
+        }
+        if installation.threads > 1 && calls(&verified, |helper| helper == Helper::FibLookup) {
+            return Err(PrepareError::Routes);
         }
         let maps = Arc::new(Maps::new(&verified.program().maps, installation.threads.max(1), seed)?);
         let code = match compile(&verified, Arc::clone(&maps)) {
@@ -294,10 +304,16 @@ impl Forwarder {
 
     /// Runs it on a frame.
     #[inline]
-    pub(super) fn run(&self, bench: &mut Bench, context: Context, frame: &mut [u8]) -> (Verdict, Effects) {
+    pub(super) fn run(
+        &self,
+        bench: &mut Bench,
+        context: Context,
+        frame: &mut [u8],
+        core: &Core,
+    ) -> (Verdict, Effects) {
         let len = frame.len();
         let packet = Packet::new(frame, 0..len);
-        let (verdict, effects, _) = self.run_on(&mut bench.stack, bench.alone, context, packet);
+        let (verdict, effects, _) = self.run_on(&mut bench.stack, bench.alone, context, packet, Some(core));
         (verdict, effects)
     }
 
@@ -307,16 +323,19 @@ impl Forwarder {
         bench: &'b mut Bench,
         context: Context,
         frame: &[u8],
+        core: &Core,
     ) -> (Verdict, Effects, &'b [u8]) {
         let data = ROOM..ROOM + frame.len();
         let buffer = &mut bench.buffer[..ROOM + frame.len() + ROOM];
         buffer[data.clone()].copy_from_slice(frame);
         let packet = Packet::new(buffer, data);
-        let (verdict, effects, range) = self.run_on(&mut bench.stack, bench.alone, context, packet);
+        let (verdict, effects, range) =
+            self.run_on(&mut bench.stack, bench.alone, context, packet, Some(core));
         (verdict, effects, &bench.buffer[range])
     }
 
-    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread runs it.
+    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread runs it; `core` answers what it asks
+    /// about routes.
     #[inline]
     pub(super) fn run_on(
         &self,
@@ -324,8 +343,9 @@ impl Forwarder {
         alone: bool,
         context: Context,
         packet: Packet<'_>,
+        core: Option<&Core>,
     ) -> (Verdict, Effects, std::ops::Range<usize>) {
-        let mut environment = Draws(&self.random);
+        let mut environment = Surroundings { random: &self.random, core };
         let mut machine = Machine {
             context,
             packet,
@@ -400,7 +420,7 @@ impl<'f> Ready<'f> {
             How::Alone(code) => return self.heard(shown.run(code).ok(), alone),
             How::Helped(code) => code,
         };
-        match shown.run_helped(code, &mut Draws(&self.forwarder.random)) {
+        match shown.run_helped(code, &mut Surroundings { random: &self.forwarder.random, core: None }) {
             (Ok(returned), effects) if returned as u32 == PASS && asks_nothing(&effects) => None,
             (returned, effects) => {
                 Some(self.said(returned.unwrap_or(longwire_program::ABORTED), effects, alone))
@@ -448,14 +468,20 @@ impl std::fmt::Debug for Forwarder {
     }
 }
 
-/// What a program draws.
-struct Draws<'a>(&'a Random);
+/// What a program draws, and whom it asks about routes.
+struct Surroundings<'a> {
+    random: &'a Random,
+    core: Option<&'a Core>,
+}
 
-impl Environment for Draws<'_> {
+impl Environment for Surroundings<'_> {
     fn random(&mut self) -> u32 {
-        let Self(Random(stream)) = self;
-        let before = stream.fetch_add(1, Ordering::Relaxed);
+        let before = self.random.0.fetch_add(1, Ordering::Relaxed);
         (Dice::seeded(before).draw() >> 32) as u32
+    }
+
+    fn route(&mut self, query: &RouteQuery<'_>) -> RouteAnswer {
+        self.core.map_or(RouteAnswer::Disabled, |core| core.answer(query))
     }
 }
 
@@ -474,9 +500,9 @@ fn says_nothing(verified: &Verified) -> bool {
     )
 }
 
-/// Whether what a helper does concerns later programs or the links of its own: only the general way sees to these.
+/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the general way sees to these.
 const fn chooses_or_reads(helper: Helper) -> bool {
-    matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark)
+    matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark | Helper::FibLookup)
 }
 
 /// Whether a helper may change a packet: bytes may be loaded into it, too.

@@ -388,7 +388,7 @@ impl Traveller<'_> {
             if forwarder.writes {
                 meta.checksum = Checksum::Unknown as u8;
             }
-            forwarder.run(bench, self.context, frame)
+            forwarder.run(bench, self.context, frame, core)
         };
         self.passage.note(forwarder, verdict, &effects);
         self.context.mark = self.passage.mark.unwrap_or(self.context.mark);
@@ -403,7 +403,8 @@ impl Traveller<'_> {
         pool: &mut Pool,
         out: &mut Outbox,
     ) -> (Verdict, Effects) {
-        let (verdict, effects, frame) = forwarder.run_with_room(bench, self.context, pool.data(self.handle));
+        let (verdict, effects, frame) =
+            forwarder.run_with_room(bench, self.context, pool.data(self.handle), core);
         if !matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
             self.handle = put_back(core, pool, self.handle, frame, self.ruling, out);
         }

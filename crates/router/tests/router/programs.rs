@@ -477,3 +477,61 @@ fn links_that_a_program_needs_have_to_be_named() {
     let error = Rig::new().router.install(foreign).err();
     assert!(matches!(error, Some(InstallError::ForeignPort { port: 9 })), "{error:?}");
 }
+
+/// Asks for the route to an IPv4 address given as a number in the packet's order, puts the answer's code, port and addresses at the end of
+/// the state, and lets the packet pass.
+fn asking(destination: [u8; 4], ingress: u32, flags: u32) -> String {
+    let zeros: String = (0..8).map(|i| format!("*(u64 *)(r10 - {}) = 0\n", 64 - i * 8)).collect();
+    let destination = i32::from_le_bytes(destination);
+    format!(
+        "r6 = r1\n {zeros}
+        *(u8 *)(r10 - 64) = 2\n *(u16 *)(r10 - 58) = 100\n *(u32 *)(r10 - 56) = {ingress}
+        *(u32 *)(r10 - 32) = {destination}
+        r2 = r10\n r2 += -64\n r3 = 64\n r4 = {flags}\n call 69\n r7 = r0
+        r1 = 72\n call 65536
+        *(u64 *)(r0 + 64) = r7
+        r1 = *(u64 *)(r10 - 64)\n *(u64 *)(r0 + 0) = r1
+        r1 = *(u64 *)(r10 - 56)\n *(u64 *)(r0 + 8) = r1
+        r1 = *(u64 *)(r10 - 32)\n *(u64 *)(r0 + 32) = r1
+        r1 = *(u64 *)(r10 - 16)\n *(u64 *)(r0 + 48) = r1
+        r1 = *(u64 *)(r10 - 8)\n *(u64 *)(r0 + 56) = r1
+        r0 = 2\n exit"
+    )
+}
+
+/// What the router answers: the code, the port, the next hop, and the addresses of the port and the neighbour.
+fn answer(rig: &mut Rig, destination: [u8; 4], ingress: u32, flags: u32) -> (i64, u32, [u8; 4], Vec<u8>) {
+    let fid = install(rig, &asking(destination, ingress, flags), general());
+    send(rig, &udp(53));
+    let state = rig.router.data(fid).unwrap();
+    rig.router.remove(fid);
+    let code = i64::from_le_bytes(state[64..].try_into().unwrap());
+    let port = u32::from_le_bytes(state[8..12].try_into().unwrap());
+    (code, port, state[32..36].try_into().unwrap(), state[52..64].to_vec())
+}
+
+#[test]
+fn programs_ask_for_routes() {
+    let mut rig = Rig::new();
+    let (near, far) = ([10, 0, 2, 9], [203, 0, 113, 1]);
+    let both = [router_mac(2), host_mac(2)].concat();
+    let nothing = vec![0; 12];
+    assert_eq!(answer(&mut rig, near, 1, 0), (0, 2, near, both.clone()));
+    // BPF_FIB_LOOKUP_SKIP_NEIGH and BPF_FIB_LOOKUP_DIRECT; another flag is none.
+    let port_only = [router_mac(2), [0; 6]].concat();
+    assert_eq!(answer(&mut rig, near, 1, 5), (0, 2, near, port_only));
+    assert_eq!(answer(&mut rig, near, 1, 64).0, -22);
+    // A port that is none, the router's own address, no route, and a neighbour that nobody knows.
+    assert_eq!(answer(&mut rig, near, 77, 0), (-19, 77, near, nothing.clone()));
+    assert_eq!(answer(&mut rig, [10, 0, 2, 1], 1, 0), (4, 1, [10, 0, 2, 1], nothing.clone()));
+    assert_eq!(answer(&mut rig, far, 1, 0), (4, 1, far, nothing.clone()));
+    assert_eq!(answer(&mut rig, [10, 0, 2, 77], 1, 0), (7, 2, [10, 0, 2, 77], nothing));
+}
+
+#[test]
+fn routes_are_asked_for_on_one_processor() {
+    let installation = Installation { threads: 2, ..general() };
+    let program = program("asks", &asking([10, 0, 2, 9], 1, 0));
+    let refused = Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap_err();
+    assert!(matches!(refused, PrepareError::Routes), "{refused}");
+}

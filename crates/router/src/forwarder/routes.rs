@@ -1,0 +1,48 @@
+//! What programs ask about routes (`fib_lookup`), answered from the router's own tables. Nothing is changed, and nobody is asked: a
+//! packet whose neighbour is not known is passed, and full IP asks.
+
+use crate::hops::{NextHop, key_v4, neighbour_key};
+use crate::neighbour::Found;
+use crate::state::Core;
+use longwire_program::{Hop, RouteAnswer, RouteQuery};
+use longwire_units::Nanos;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+impl Core {
+    /// Where a packet goes that is like this.
+    pub(super) fn answer(&self, query: &RouteQuery<'_>) -> RouteAnswer {
+        let is_port = u16::try_from(query.ingress).is_ok_and(|place| self.ports.at(place).is_some());
+        if !is_port {
+            return RouteAnswer::NoPort;
+        }
+        let routed = match query.destination {
+            IpAddr::V4(address) => self.fib.way_v4(address.into()),
+            IpAddr::V6(address) => self.fib.way_v6(address.into()),
+        };
+        let destination = neighbour_key(query.destination);
+        let (place, neighbour) = match routed.map(|hop| self.chosen(hop, query.packet)) {
+            Some(NextHop::Gateway { port, gateway }) => (port, gateway),
+            Some(NextHop::Direct { port }) => (port, destination),
+            Some(NextHop::Discard) => return RouteAnswer::Discarded,
+            Some(NextHop::Local | NextHop::Broadcast | NextHop::Group(_)) | None => {
+                return RouteAnswer::NotForwarded;
+            }
+        };
+        let Some(port) = self.ports.at(place) else { return RouteAnswer::NotForwarded };
+        let address = match key_v4(neighbour) {
+            Some(address) => Ipv4Addr::from(address).into(),
+            None => Ipv6Addr::from(neighbour).into(),
+        };
+        let hop = Hop { port: place.into(), mtu: port.mtu, neighbour: address, mac: port.mac };
+        if u32::from(query.length) > port.mtu {
+            return RouteAnswer::TooLong(hop);
+        }
+        if query.skips_neighbour {
+            return RouteAnswer::Forward(hop, None);
+        }
+        match self.neighbours.find(place, neighbour, Nanos(query.now)) {
+            Found::Known(mac) | Found::Doubtful(mac) => RouteAnswer::Forward(hop, Some(mac)),
+            Found::Unknown => RouteAnswer::NoNeighbour(hop),
+        }
+    }
+}
