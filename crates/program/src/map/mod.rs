@@ -12,12 +12,14 @@
 //! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken before sees the new
 //! value.
 
+mod prefixes;
 mod spec;
 mod table;
 
 pub use spec::{MapError, MapFault, MapKind, MapSpec};
 
 use crate::words::Words;
+use prefixes::{Prefix, Prefixes};
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use table::Table;
@@ -54,6 +56,9 @@ pub enum Refusal {
     /// The key is there already (EEXIST).
     #[error("the key is in the map already")]
     Exists = 17,
+    /// There is no room for another prefix (ENOSPC).
+    #[error("the map is full")]
+    NoSpace = 28,
     /// What is asked has no meaning (EINVAL).
     #[error("the map can't do this, or a length or flag is wrong")]
     Invalid = 22,
@@ -117,6 +122,8 @@ pub struct Map {
     stride: usize,
     values: Words,
     table: Option<Table>,
+    /// Of a map of prefixes: the lengths that its table has.
+    prefixes: Option<Prefixes>,
     /// Odd while somebody writes; who makes it odd has the turn.
     turn: AtomicU64,
 }
@@ -129,7 +136,8 @@ impl Map {
         let table = (!spec.kind.is_array())
             .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
         values.write(0, &spec.initial[..spec.initial.len().min(spec.value_size as usize)]);
-        Self { spec: spec.clone(), copies, stride, values, table, turn: AtomicU64::new(0) }
+        let prefixes = (spec.kind == MapKind::LpmTrie).then(|| Prefixes::new(spec.key_size));
+        Self { spec: spec.clone(), copies, stride, values, table, prefixes, turn: AtomicU64::new(0) }
     }
 
     /// What it was made of.
@@ -188,8 +196,16 @@ impl Map {
     /// `NotFound`; `Invalid` for arrays; `Busy` if another writer did not finish soon.
     pub fn delete(&self, key: &[u8]) -> Result<(), Refusal> {
         let table = self.table.as_ref().filter(|_| self.is_key(key)).ok_or(Refusal::Invalid)?;
+        let prefix = self.prefix(key)?;
+        let key = prefix.as_ref().map_or(key, Prefix::key);
         let _turn = self.take_turn(PATIENCE).ok_or(Refusal::Busy)?;
-        if table.remove(key) { Ok(()) } else { Err(Refusal::NotFound) }
+        if !table.remove(key) {
+            return Err(Refusal::NotFound);
+        }
+        if let (Some(prefixes), Some(prefix)) = (&self.prefixes, &prefix) {
+            prefixes.removed(prefix);
+        }
+        Ok(())
     }
 
     /// For the control half: a worker's value of a key, whole.
@@ -257,11 +273,22 @@ impl Map {
         key.len() == self.spec.key_size as usize
     }
 
+    /// A key of a map of prefixes as it is kept; none of another map.
+    fn prefix(&self, key: &[u8]) -> Result<Option<Prefix>, Refusal> {
+        match &self.prefixes {
+            Some(_) => Prefix::new(key).map(Some).ok_or(Refusal::Invalid),
+            None => Ok(None),
+        }
+    }
+
     fn entry(&self, key: &[u8]) -> Option<u32> {
-        match &self.table {
-            Some(table) if self.is_key(key) => table.find(key),
-            Some(_) => None,
-            None => Some(u32::from_le_bytes(key.try_into().ok()?)).filter(|&i| i < self.spec.max_entries),
+        match (&self.table, &self.prefixes) {
+            (Some(_), _) if !self.is_key(key) => None,
+            (Some(table), Some(prefixes)) => prefixes.longest(table, key),
+            (Some(table), None) => table.find(key),
+            (None, _) => {
+                Some(u32::from_le_bytes(key.try_into().ok()?)).filter(|&i| i < self.spec.max_entries)
+            }
         }
     }
 
@@ -282,7 +309,13 @@ impl Map {
         if flags & !LOCK > EXIST || !self.is_key(key) {
             return Err(Refusal::Invalid);
         }
-        match (self.entry(key), &self.table) {
+        let prefix = self.prefix(key)?;
+        let key = prefix.as_ref().map_or(key, Prefix::key);
+        let found = match (&self.table, &prefix) {
+            (Some(table), Some(_)) => table.find(key),
+            _ => self.entry(key),
+        };
+        match (found, &self.table) {
             // In this order by the kernel: an array's number is looked at before a lock is found to be missing.
             (None, None) => Err(Refusal::TooBig),
             (Some(_), None) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
@@ -303,7 +336,12 @@ impl Map {
                     self.values.clear(self.place(entry, 0), all);
                     self.fill(entry, worker, &mut read);
                 };
-                table.insert(key, fill).map(|_| ()).ok_or(Refusal::TooBig)
+                let full = if prefix.is_some() { Refusal::NoSpace } else { Refusal::TooBig };
+                table.insert(key, fill).ok_or(full)?;
+                if let (Some(prefixes), Some(prefix)) = (&self.prefixes, &prefix) {
+                    prefixes.added(prefix);
+                }
+                Ok(())
             }
         }
     }

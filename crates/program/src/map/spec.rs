@@ -1,5 +1,6 @@
 //! What a map is: its kind, sizes and flags, checked before anything is allocated.
 
+use super::prefixes::lengths;
 use crate::Helper;
 use thiserror::Error;
 
@@ -25,6 +26,8 @@ pub enum MapKind {
     /// Processors by number, for redirecting. A packet that is redirected to one goes on as if it was passed: it stays on the
     /// processor that it is on.
     CpuMap,
+    /// Values by prefix: a search finds the longest that a key begins with.
+    LpmTrie,
     /// Sockets by number, for redirecting. There are none here, so it is always empty.
     XskMap,
 }
@@ -78,6 +81,7 @@ impl MapKind {
         Self::DevMapHash,
         Self::CpuMap,
         Self::XskMap,
+        Self::LpmTrie,
     ];
 
     /// Its number in the kernel.
@@ -92,6 +96,7 @@ impl MapKind {
             Self::DevMap => 14,
             Self::DevMapHash => 25,
             Self::CpuMap => 16,
+            Self::LpmTrie => 11,
             Self::XskMap => 17,
         }
     }
@@ -220,10 +225,9 @@ fn kind_mend(number: u32) -> &'static str {
         "perf_event_array" | "ringbuf" | "user_ringbuf" => {
             "count in an array or hash map, which the control half reads"
         }
-        "lpm_trie" => "use a hash map for each prefix length, or the router's own prefix table",
         "array_of_maps" | "hash_of_maps" => "put the inner key into the outer one's",
         _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, devmap, devmap_hash or cpumap"
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash or cpumap"
         }
     }
 }
@@ -247,6 +251,13 @@ impl MapSpec {
         let by_number = self.kind.is_array() || self.kind.is_targets();
         if by_number && self.key_size != 4 {
             return fault("key_size", self.key_size, "4 in a map of this type");
+        }
+        if self.kind == MapKind::LpmTrie && !(5..=Self::MAX_KEY).contains(&self.key_size) {
+            return fault(
+                "key_size",
+                self.key_size,
+                "5 to 128 in a map of this type: 4 of the length, and the bits",
+            );
         }
         if !(1..=Self::MAX_KEY).contains(&self.key_size) {
             return fault("key_size", self.key_size, "1 to 128");
@@ -280,6 +291,11 @@ impl MapSpec {
         let end = first.checked_add(size).filter(|&end| end <= self.value_size as usize && size <= 8)?;
         let byte = |at: usize| u64::from(self.initial.get(at).copied().unwrap_or(0));
         self.is_constant().then(|| (first..end).rev().fold(0, |number, at| number << 8 | byte(at)))
+    }
+
+    /// How many searches of a table a lookup takes at most.
+    pub fn searches(&self) -> u32 {
+        if self.kind == MapKind::LpmTrie { lengths(self.key_size).min(self.max_entries.max(1)) } else { 1 }
     }
 
     /// Bytes from one value to the next: their size rounded up to whole words.
@@ -324,6 +340,8 @@ mod tests {
         for (bad, field) in [
             (spec(MapKind::Array, 8, 8, 1), "key_size"),
             (spec(MapKind::Hash, 0, 8, 1), "key_size"),
+            (spec(MapKind::LpmTrie, 4, 8, 1), "key_size"),
+            (spec(MapKind::LpmTrie, 129, 8, 1), "key_size"),
             (spec(MapKind::Hash, 129, 8, 1), "key_size"),
             (spec(MapKind::Hash, 4, 0, 1), "value_size"),
             (spec(MapKind::DevMap, 4, 16, 1), "value_size"),

@@ -96,6 +96,69 @@ fn lru_maps_are_never_full() {
     }
 }
 
+/// A key of so many bits of an IPv4 address.
+fn prefix(address: [u8; 4], length: u32) -> Vec<u8> {
+    [length.to_le_bytes(), address].concat()
+}
+
+#[test]
+fn the_longest_prefix_is_found() {
+    let trie = map(MapKind::LpmTrie, 8, 4, 4, 1);
+    let set = |address, length, value: u8| trie.set(&prefix(address, length), 0, &[value; 4], 0);
+    let found = |address, length| trie.get(&prefix(address, length), 0).map(|value| value[0]);
+    assert_eq!(found([10, 1, 2, 3], 32), None);
+    assert_eq!((set([10, 9, 9, 9], 8, 1), set([10, 1, 0, 0], 16, 2)), (Ok(()), Ok(())));
+    assert_eq!(
+        (found([10, 1, 2, 3], 32), found([10, 2, 2, 3], 32), found([11, 1, 2, 3], 32)),
+        (Some(2), Some(1), None)
+    );
+    // No prefix is found that is longer than the key.
+    assert_eq!(
+        (found([10, 1, 2, 3], 15), found([10, 1, 2, 3], 8), found([10, 1, 2, 3], 7)),
+        (Some(1), Some(1), None)
+    );
+    assert_eq!((set([0; 4], 0, 3), found([11, 1, 2, 3], 32)), (Ok(()), Some(3)));
+    // The same prefix, written in another way, is changed; one more fits, and no other.
+    assert_eq!((set([10, 7, 7, 7], 8, 4), trie.len(), found([10, 2, 2, 3], 32)), (Ok(()), 3, Some(4)));
+    assert_eq!((set([10, 1, 2, 3], 32, 5), set([1, 1, 1, 1], 32, 6)), (Ok(()), Err(Refusal::NoSpace)));
+    assert_eq!(
+        (set([10, 1, 2, 3], 33, 6), trie.delete(&prefix([0; 4], 33))),
+        (Err(Refusal::Invalid), Err(Refusal::Invalid))
+    );
+    assert_eq!(found([10, 1, 2, 3], 33), None);
+    assert_eq!(trie.delete(&prefix([10, 1, 255, 255], 16)), Ok(()));
+    assert_eq!(trie.delete(&prefix([10, 1, 0, 0], 16)), Err(Refusal::NotFound));
+    assert_eq!((found([10, 1, 2, 4], 32), found([10, 1, 2, 3], 32)), (Some(4), Some(5)));
+    assert_eq!((Refusal::NoSpace.code() as i64, trie.spec().searches()), (-28, 4));
+}
+
+/// Against looking at every prefix there is.
+#[test]
+fn prefixes_are_found_as_if_all_were_tried() {
+    let trie = map(MapKind::LpmTrie, 6, 4, 200, 1);
+    let mut all = std::collections::BTreeMap::new();
+    for step in 0..4000u32 {
+        let random = crate::hash(1, &step.to_le_bytes());
+        let (bits, length) = (random as u16, (random >> 16) as u32 % 17);
+        let masked = (u32::from(bits) & !(0xffff_u32 >> length)) as u16;
+        let written = [&length.to_le_bytes()[..], &bits.to_be_bytes()].concat();
+        match random >> 40 & 3 {
+            0 => assert_eq!(trie.delete(&written).is_ok(), all.remove(&(length, masked)).is_some()),
+            _ if trie.set(&written, 0, &step.to_le_bytes(), 0).is_ok() => {
+                all.insert((length, masked), step);
+            }
+            _ => assert_eq!((trie.len(), all.contains_key(&(length, masked))), (200, false)),
+        }
+        let asked = (random >> 48) as u16;
+        let is_of =
+            |(length, bits): (u32, u16)| u32::from(asked ^ bits) & !(0xffff_u32 >> length) & 0xffff == 0;
+        let wanted = all.iter().rev().find(|&(&prefix, _)| is_of(prefix)).map(|(_, &step)| step);
+        let key = [&16u32.to_le_bytes()[..], &asked.to_be_bytes()].concat();
+        let got = trie.get(&key, 0).map(|value| u32::from_le_bytes(value.try_into().unwrap()));
+        assert_eq!(got, wanted, "step {step}");
+    }
+}
+
 #[test]
 fn device_maps_lead_to_ports() {
     let ports = map(MapKind::DevMap, 4, 4, 4, 1);

@@ -246,9 +246,11 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
             counts[Item::Cycle] = bytes.div_ceil(4);
         }
     }
-    // The key is hashed, and compared with that of the entry.
-    counts[Item::HashedByte] += key.unwrap_or(0);
-    counts[Item::MapTransfer] += key.unwrap_or(0).div_ceil(4);
+    // The key is hashed, and compared with that of the entry; of prefixes, one for each length.
+    let searches = if helper == Helper::MapLookup { map.map_or(1, MapSpec::searches) } else { 1 };
+    counts[item] *= searches;
+    counts[Item::HashedByte] += searches * key.unwrap_or(0);
+    counts[Item::MapTransfer] += searches * key.unwrap_or(0).div_ceil(4);
     if helper == Helper::MapUpdate {
         counts[Item::CopiedByte] += value;
         counts[Item::MapTransfer] += value.div_ceil(4);

@@ -11,5 +11,7 @@ for source in *.c; do
 	clang-19 $flags -mcpu=v4 -c "$source" -o "$name.v4.o"
 	llvm-strip -g "$name.v4.o"
 done
-mv careless.v3.o careless.o
-rm careless.v4.o
+for name in careless prefixes; do
+	mv $name.v3.o $name.o
+	rm $name.v4.o
+done

@@ -95,6 +95,7 @@ fn kind(kind: MapKind) -> Option<u32> {
         MapKind::Array => Some(2),
         MapKind::Hash => Some(1),
         MapKind::LruHash => Some(9),
+        MapKind::LpmTrie => Some(11),
         _ => None,
     }
 }
@@ -104,6 +105,8 @@ fn create(map: &Map) -> io::Result<OwnedFd> {
     let mut attributes: Attributes = [0; 16];
     attributes[0] = both(kind(spec.kind).unwrap_or(0), spec.key_size);
     attributes[1] = both(spec.value_size, spec.max_entries);
+    // BPF_F_NO_PREALLOC, which the kernel demands of these.
+    attributes[2] = u64::from(spec.kind == MapKind::LpmTrie);
     let created = descriptor(bpf(MAP_CREATE, &mut attributes)?);
     if spec.kind.is_array() {
         for number in 0..spec.max_entries {
