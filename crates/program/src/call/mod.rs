@@ -266,7 +266,7 @@ mod tests {
                 let next = arguments.get(index + 1);
                 match argument {
                     Argument::Readable | Argument::Writable | Argument::Changed => {
-                        assert_eq!(next, Some(&Argument::Size))
+                        assert_eq!(next, Some(&Argument::Size));
                     }
                     Argument::ReadableOrNull => assert_eq!(next, Some(&Argument::SizeOrZero)),
                     Argument::Key | Argument::Value => assert_eq!(arguments[0], Argument::Map),

@@ -223,7 +223,7 @@ impl Table {
             let count = (self.entries - (hand - first)).min(64);
             let valid = u64::MAX << first & u64::MAX >> (64 - count);
             let unused = !word.load(Ordering::Relaxed) & valid;
-            let passed = if unused == 0 { valid } else { valid & (unused.wrapping_neg() & unused) - 1 };
+            let passed = if unused == 0 { valid } else { valid & ((unused.wrapping_neg() & unused) - 1) };
             word.fetch_and(!passed, Ordering::Relaxed);
             if unused != 0 {
                 let entry = hand - first + unused.trailing_zeros();
