@@ -3,7 +3,7 @@
 //!
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
-//! - `routes`: what programs ask about routes;
+//! - `routes`: what programs get from outside, routes above all;
 //! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.

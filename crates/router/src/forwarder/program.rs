@@ -3,6 +3,7 @@
 use super::counters::{Counters, ForwarderStats};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
+use super::routes::{Random, Surroundings};
 use crate::hops::NextHop;
 use crate::state::Core;
 use longwire_block::Dice;
@@ -10,13 +11,12 @@ use longwire_jit::{Alone, Compiled, Helped, Shown, Visit, compile};
 use longwire_packet::BATCH;
 use longwire_program::map::MapError;
 use longwire_program::{
-    Arithmetic, Context, Demand, Effects, Environment, Fact, Helper, Instruction, Item, Machine, Maps,
-    Operand, Packet, Program, Register, Rejected, RouteAnswer, RouteQuery, Stack, State, Verdict, Verified,
-    interpret, verify,
+    Arithmetic, Context, Demand, Effects, Fact, Helper, Instruction, Item, Machine, Maps, Operand, Packet,
+    Program, Register, Rejected, Stack, State, Verdict, Verified, interpret, verify,
 };
 use longwire_punt::SeatId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 /// An installed forwarder's number: never used again within a router.
@@ -127,10 +127,6 @@ pub struct Forwarder {
     counters: Counters,
     random: Random,
 }
-
-/// A stream of random numbers, for all threads that run the program.
-#[derive(Default)]
-struct Random(AtomicU64);
 
 /// What programs of a router work with on one thread, one after the other.
 pub(crate) struct Bench {
@@ -465,23 +461,6 @@ impl std::fmt::Debug for Forwarder {
             .field("fid", &self.fid)
             .field("installation", &self.installation)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a program draws, and whom it asks about routes.
-struct Surroundings<'a> {
-    random: &'a Random,
-    core: Option<&'a Core>,
-}
-
-impl Environment for Surroundings<'_> {
-    fn random(&mut self) -> u32 {
-        let before = self.random.0.fetch_add(1, Ordering::Relaxed);
-        (Dice::seeded(before).draw() >> 32) as u32
-    }
-
-    fn route(&mut self, query: &RouteQuery<'_>) -> RouteAnswer {
-        self.core.map_or(RouteAnswer::Disabled, |core| core.answer(query))
     }
 }
 

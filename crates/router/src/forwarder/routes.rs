@@ -1,12 +1,35 @@
-//! What programs ask about routes (`fib_lookup`), answered from the router's own tables. Nothing is changed, and nobody is asked: a
+//! What programs get from outside: random numbers, and routes (`fib_lookup`) from the router's own tables. Nothing is changed, and nobody is asked: a
 //! packet whose neighbour is not known is passed, and full IP asks.
 
 use crate::hops::{NextHop, key_v4, neighbour_key};
 use crate::neighbour::Found;
 use crate::state::Core;
-use longwire_program::{Hop, RouteAnswer, RouteQuery};
+use longwire_block::Dice;
+use longwire_program::{Environment, Hop, RouteAnswer, RouteQuery};
 use longwire_units::Nanos;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A stream of random numbers, for all threads that run a program.
+#[derive(Default)]
+pub(super) struct Random(pub AtomicU64);
+
+/// What a program draws, and whom it asks about routes.
+pub(super) struct Surroundings<'a> {
+    pub random: &'a Random,
+    pub core: Option<&'a Core>,
+}
+
+impl Environment for Surroundings<'_> {
+    fn random(&mut self) -> u32 {
+        let before = self.random.0.fetch_add(1, Ordering::Relaxed);
+        (Dice::seeded(before).draw() >> 32) as u32
+    }
+
+    fn route(&mut self, query: &RouteQuery<'_>) -> RouteAnswer {
+        self.core.map_or(RouteAnswer::Disabled, |core| core.answer(query))
+    }
+}
 
 impl Core {
     /// Where a packet goes that is like this.
