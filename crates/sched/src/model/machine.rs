@@ -72,6 +72,25 @@ pub struct Seen {
     pub port_busy: u64,
 }
 
+/// How many packets are in each place of a machine at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Places {
+    /// In ring 1.
+    pub input: usize,
+    /// In the flows' queues.
+    pub queues: usize,
+    /// In ring 2, and the one that the dequeue thread holds for it.
+    pub requests: usize,
+    /// On processors, or waiting there for room in ring 4.
+    pub processors: usize,
+    /// In ring 4; with `separate-drr` in the second scheduler's queues, too.
+    pub ready: usize,
+    /// In ring 5.
+    pub transmit: usize,
+    /// Being sent.
+    pub ports: usize,
+}
+
 /// A packet inside the machine; its place is its handle.
 #[derive(Debug, Clone, Copy)]
 struct Inside {
@@ -173,6 +192,22 @@ impl Machine {
     /// Packets between the input and the ends of the ports.
     pub fn inside(&self) -> usize {
         self.inside.len() - self.free.len()
+    }
+
+    /// Where its packets are.
+    pub fn places(&self) -> Places {
+        let mut places = Places {
+            input: self.input.len(),
+            requests: self.requests.len() + usize::from(self.pending.is_some()),
+            processors: self.processors.iter().filter(|one| !matches!(one, Processor::Idle)).count(),
+            ready: (0..self.setup.settings.ports).map(|port| self.scheduler.ready(port) as usize).sum(),
+            transmit: self.ports.iter().map(|port| port.ring.len()).sum(),
+            ports: self.ports.iter().filter(|port| port.sending.is_some()).count(),
+            ..Places::default()
+        };
+        let known = places.input + places.requests + places.processors + places.ready;
+        places.queues = self.inside() - known - places.transmit - places.ports;
+        places
     }
 
     /// The time.

@@ -5,5 +5,5 @@ mod machine;
 mod traffic;
 
 pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
-pub use machine::{Departure, Machine, Seen, Setup};
+pub use machine::{Departure, Machine, Places, Seen, Setup};
 pub use traffic::{Closed, Lost, Open, Refill, Traffic};
