@@ -1,10 +1,11 @@
-//! Commands for developers: `cargo xtask tidy | ci | fuzz | bench | new`.
+//! Commands for developers: `cargo xtask tidy | ci | fuzz | bench | numbers | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod ci;
 mod fuzz;
 mod new;
+mod numbers;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -22,6 +23,9 @@ cargo xtask ci [--quick]          everything a change has to pass; --quick leave
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
+cargo xtask numbers               make the tables of numbers in Markdown from docs/results
+cargo xtask numbers --measure [NAME]...
+                                  measure first, the usual results or these; --list names them
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 ";
 
@@ -52,6 +56,7 @@ fn run() -> Result<bool> {
         ["fuzz", options @ ..] => fuzz::run(&root()?, options)?,
         ["bench"] => bench::run(&root()?, None)?,
         ["bench", name] => bench::run(&root()?, Some(name))?,
+        ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
     })

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire"],
     &["longwire-hostile"],
 ];
-/// Crates that no other one knows and that know none.
+/// Crates that no other one knows and that know none but the shape of results.
 const APART: &[&str] = &["xtask"];
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 

@@ -5,6 +5,7 @@ mod crates;
 mod docs;
 mod source;
 
+use crate::numbers;
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(file: &str, line: usize, rule: &'static str, mend: impl Into<String>) -> Self {
+    pub fn new(file: &str, line: usize, rule: &'static str, mend: impl Into<String>) -> Self {
         Self { file: file.into(), line, rule, mend: mend.into() }
     }
 }
@@ -50,6 +51,7 @@ pub struct File {
 pub fn run(root: &Path) -> Result<bool> {
     let files = files(root)?;
     let mut findings = findings(&files);
+    numbers::check_age(root, &files, &mut findings)?;
     findings.sort();
     for finding in &findings {
         println!("{finding}");
@@ -68,11 +70,12 @@ fn findings(files: &[File]) -> Vec<Finding> {
     }
     crates::check(files, &mut all);
     docs::check(files, &mut all);
+    numbers::check(files, &mut all);
     all
 }
 
 /// The text files that git tracks or would track.
-fn files(root: &Path) -> Result<Vec<File>> {
+pub fn files(root: &Path) -> Result<Vec<File>> {
     let list = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(list).current_dir(root).output().context("can't start git")?;
     if !output.status.success() {

@@ -1,0 +1,225 @@
+//! What is measured, by which command, and how long that takes.
+
+use super::FOLDER;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A result: the file's name, and what makes it.
+pub(super) struct Step {
+    pub name: &'static str,
+    /// Arguments of `longwire`, without `--json`.
+    args: &'static [&'static str],
+    /// Folders under `crates/` whose code it measures.
+    pub crates: &'static [&'static str],
+    /// Seconds that it takes on a machine of two cores with nothing else to do, about.
+    seconds: u32,
+    /// Whether it is measured unless others are named.
+    usual: bool,
+}
+
+const PATH: &[&str] = &["engine", "link", "packet", "port", "bench"];
+const PAPERS: &[&str] = &["engine", "link", "validate"];
+
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        name: "bench",
+        args: &["bench", "exact", "alloc", "engine", "memory", "lateness", "ports", "tcp", "--runs", "3"],
+        crates: PATH,
+        seconds: 170,
+        usual: true,
+    },
+    Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
+    Step {
+        name: "linkem",
+        args: &[
+            "validate",
+            "linkem",
+            "--only",
+            "link layer",
+            "--only",
+            "table 5.3: ",
+            "--only",
+            "table 5.6",
+            "--only",
+            "tick",
+        ],
+        crates: PAPERS,
+        seconds: 290,
+        usual: true,
+    },
+    Step {
+        name: "linkem-virtual",
+        args: &["validate", "linkem", "--virtual"],
+        crates: PAPERS,
+        seconds: 40,
+        usual: true,
+    },
+    Step {
+        name: "osaka-virtual",
+        args: &["validate", "osaka", "--virtual"],
+        crates: PAPERS,
+        seconds: 20,
+        usual: true,
+    },
+    Step {
+        name: "cbcs",
+        args: &["validate", "cbcs"],
+        crates: &["sched", "validate"],
+        seconds: 60,
+        usual: true,
+    },
+    Step {
+        name: "princeton",
+        args: &["validate", "princeton"],
+        crates: &["router", "program", "punt", "validate"],
+        seconds: 240,
+        usual: false,
+    },
+    Step { name: "osaka", args: &["validate", "osaka"], crates: PAPERS, seconds: 330, usual: false },
+    Step { name: "linkem-all", args: &["validate", "linkem"], crates: PAPERS, seconds: 960, usual: false },
+    Step {
+        name: "accuracy",
+        args: &["bench", "delay", "rate", "--runs", "1"],
+        crates: PATH,
+        seconds: 300,
+        usual: false,
+    },
+    Step {
+        name: "router",
+        args: &["bench", "router", "punt", "blocks"],
+        crates: &["router", "program", "punt", "link", "bench"],
+        seconds: 120,
+        usual: false,
+    },
+];
+
+/// All steps and what they take.
+pub(super) fn list() -> String {
+    let mut text = String::new();
+    for step in STEPS {
+        let when = if step.usual { "usual" } else { "if named" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:<15} {when:<9} {:>4} s  {}", step.name, step.seconds, line(step));
+    }
+    text
+}
+
+/// The command as a person types it.
+fn line(step: &Step) -> String {
+    let quoted = step
+        .args
+        .iter()
+        .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+    format!("longwire {}", quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// The steps of these names, or the usual ones.
+fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
+    if names.is_empty() {
+        return Ok(STEPS.iter().filter(|step| step.usual).collect());
+    }
+    let find = |name: &&str| {
+        let step = STEPS.iter().find(|step| step.name == *name);
+        step.with_context(|| format!("no result is called {name}; `cargo xtask numbers --list` names them"))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Measures in a release build and keeps the results. A row that fails is a result, too.
+///
+/// # Errors
+/// If a command can't be started, or prints no report.
+pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
+    let steps = chosen(names)?;
+    let build = ["build", "--release", "--package", "longwire"];
+    if !Command::new("cargo").args(build).current_dir(root).status().context("can't start cargo")?.success() {
+        bail!("longwire can't be built");
+    }
+    let seconds: u32 = steps.iter().map(|step| step.seconds).sum();
+    println!(
+        "measuring {} results, about {} min; let the machine do nothing else",
+        steps.len(),
+        seconds.div_ceil(60)
+    );
+    let made = Made { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? };
+    std::fs::create_dir_all(root.join(FOLDER)).context("can't make docs/results")?;
+    for step in steps {
+        println!("== {} (about {} s)", line(step), step.seconds);
+        let begun = Instant::now();
+        let output = Command::new(root.join("target/release/longwire"))
+            .args(step.args)
+            .arg("--json")
+            .current_dir(root)
+            .stderr(Stdio::inherit())
+            .output()
+            .context("can't start target/release/longwire")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let report: Value =
+            serde_json::from_str(&text).with_context(|| format!("{} printed no report", line(step)))?;
+        let result = kept(step, report, &made, begun.elapsed().as_secs());
+        let file = root.join(FOLDER).join(format!("{}.json", step.name));
+        std::fs::write(&file, serde_json::to_string_pretty(&result)? + "\n")
+            .context("can't keep the result")?;
+    }
+    Ok(true)
+}
+
+/// Of what, and when.
+struct Made {
+    commit: String,
+    date: String,
+}
+
+/// The report with what is needed to make it again.
+fn kept(step: &Step, mut report: Value, made: &Made, seconds: u64) -> Value {
+    report["result"] = json!({
+        "command": line(step),
+        "commit": made.commit,
+        "date": made.date,
+        "seconds": seconds,
+        "crates": step.crates,
+    });
+    report
+}
+
+/// The commit that is measured, with a `+` if files were changed since.
+fn commit(root: &Path) -> Result<String> {
+    let commit = said(root, "git", &["rev-parse", "--short", "HEAD"])?;
+    let changed =
+        said(root, "git", &["status", "--porcelain", "--untracked-files=no", "--", "crates", "Cargo.lock"])?;
+    Ok(if changed.is_empty() { commit } else { format!("{commit}+") })
+}
+
+fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(args).current_dir(root).output();
+    let output = output.with_context(|| format!("can't start {program}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_steps_take_less_than_twelve_minutes() {
+        let usual = chosen(&[]).unwrap();
+        assert!(usual.iter().map(|step| step.seconds).sum::<u32>() <= 12 * 60);
+        assert_eq!(chosen(&["cbcs", "osaka"]).unwrap()[1].name, "osaka");
+        assert!(chosen(&["nonsense"]).is_err());
+    }
+
+    #[test]
+    fn a_result_says_how_it_is_made_again() {
+        let made = Made { commit: "abc1234".into(), date: "2026-11-23".into() };
+        let step = STEPS.iter().find(|step| step.name == "linkem").unwrap();
+        let result = kept(step, json!({ "version": "0.1.0", "rows": [] }), &made, 7);
+        assert_eq!(result["version"], "0.1.0");
+        let command = result["result"]["command"].as_str().unwrap();
+        assert!(command.starts_with("longwire validate linkem --only \"link layer\""), "{command}");
+        assert_eq!(result["result"]["crates"][0], "engine");
+    }
+}

@@ -1,0 +1,178 @@
+//! Tables between markers:
+//!
+//! ```text
+//! <!-- numbers bench: engine, memory -->
+//! …
+//! <!-- end of numbers -->
+//! ```
+//!
+//! has the rows of `docs/results/bench.json` whose names begin with one of these texts, or all.
+
+use super::FOLDER;
+use crate::tidy::File;
+use longwire_report::{Report, Row, Scalar, in_unit};
+use serde_json::Value;
+
+const BEGIN: &str = "<!-- numbers ";
+const END: &str = "<!-- end of numbers -->";
+
+/// The text with its tables made from the results among `files`.
+///
+/// # Errors
+/// The line, and what is wrong with it.
+pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)> {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').enumerate();
+    let mut quoted = false;
+    while let Some((number, line)) = lines.next() {
+        out += line;
+        quoted ^= line.starts_with("```");
+        if quoted {
+            continue;
+        }
+        let Some(marker) = line.trim().strip_prefix(BEGIN) else { continue };
+        let Some(marker) = marker.strip_suffix("-->") else {
+            return Err((number + 1, "a marker is one line: <!-- numbers NAME: ROWS -->".into()));
+        };
+        let (name, rows) = marker.split_once(':').unwrap_or((marker, ""));
+        out += &table(name.trim(), rows, files).map_err(|why| (number + 1, why))?;
+        let Some((_, end)) = lines.by_ref().find(|(_, line)| line.trim() == END) else {
+            return Err((number + 1, format!("the table does not end with {END}")));
+        };
+        out += end;
+    }
+    Ok(out)
+}
+
+/// The table of a result, or that there is none yet.
+fn table(name: &str, rows: &str, files: &[File]) -> Result<String, String> {
+    let path = format!("{FOLDER}{name}.json");
+    let Some(file) = files.iter().find(|file| file.path == path) else {
+        return Ok(format!("\nNot measured yet: `cargo xtask numbers --measure {name}`.\n\n"));
+    };
+    let report: Report =
+        serde_json::from_str(&file.text).map_err(|error| format!("{path} is no report: {error}"))?;
+    let wanted: Vec<&str> = rows.split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
+    let run =
+        |row: &&Row| row.measured.as_ref().is_some_and(|value| *value != Scalar::Text("not run".into()));
+    let asked = |row: &&Row| wanted.is_empty() || wanted.iter().any(|text| row.name.starts_with(text));
+    let rows: Vec<&Row> = report.rows.iter().filter(run).filter(asked).collect();
+    if rows.is_empty() {
+        return Err(format!("{path} has no such rows"));
+    }
+    Ok(format!("\n{}\n{}\n\n", body(&rows), source(&report, &rows)))
+}
+
+fn body(rows: &[&Row]) -> String {
+    let of_paper = rows.iter().any(|row| row.extra.contains_key("paper"));
+    let mut lines = vec![if of_paper {
+        "| what | paper | asked for | measured | |\n|---|---|---|---|---|".to_owned()
+    } else {
+        "| what | asked for | measured | |\n|---|---|---|---|".to_owned()
+    }];
+    for row in rows {
+        let shown = |value: &Option<Scalar>| match value {
+            Some(Scalar::Text(text)) => text.clone(),
+            Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
+            None => String::new(),
+        };
+        let paper = match row.extra.get("paper") {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
+            None => String::new(),
+        };
+        let claim = row.extra.get("claim").and_then(Value::as_str);
+        let void = row.extra.contains_key("void").then_some("void");
+        let verdict = match row.pass {
+            Some(true) => claim.unwrap_or("ok"),
+            Some(false) => void.or(claim).unwrap_or("FAIL"),
+            None => void.unwrap_or(""),
+        };
+        let paper = if of_paper { format!(" {} |", cell(&paper)) } else { String::new() };
+        let cells = [shown(&row.expected), shown(&row.measured)].map(|text| cell(&text)).join(" | ");
+        lines.push(format!("| {} |{paper} {cells} | {verdict} |", cell(&row.name)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Text that ends no cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// What made the numbers: command, version, commit, day, machine; and how many rows failed.
+fn source(report: &Report, rows: &[&Row]) -> String {
+    let made = report.extra.get("result");
+    let field = |name: &str| made.and_then(|made| made.get(name)).and_then(Value::as_str).unwrap_or("?");
+    let machine = &report.machine;
+    let failed = rows.iter().filter(|row| row.pass == Some(false)).count();
+    let judged = rows.iter().filter(|row| row.pass.is_some()).count();
+    format!(
+        "`{}`, Longwire {} ({}, {}), on {}, {} cores, Linux {}: {judged} rows judged, {failed} failed.",
+        field("command"),
+        report.version,
+        field("commit"),
+        field("date"),
+        machine.cpu_model,
+        machine.cores,
+        machine.kernel
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn results() -> Vec<File> {
+        let mut report = Report::new("bench engine");
+        report.version = "0.3.0".into();
+        report.push(Row::new("engine, 8 links", "pps").expected(15e6).measured(16.1e6).at_least());
+        report.push(Row::new("memory|all", "bytes").measured(129.7));
+        report.push(Row::new("engine: x", "ns").measured("not run"));
+        let void = Row::new("claims", "%").expected(1).measured(3).within(1.0).extra("paper", 28);
+        report.push(void.extra("void", json!(["late"])));
+        report.set(
+            "result",
+            json!({ "command": "longwire bench engine", "commit": "abc", "date": "2026-11-23" }),
+        );
+        vec![File { path: "docs/results/bench.json".into(), text: report.to_json() }]
+    }
+
+    #[test]
+    fn tables_are_made_between_markers_and_nothing_else_is_touched() {
+        let text = "a\n<!-- numbers bench: engine, memory -->\nold\n<!-- end of numbers -->\nb\n";
+        let new = fill(text, &results()).unwrap();
+        let lines: Vec<&str> = new.lines().collect();
+        assert_eq!(lines[..2], ["a", "<!-- numbers bench: engine, memory -->"]);
+        assert_eq!(lines[3..5], ["| what | asked for | measured | |", "|---|---|---|---|"]);
+        assert_eq!(lines[5], "| engine, 8 links | 15 Mpps | 16.1 Mpps | ok |");
+        assert_eq!(lines[6], "| memory\\|all |  | 129.7 bytes |  |");
+        assert!(
+            lines[8].starts_with("`longwire bench engine`, Longwire 0.3.0 (abc, 2026-11-23), on "),
+            "{}",
+            lines[8]
+        );
+        assert!(lines[8].ends_with(": 1 rows judged, 0 failed."), "{}", lines[8]);
+        assert_eq!(lines[10..], ["<!-- end of numbers -->", "b"]);
+        assert_eq!(fill(&new, &results()).unwrap(), new, "made again, it is the same");
+    }
+
+    #[test]
+    fn the_papers_column_stands_where_rows_have_one_and_void_is_said() {
+        let text = "<!-- numbers bench: claims -->\n<!-- end of numbers -->\n";
+        let new = fill(text, &results()).unwrap();
+        assert!(new.contains("| claims | 28 % | 1 % | 3 % | void |"), "{new}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_what_is_missing_too() {
+        let marker = |name: &str| format!("<!-- numbers {name} -->\n<!-- end of numbers -->\n");
+        assert!(fill(&marker("other"), &results()).unwrap().contains("cargo xtask numbers --measure other"));
+        assert_eq!(fill(&marker("bench: nothing"), &results()).unwrap_err().0, 1);
+        assert!(fill("x\n<!-- numbers bench -->\n", &results()).unwrap_err().1.contains("does not end"));
+        let example = "```text\n<!-- numbers bench -->\n```\n";
+        assert_eq!(fill(example, &results()).unwrap(), example, "a quoted marker is text");
+        assert_eq!(fill("no marker\n", &results()).unwrap(), "no marker\n");
+    }
+}
