@@ -3,6 +3,7 @@
 use crate::Settings;
 use crate::plot::Plot;
 use crate::table::NOT_RUN;
+use crate::trust;
 use longwire_bench::BenchError;
 use longwire_bench::world::require_hosts;
 use longwire_report::{Row, Scalar};
@@ -18,6 +19,9 @@ pub struct Findings {
     pub plots: Vec<Plot>,
     /// Whether a row was asked for that there is.
     pub matched: bool,
+    /// What the rows together say of the paper's claims, in sentences; shown before everything that is
+    /// counted.
+    pub summary: Vec<String>,
 }
 
 /// Collects rows, and leaves out those that were not asked for.
@@ -33,7 +37,7 @@ impl<'a> Book<'a> {
     /// Of `all` rows that are asked for.
     pub(crate) fn new(settings: &'a Settings<'a>, all: usize) -> Self {
         let matched = settings.only.is_empty();
-        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched };
+        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched, summary: Vec::new() };
         Self { settings, findings, wanted: 0, all }
     }
 
@@ -71,7 +75,7 @@ impl<'a> Book<'a> {
         }
         (settings.say)(&format!("{} ({} of {})", row.name, self.wanted, self.all));
         match measure(row.clone()) {
-            Ok(row) => with_ratio(self.marked(row)),
+            Ok(row) => with_ratio(self.marked(trust::sealed(row))),
             Err(BenchError::NotHere(why)) => not_run(row, &why),
             Err(BenchError::Stopped) => not_run(row, "stopped while it was measured"),
             Err(error) => row.measured("failed").note(error.to_string()).judged(false),
@@ -83,10 +87,36 @@ impl<'a> Book<'a> {
         if self.settings.quick { row.extra("quick", true) } else { row }
     }
 
+    /// Says something of the rows so far, if any of them was run.
+    pub(crate) fn say_of_all(&mut self, sentence: String) {
+        let run = |row: &Row| row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)));
+        if self.findings.rows.iter().any(run) {
+            self.findings.summary.push(sentence);
+        }
+    }
+
     /// Adds a figure, if it shows anything.
     pub(crate) fn plot(&mut self, plot: Plot) {
         if plot.shows_a_measurement() {
             self.findings.plots.push(plot);
+        }
+    }
+}
+
+#[cfg(test)]
+impl<'a> Settings<'a> {
+    /// Quick, on the virtual clock, and silent.
+    pub(crate) fn of_test(stop: &'a std::sync::atomic::AtomicBool) -> Self {
+        Self {
+            driver: longwire_bench::world::Driver::AfPacket,
+            simulate: true,
+            quick: true,
+            full: false,
+            seed: 7,
+            only: &[],
+            list: false,
+            say: &|_| (),
+            stop,
         }
     }
 }
@@ -163,22 +193,22 @@ fn contains(name: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_bench::world::Driver;
     use std::sync::atomic::AtomicBool;
+
+    fn book_of_void(settings: &Settings<'_>) -> Findings {
+        settings.stop.store(false, Ordering::Relaxed);
+        let mut book = Book::new(settings, 1);
+        book.row(Row::new("table 1", "ns").expected(4), |row| {
+            Ok(trust::void(row, "a packet was late").measured(4).within(1.0))
+        });
+        book.close()
+    }
 
     #[test]
     fn rows_say_why_they_were_not_run() {
         let stop = AtomicBool::new(false);
         let only = ["TABLE 1".to_owned()];
-        let settings = Settings {
-            driver: Driver::AfPacket,
-            simulate: true,
-            quick: true,
-            only: &only,
-            list: false,
-            say: &|_| (),
-            stop: &stop,
-        };
+        let settings = Settings { only: &only, ..Settings::of_test(&stop) };
         let mut book = Book::new(&settings, 3);
         let row = |name: &str| paper(Row::new(name, "ns").expected(4), 8);
         assert!(book.row(row("table 1: a"), |row| Ok(row.measured(2).within(3.0))).is_some());
@@ -191,6 +221,7 @@ mod tests {
         let rows = &findings.rows;
         assert_eq!((rows[0].pass, rows[0].extra["ratio"].as_f64()), (Some(true), Some(0.25)));
         assert_eq!(rows[0].extra["quick"], true);
+        assert_eq!(book_of_void(&settings).rows[0].pass, Some(false), "whatever the row says of itself");
         for (row, why) in rows[1..].iter().zip(["no root", "not asked for", "stopped before it"]) {
             assert_eq!((row.measured.clone(), row.pass), (Some("not run".into()), None), "{row:?}");
             assert_eq!(row.notes, [why]);

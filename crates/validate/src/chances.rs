@@ -15,6 +15,22 @@ pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u
     central((0, n), (mean, (mean * (1.0 - probability)).sqrt()), step, share)
 }
 
+/// The central interval of the chi-squared distribution with four degrees of freedom that holds `share` of
+/// it. There F(x) = 1 − (1 + x/2)·e^(−x/2).
+pub(crate) fn chi_squared_interval_4(share: f64) -> (f64, f64) {
+    let tail = (1.0 - share) / 2.0;
+    let below = |x: f64| 1.0 - (1.0 + x / 2.0) * (-x / 2.0).exp();
+    let quantile = |wanted: f64| {
+        let (mut low, mut high) = (0.0, 200.0);
+        for _ in 0..100 {
+            let middle = f64::midpoint(low, high);
+            if below(middle) < wanted { low = middle } else { high = middle }
+        }
+        low
+    };
+    (quantile(tail), quantile(1.0 - tail))
+}
+
 /// How many runs of successive losses are to be expected among `n` packets of which `lost` are lost, if each order of them
 /// is equally likely, and the interval that holds at least `share` of all orders.
 ///
@@ -96,6 +112,14 @@ mod tests {
         // Many trials: mean ± 2.576 standard deviations of √(np(1−p)) = 34.47, to a whole packet.
         let (low, high) = binomial_interval(120_000, 0.01, 0.99);
         assert!((1111..=1112).contains(&low) && (1289..=1290).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn chi_squared_as_tables_have_it() {
+        let near =
+            |(low, high): (f64, f64), (a, b): (f64, f64)| (low - a).abs() < 1e-3 && (high - b).abs() < 1e-3;
+        assert!(near(chi_squared_interval_4(0.99), (0.207, 14.860)), "{:?}", chi_squared_interval_4(0.99));
+        assert!(near(chi_squared_interval_4(0.95), (0.484, 11.143)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::Settings;
 use crate::ends::{EndPort, Shared};
 use crate::meter::Meter;
+use crate::trust::{trusted, void};
 use longwire_bench::world::{World, settle_beside};
 use longwire_bench::{BenchError, world};
 use longwire_block::Port;
@@ -31,6 +32,8 @@ pub(crate) struct End {
 
 /// Ends in pairs, each pair joined by links.
 pub(crate) struct Experiment {
+    /// What its blocks draw by.
+    pub seed: u64,
     /// The links, as in a scenario.
     pub links: String,
     /// The ends; 0 and 1 are a pair, 2 and 3, and so on.
@@ -140,7 +143,7 @@ impl Experiment {
 
     /// The whole scenario.
     fn text(&self) -> String {
-        scenario(self.ends.len(), &self.links)
+        format!("seed = {}\n", self.seed) + &scenario(self.ends.len(), &self.links)
     }
 
     /// On the virtual clock, to the end.
@@ -310,21 +313,14 @@ fn far_ends(
 }
 
 impl Observed {
-    /// The row with a note about what was lost elsewhere than in links, which fails it: then not the link was measured.
+    /// The row, void if the run was not faithful or packets were lost elsewhere than in links: then not
+    /// the link was measured.
     pub(crate) fn checked(&self, row: Row) -> Row {
-        let unfaithful = self.report.fidelity.iter().filter(|fidelity| !fidelity.faithful);
-        let causes = unfaithful.flat_map(|fidelity| &fidelity.causes);
-        let row = causes.fold(row, |row, cause| row.note(format!("not faithful: {cause}")));
-        let row = world::with_losses(row, &self.report);
-        let row = if self.report.is_conserved() {
-            row
-        } else {
-            row.judged(false).note("packets are missing from the engine's books")
-        };
+        let row = trusted(row, &self.report);
         if self.missed == 0 {
             return row;
         }
-        row.note(format!("{} frames were not counted at the far end: this machine is too slow", self.missed))
+        void(row, format!("{} frames were not counted at the far end: this machine is too slow", self.missed))
     }
 }
 
@@ -341,14 +337,40 @@ mod tests {
             End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 3) },
         ];
         let links = links(0, 3, "rate = \"1 Mbit/s\"\nqueue = \"10 packets\"");
-        let seen =
-            Experiment { links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO }.simulate().unwrap();
+        let seen = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO }
+            .simulate()
+            .unwrap();
         assert!(seen.report.is_conserved());
         for link in &seen.meters[1].links {
             // 12 144 bits at 1 Mbit/s are 12 144 µs, 164 of them in 2 s, and what the queue still held.
             assert!((160..190).contains(&link.packets), "{link:?}");
             assert_eq!(link.last.since(link.first).0, (link.packets - 1) * 12_144_000);
         }
+    }
+
+    #[test]
+    fn a_run_that_lost_packets_elsewhere_voids_its_row() {
+        let ends = vec![
+            End { source: generator(0, silent(0)).unwrap(), meter: Meter::default() },
+            End { source: generator(1, silent(1)).unwrap(), meter: Meter::default() },
+        ];
+        let (links, time) = (links(0, 1, "loss = \"0 %\""), Nanos(1));
+        let experiment = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO };
+        let mut seen = experiment.simulate().unwrap();
+        let row = || Row::new("x", "packets").expected(1).measured(1).within(0.0);
+        let verdict = |seen: &Observed| crate::trust::sealed(seen.checked(row())).pass;
+        assert_eq!(verdict(&seen), Some(true));
+        seen.report.ports[0].stats.out_full = 1;
+        assert_eq!(verdict(&seen), Some(false), "lost by a port");
+        seen.report.ports[0].stats.out_full = 0;
+        seen.report.fidelity = Some(longwire_engine::Fidelity {
+            faithful: false,
+            causes: vec!["late".into()],
+            lateness: longwire_engine::LatenessSummary::default(),
+        });
+        assert_eq!(verdict(&seen), Some(false), "not faithful");
+        seen.report.fidelity = None;
+        assert_eq!(verdict(&Observed { missed: 1, ..seen }), Some(false), "not counted");
     }
 
     #[test]
@@ -359,6 +381,7 @@ mod tests {
             End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 1).with_sequences() },
         ];
         let experiment = Experiment {
+            seed: 1,
             links: links(0, 1, "loss = \"0 %\""),
             ends,
             time: Nanos::ZERO,

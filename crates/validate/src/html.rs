@@ -1,7 +1,7 @@
 //! A report as one HTML file: rows as a table, figures as inline SVG, nothing from elsewhere.
 
 use crate::plot::Plot;
-use crate::table::{Cells, columns, sum};
+use crate::table::{Cells, claims, columns, sum, verdict};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
@@ -35,11 +35,13 @@ pub fn page(title: &str, report: &Report, plots: &[Plot]) -> String {
         true => "<span class=\"soft\">nothing judged</span>",
         false => "<span class=\"bad\">failed</span>",
     };
+    let said: String =
+        claims(report).iter().map(|line| format!("<p><strong>{}.</strong></p>\n", escaped(line))).collect();
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <title>longwire {heading}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <h1>longwire {heading}: {verdict}</h1>\n<p>{}</p>\n<p>{}.</p>\n\
+         <h1>longwire {heading}: {verdict}</h1>\n<p>{}</p>\n{said}<p>{}.</p>\n\
          <p class=\"soft\">longwire {} on {}, {} cores, {}, Linux {}</p>\n",
         escaped(title),
         sum(report),
@@ -67,10 +69,10 @@ fn table(out: &mut String, report: &Report) {
     let _ = writeln!(out, "<thead><tr>{head}<th></th></tr></thead>\n<tbody>");
     for row in &report.rows {
         let cells = Cells::of(row);
-        let last = match row.pass {
-            Some(true) => "<td class=\"ok\">ok</td>",
-            Some(false) => "<td class=\"bad\">FAIL</td>",
-            None => "<td></td>",
+        let last = match verdict(row) {
+            Some((text, true)) => format!("<td class=\"ok\">{}</td>", escaped(text)),
+            Some((text, false)) => format!("<td class=\"bad\">{}</td>", escaped(text)),
+            None => "<td></td>".to_owned(),
         };
         let texts = columns.iter().map(|(column, _)| &cells.texts()[*column]);
         let texts: String = texts.map(|text| format!("<td>{}</td>", escaped(text))).collect();
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_page_has_all_rows_and_nothing_from_elsewhere() {
-        let mut report = Report::new("validate linkem");
+        let mut report = Report::new("validate linkem").with("summary", vec!["a claim is <not> reproduced"]);
         report.push(
             Row::new("table 5.1: 64 kbit/s", "bit/s")
                 .extra("paper", 63_460)
@@ -186,6 +188,7 @@ mod tests {
             "<svg",
             "failed</span>",
             "judged: 2, of them failed: 1",
+            "<strong>a claim is &lt;not&gt; reproduced.</strong>",
         ] {
             assert!(page.contains(text), "{text}");
         }

@@ -19,15 +19,16 @@ mod meter;
 mod osaka;
 pub mod plot;
 mod princeton;
+mod seeds;
 mod table;
+mod trust;
 
 pub use book::Findings;
 pub use longwire_bench::world::Driver;
-pub use princeton::play_stage;
 pub use table::print_table;
 
 use book::Book;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A paper whose tables and figures are reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,10 @@ pub struct Settings<'a> {
     pub simulate: bool,
     /// Shorter and with fewer packets: shows that it works, not how exact it is.
     pub quick: bool,
+    /// As long as in the papers, where that is longer than needed.
+    pub full: bool,
+    /// What losses are drawn by: the same seed gives the same losses.
+    pub seed: u64,
     /// Only rows whose names contain one of these texts; all if there are none.
     pub only: &'a [String],
     /// Only names the rows.
@@ -107,6 +112,16 @@ pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
     let mut book = Book::new(settings, wanted);
     fill(paper, &mut book);
     book.close()
+}
+
+/// Whether this program asks at its start which stage it is to run. One that does not, as a test, would run as a whole instead.
+static PLAYS_STAGES: AtomicBool = AtomicBool::new(false);
+
+/// Runs one part of an experiment, if this process was started for counting its instructions. False if it
+/// was not.
+pub fn play_stage() -> bool {
+    PLAYS_STAGES.store(true, Ordering::Relaxed);
+    linkem::play_task() || princeton::play_stage()
 }
 
 /// How many rows are asked for.

@@ -42,6 +42,8 @@ pub(crate) struct Meter {
     pub sequences: Option<Vec<u64>>,
     /// Frames for nobody known here.
     pub others: u64,
+    /// How long windows are, and bytes of all links in each, from the time on from which arrivals count.
+    pub windows: Option<(Nanos, Vec<u64>)>,
     from: Nanos,
 }
 
@@ -54,6 +56,19 @@ impl Meter {
     /// Keeps the sequence numbers of sources' packets, too.
     pub(crate) fn with_sequences(self) -> Self {
         Self { sequences: Some(Vec::new()), ..self }
+    }
+
+    /// Counts in windows, too.
+    pub(crate) fn in_windows(self, length: Nanos) -> Self {
+        Self { windows: Some((length, Vec::new())), ..self }
+    }
+
+    /// Bits per second in each whole window.
+    pub(crate) fn window_rates(&self) -> Vec<f64> {
+        let Some((length, bytes)) = &self.windows else { return Vec::new() };
+        // The last one may have been cut short.
+        let whole = bytes.len().saturating_sub(1);
+        bytes[..whole].iter().map(|bytes| *bytes as f64 * 8.0 / length.as_secs_f64()).collect()
     }
 
     /// What arrives before `from` does not count.
@@ -79,6 +94,11 @@ impl Meter {
         link.packets += 1;
         link.bytes += bytes;
         link.last = link.last.max(at);
+        if let Some((length, windows)) = &mut self.windows {
+            let window = (at.since(self.from).0 / length.0.max(1)) as usize;
+            windows.resize(windows.len().max(window + 1), 0);
+            windows[window] += bytes;
+        }
         if let (Some(sequences), Some(number)) = (&mut self.sequences, frame.get(SEQUENCE)) {
             sequences.push(number.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
         }
@@ -116,5 +136,16 @@ mod tests {
         assert_eq!(meter.links[1].rate(), Some(1314.0 * 8.0 / 0.002));
         assert_eq!(meter.rates()[0], 0.0);
         assert_eq!(meter.sequences, Some(vec![1, 3, 4]));
+        assert!(meter.window_rates().is_empty());
+        let mut meter =
+            Meter::new(Ipv4Addr::new(10, 2, 0, 0), 2).after(Nanos(50)).in_windows(Nanos(1_000_000));
+        (frame[30], frame[33]) = (10, 0);
+        for at in [100, 900_000, 1_000_100, 3_000_000] {
+            meter.take(Nanos(at), &frame, 121);
+        }
+        // Of 125 bytes each: two in the first millisecond, one in the second, none in the third; the last
+        // is not whole.
+        assert_eq!(meter.window_rates()[..2], [2e6, 1e6]);
+        assert_eq!(meter.window_rates().len(), 2);
     }
 }

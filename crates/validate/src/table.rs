@@ -46,15 +46,35 @@ impl Cells {
     }
 }
 
+/// What the report says of the paper's claims, a line each, before what it comes to.
+pub(crate) fn claims(report: &Report) -> Vec<&str> {
+    let lines = report.extra.get("summary").and_then(serde_json::Value::as_array);
+    lines.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+}
+
+/// What stands in the column of verdicts, and whether it is good.
+pub(crate) fn verdict(row: &Row) -> Option<(&str, bool)> {
+    if row.extra.contains_key("void") {
+        return Some(("void", false));
+    }
+    let claim = row.extra.get("claim").and_then(serde_json::Value::as_str);
+    row.pass.map(|pass| (claim.unwrap_or(if pass { "ok" } else { "FAIL" }), pass))
+}
+
 /// What the report comes to: how many rows have a verdict, how many have a value and none, and how many were not run.
 pub(crate) fn sum(report: &Report) -> String {
     let count = |wanted: fn(&Row) -> bool| report.rows.iter().filter(|row| wanted(row)).count();
     let judged = count(|row| row.pass.is_some());
     let failed = count(|row| row.pass == Some(false));
+    let claims = count(|row| row.pass == Some(false) && row.extra.contains_key("claim"));
     let not_run = count(is_not_run);
+    let claims = match claims {
+        0 => String::new(),
+        claims => format!(" ({claims} claims of the paper that are not reproduced)"),
+    };
     let shown = report.rows.len() - judged - not_run;
     format!(
-        "rows judged: {judged}, of them failed: {failed}; shown without a verdict: {shown}; not run: {not_run}"
+        "rows judged: {judged}, of them failed: {failed}{claims}; shown without a verdict: {shown}; not run: {not_run}"
     )
 }
 
@@ -109,16 +129,12 @@ pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     print_line(out, &head, "", &widths)?;
     for (cells, row) in &rows {
-        let verdict = match row.pass {
-            Some(true) => "ok",
-            Some(false) => "FAIL",
-            None => "",
-        };
-        print_line(out, cells, verdict, &widths)?;
+        print_line(out, cells, verdict(row).map_or("", |(text, _)| text), &widths)?;
         for note in &row.notes {
             writeln!(out, "    {note}")?;
         }
     }
+    claims(report).into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
     writeln!(out, "{}", sum(report))
 }
 
@@ -155,6 +171,27 @@ mod tests {
                 "rows judged: 1, of them failed: 0; shown without a verdict: 0; not run: 1",
             ]
         );
+    }
+
+    #[test]
+    fn a_claim_that_does_not_hold_is_said_first() {
+        let mut report = Report::new("validate cbcs").with("summary", vec!["the headline is not reproduced"]);
+        report.push(Row::new("a", "%").measured(-3).judged(false).extra("claim", "not reproduced"));
+        let mut out = Vec::new();
+        print_table(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "a                     -3 %                       not reproduced",
+                "the headline is not reproduced",
+                "rows judged: 1, of them failed: 1 (1 claims of the paper that are not reproduced); shown without a verdict: 0; not run: 0",
+            ]
+        );
+        assert!(!report.pass);
+        let void = Row::new("a", "").measured(1).extra("void", vec!["late"]);
+        assert_eq!(verdict(&void), Some(("void", false)), "shown rows say so, too");
     }
 
     #[test]

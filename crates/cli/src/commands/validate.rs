@@ -6,6 +6,7 @@ use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_report::Report;
 use longwire_validate::{Driver, Findings, Paper, Settings, html, print_table, run};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -22,6 +23,7 @@ Examples:
   longwire validate linkem --only \"table 5.3\" --driver af_xdp
   longwire validate osaka --quick --html report.html
   longwire validate osaka --list
+  longwire validate linkem --only \"table 5.6\" --seed 2718
   longwire validate cbcs --html cbcs.html
   longwire validate princeton --html princeton.html
 
@@ -42,6 +44,15 @@ pub struct Args {
     /// Shorter, with fewer packets: shows that it works, not how exact it is.
     #[arg(long)]
     quick: bool,
+
+    /// As long as in the papers where that is longer: TCP for 120 s, losses of 120 000 packets for each seed.
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+
+    /// What losses are drawn by: the same number draws the same again. Without it each run draws anew, and
+    /// says by what.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
 
     /// Run only rows whose names contain this text, whatever their letters' case; may be given several times.
     #[arg(long, value_name = "TEXT")]
@@ -118,6 +129,7 @@ impl Args {
             enter_private_world()?;
         }
         let stop = stop_flag()?;
+        let seed = self.seed.unwrap_or_else(drawn_seed);
         if cfg!(debug_assertions) && !self.simulate && !self.list {
             outcome::note("note: this is a debug build; measure with cargo build --release");
         }
@@ -127,11 +139,14 @@ impl Args {
             driver: self.driver.into(),
             simulate: self.simulate,
             quick: self.quick,
+            full: self.full,
+            seed,
             only: &self.only,
             list: self.list,
             say: &say,
             stop: &stop,
         };
+        self.seed = Some(seed);
         let findings = run(paper, &settings);
         drop(progress);
         if self.list {
@@ -167,12 +182,27 @@ impl Args {
         if !self.simulate && paper.has_hosts() {
             report.set("driver", Driver::from(self.driver).name());
         }
+        if let Some(seed) = self.seed {
+            report.set("seed", seed);
+        }
+        if self.full {
+            report.set("full", true);
+        }
+        if !findings.summary.is_empty() {
+            report.set("summary", findings.summary.clone());
+        }
         report.extend(findings.rows.iter().cloned());
         if stopped {
             report.fail("stopped before the end");
         }
         report
     }
+}
+
+/// A seed that no other run has, short enough to type: the keys of standard hash maps are drawn by the
+/// system.
+fn drawn_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 32
 }
 
 /// Enters a user namespace if only that allows test hosts; where nothing does, rows say so. It has to come before any
@@ -215,9 +245,16 @@ mod tests {
     #[test]
     fn the_report_says_how_it_was_made() {
         let args = read(&["osaka", "--virtual", "--quick"]).unwrap();
-        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched: true };
+        let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched: true, summary: Vec::new() };
         let report = args.report(Paper::Osaka, &findings, true);
         assert_eq!((&report.extra["mode"], &report.extra["quick"]), (&"virtual".into(), &true.into()));
         assert!(!report.pass && !report.extra.contains_key("driver"));
+        let args = read(&["osaka", "--seed", "7", "--full"]).unwrap();
+        let findings = Findings { summary: vec!["x".into()], ..findings };
+        let report = args.report(Paper::Osaka, &findings, false);
+        assert_eq!((&report.extra["seed"], &report.extra["full"]), (&7.into(), &true.into()));
+        assert_eq!(report.extra["summary"][0], "x");
+        assert!(read(&["osaka", "--quick", "--full"]).is_err());
+        assert!((0..10).any(|_| drawn_seed() != drawn_seed()), "each run draws anew");
     }
 }

@@ -4,6 +4,7 @@
 //! [`trial`], and rows called "open" show what other choices do. Nothing is chosen for its result: a quantum is the largest cost its scheduler can charge, and a ring
 //! holds a message for each processor.
 
+mod claim;
 mod facts;
 mod fair;
 mod open;
@@ -15,6 +16,7 @@ use crate::book::Book;
 /// All of them.
 pub(crate) fn all(book: &mut Book<'_>) {
     let mut runs = trial::Runs::new(book.settings);
+    claim::rows(book, &mut runs);
     tables::rows(book, &mut runs);
     facts::rows(book, &mut runs);
     fair::rows(book);

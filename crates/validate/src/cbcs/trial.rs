@@ -3,7 +3,10 @@
 use super::class_of;
 use crate::Settings;
 use longwire_bench::BenchError;
-use longwire_sched::model::{Closed, Departure, Machine, Refill, Seen, Setup, TABLE_7, table_7};
+use longwire_block::Dice;
+use longwire_sched::model::{
+    Closed, Departure, Machine, Open as Timed, Places, Refill, Seen, Setup, TABLE_7, Traffic, table_7,
+};
 use longwire_sched::{Estimator, PerByte};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
@@ -23,6 +26,16 @@ const SETTLING: Nanos = Nanos(50_000_000);
 /// How many delays of a class a figure shows.
 const SHOWN: usize = 250;
 
+/// How packets come to the machine: section 5.1 gives the rate of the media interfaces, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Offered {
+    /// As many are always inside: for each that leaves another comes.
+    Inside(usize),
+    /// Flow after flow, each packet as soon as its predecessor has been received, at this share of the
+    /// ports' rate, in percent.
+    Percent(u64),
+}
+
 /// What the paper leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Open {
@@ -38,12 +51,22 @@ pub(super) struct Open {
     pub each_its_own: bool,
     /// What a turn of a thread of the scheduler takes, in ns.
     pub step: u64,
+    /// Buffers are few: rings 1 and 4 are as short as the others, a flow has room for one packet before
+    /// the processors, and what finds no room is dropped.
+    pub tight: bool,
 }
 
 /// A message for each processor, the least quantum that is not warned of, streams interleaved in turn (an option of the paper's figure 8), the paper's estimator, and threads that
 /// take no time.
-pub(super) const CHOSEN: Open =
-    Open { ring: PROCESSORS, quantum: 10, drawn: false, estimator: 1, each_its_own: false, step: 0 };
+pub(super) const CHOSEN: Open = Open {
+    ring: PROCESSORS,
+    quantum: 10,
+    drawn: false,
+    estimator: 1,
+    each_its_own: false,
+    step: 0,
+    tight: false,
+};
 
 /// Delays of a class.
 #[derive(Debug, Clone, Default)]
@@ -79,13 +102,31 @@ pub(super) struct Outcome {
     pub delays: Vec<Delays>,
     pub seen: Seen,
     pub time: Nanos,
+    /// The mean number of packets in each place, in the order of [`PLACES`].
+    pub places: [f64; 7],
 }
+
+/// The places of a machine, as figures 3 and 4 have them.
+pub(super) const PLACES: [&str; 7] = [
+    "ring 1",
+    "flows' queues",
+    "ring 2",
+    "processors",
+    "ring 4 and the second scheduler's queues",
+    "ring 5",
+    "port",
+];
 
 impl Outcome {
     /// Packets inside by Little's law: packets a second times mean delay.
     pub(super) fn inside(&self) -> f64 {
+        (0..self.delays.len()).map(|class| self.inside_of(class)).sum()
+    }
+
+    /// The same of one class.
+    pub(super) fn inside_of(&self, class: usize) -> f64 {
         let measured = self.time.0.saturating_sub(SETTLING.0) as f64;
-        self.delays.iter().map(|class| class.count as f64 * class.mean).sum::<f64>() / measured
+        self.delays[class].count as f64 * self.delays[class].mean / measured
     }
 }
 
@@ -103,7 +144,7 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
         first_estimate: Some(0),
         budget: DEAREST * factor,
         longest: LONGEST,
-        flow_limit: 1024,
+        flow_limit: if open.tight { 1 } else { 1024 },
         ..longwire_sched::Settings::default()
     };
     let largest = longwire_sched::Scheduler::new(scheduler, &settings).map_err(wrong)?.largest_cost();
@@ -111,14 +152,14 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
     Ok(Setup {
         scheduler: scheduler.into(),
         settings,
-        input_ring: 4096,
+        input_ring: if open.tight { open.ring as usize } else { 4096 },
         request_ring: open.ring as usize,
         feedback_ring: 64,
         // Figure 4: the second scheduler's queues lie between the processors and the port, and its ring behind them.
-        ready_ring: if separate { 4096 } else { open.ring },
+        ready_ring: if separate && !open.tight { 4096 } else { open.ring },
         transmit_ring: if separate { open.ring as usize } else { 0 },
         step: Nanos(open.step),
-        drop_at_input: false,
+        drop_at_input: open.tight,
         known: Estimator::ALL[open.estimator].1 == Estimator::Exact,
     })
 }
@@ -128,35 +169,77 @@ pub(super) fn wrong(error: longwire_sched::SettingsError) -> BenchError {
     BenchError::NotHere(error.to_string())
 }
 
-/// Runs so many packets through a scheduler and notes their delays, from the input to the end of the port.
+/// How often places are looked at.
+const LOOK: Nanos = Nanos(50_000);
+
+/// Runs packets through a scheduler and notes their delays, from the input to the end of the port, and
+/// where they wait.
 pub(super) fn measure(
     settings: &Settings<'_>,
     scheduler: &str,
-    inside: usize,
+    offered: Offered,
     open: Open,
 ) -> Result<Outcome, BenchError> {
-    settings.go_on()?;
-    let refill = match open {
-        Open { each_its_own: true, .. } => Refill::SameFlow,
-        Open { drawn: true, .. } => Refill::Drawn,
-        _ => Refill::InTurn,
-    };
     let mut machine = Machine::new(setup(scheduler, 1, open)?).map_err(wrong)?;
-    let mut traffic = Closed::new(table_7(1), inside, refill, 1);
-    let mut delays = vec![Vec::new(); TABLE_7.len()];
     let time = settings.choose(TIME, QUICK);
-    machine.run(&mut traffic, time, &mut |departure: &Departure| {
+    let mut traffic = traffic(offered, open, time);
+    let mut delays = vec![Vec::new(); TABLE_7.len()];
+    let (mut places, mut looks) = ([0; 7], 0u64);
+    let mut note = |departure: &Departure| {
         if departure.sent > SETTLING {
             delays[class_of(departure.packet.key)].push(departure.sent.0 - departure.arrived.0);
         }
-    });
-    Ok(Outcome { delays: delays.iter().map(|class| Delays::of(class)).collect(), seen: machine.seen(), time })
+    };
+    while machine.now() < time {
+        settings.go_on()?;
+        machine.run(traffic.as_mut(), (machine.now() + LOOK).min(time), &mut note);
+        if machine.now() > SETTLING {
+            looks += 1;
+            let Places { input, queues, requests, processors, ready, transmit, ports } = machine.places();
+            let now = [input, queues, requests, processors, ready, transmit, ports];
+            places.iter_mut().zip(now).for_each(|(sum, now)| *sum += now as u64);
+        }
+    }
+    Ok(Outcome {
+        delays: delays.iter().map(|class| Delays::of(class)).collect(),
+        seen: machine.seen(),
+        time,
+        places: places.map(|sum| sum as f64 / looks.max(1) as f64),
+    })
+}
+
+fn traffic(offered: Offered, open: Open, time: Nanos) -> Box<dyn Traffic> {
+    let flows = table_7(1);
+    match (offered, open) {
+        (Offered::Percent(percent), _) => {
+            let mut dice = Dice::named(1, "traffic");
+            // Bits at the ports' rate in hundredths of a nanosecond, so that nothing is rounded on the way.
+            let (mut received, mut packets) = (0, Vec::new());
+            for flow in flows.iter().cycle() {
+                let packet = flow.packet(&mut dice);
+                received += u64::from(packet.bytes) * 8 * (100_000_000_000 / PORT);
+                let at = Nanos(received / percent);
+                if at > time {
+                    break;
+                }
+                packets.push((at, packet));
+            }
+            Box::new(Timed::new(packets))
+        }
+        (Offered::Inside(inside), Open { each_its_own: true, .. }) => {
+            Box::new(Closed::new(flows, inside, Refill::SameFlow, 1))
+        }
+        (Offered::Inside(inside), Open { drawn: true, .. }) => {
+            Box::new(Closed::new(flows, inside, Refill::Drawn, 1))
+        }
+        (Offered::Inside(inside), _) => Box::new(Closed::new(flows, inside, Refill::InTurn, 1)),
+    }
 }
 
 /// Runs that several rows are made of.
 pub(super) struct Runs<'a> {
     settings: &'a Settings<'a>,
-    done: BTreeMap<(&'static str, usize), Outcome>,
+    done: BTreeMap<(&'static str, Offered, Open), Outcome>,
 }
 
 impl<'a> Runs<'a> {
@@ -166,14 +249,61 @@ impl<'a> Runs<'a> {
 
     /// The run of a scheduler with so many packets inside, as [`CHOSEN`].
     pub(super) fn of(&mut self, scheduler: &'static str, inside: usize) -> Result<&Outcome, BenchError> {
-        if let std::collections::btree_map::Entry::Vacant(free) = self.done.entry((scheduler, inside)) {
-            free.insert(measure(self.settings, scheduler, inside, CHOSEN)?);
-        }
-        Ok(&self.done[&(scheduler, inside)])
+        self.under(scheduler, Offered::Inside(inside), CHOSEN)
     }
 
-    /// The run, if there has been one.
+    /// The run of a scheduler under any conditions.
+    pub(super) fn under(
+        &mut self,
+        scheduler: &'static str,
+        offered: Offered,
+        open: Open,
+    ) -> Result<&Outcome, BenchError> {
+        let key = (scheduler, offered, open);
+        if let std::collections::btree_map::Entry::Vacant(free) = self.done.entry(key) {
+            free.insert(measure(self.settings, scheduler, offered, open)?);
+        }
+        Ok(&self.done[&key])
+    }
+
+    /// The run with so many packets inside, if there has been one.
     pub(super) fn known(&self, scheduler: &'static str, inside: usize) -> Option<&Outcome> {
-        self.done.get(&(scheduler, inside))
+        self.done.get(&(scheduler, Offered::Inside(inside), CHOSEN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn outcome(scheduler: &str, offered: Offered, open: Open) -> Outcome {
+        let stop = AtomicBool::new(false);
+        measure(&Settings::of_test(&stop), scheduler, offered, open).unwrap()
+    }
+
+    #[test]
+    fn packets_are_where_littles_law_has_them() {
+        for (scheduler, open) in
+            [("cbcs", CHOSEN), ("separate-drr", Open { ring: 16, tight: true, ..CHOSEN })]
+        {
+            let seen = outcome(
+                scheduler,
+                if open.tight { Offered::Percent(130) } else { Offered::Inside(56) },
+                open,
+            );
+            let sum: f64 = seen.places.iter().sum();
+            assert!((sum / seen.inside() - 1.0).abs() < 0.03, "{sum} {}", seen.inside());
+            assert!(open.tight || (sum - 56.0).abs() < 1e-9, "{sum}");
+        }
+    }
+
+    #[test]
+    fn the_ports_rate_is_received_without_a_queue() {
+        let seen = outcome("cbcs", Offered::Percent(100), CHOSEN);
+        let mean = seen.delays.iter().map(|class| class.mean).sum::<f64>() / 5.0;
+        // A packet waits for its predecessor to be sent, and is sent itself: about two packets of 13.5 µs.
+        assert!((20e3..32e3).contains(&mean), "{mean}");
+        assert_eq!((seen.seen.dropped_at_input, seen.seen.refused), (0, 0));
     }
 }

@@ -9,6 +9,7 @@ use crate::experiment::{
 };
 use crate::meter::{Arrivals, Meter};
 use crate::plot::{Plot, Style};
+use crate::trust::trusted;
 use crate::{Settings, experiment};
 use longwire_bench::BenchError;
 use longwire_bench::world::{HOSTS, World, settle_beside};
@@ -39,6 +40,11 @@ const RATES: [(u64, Option<u64>); 9] = [
 ];
 /// How far a bandwidth may be off, in percent.
 const WITHIN: f64 = 0.5;
+/// In a full run, as in the thesis: this long, after some time for flows to begin, in windows of so many
+/// seconds.
+const FULL: Duration = Duration::from_secs(120);
+const FULL_SETTLING: Duration = Duration::from_secs(5);
+const WINDOW: Nanos = Nanos(5_000_000_000);
 /// From here on one flow at a time: two would need more processor than test hosts on this machine have.
 const FAST: u64 = 100_000_000;
 
@@ -77,8 +83,8 @@ fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Re
         End { source: generator(1, silent(1))?, meter: Meter::new(experiment::base(1), 1) },
     ];
     let links = links(0, 1, &format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\""));
-    let seen = Experiment { links, ends, time, settling: Nanos(time.0 / 5), drain: Nanos::from_millis(100) }
-        .run(settings, hosts)?;
+    let (settling, drain) = (Nanos(time.0 / 5), Nanos::from_millis(100));
+    let seen = Experiment { seed: settings.seed, links, ends, time, settling, drain }.run(settings, hosts)?;
     let arrivals = seen.meters[1].links[0];
     let row = judged(row, rate, arrivals, settings.simulate);
     Ok(seen.checked(row))
@@ -106,25 +112,42 @@ fn judged(row: Row, rate: u64, arrivals: Arrivals, exact: bool) -> Row {
 /// TCP from the first host of each pair to the second, as in the thesis: two flows at once, four links.
 fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Result<Row, BenchError> {
     settings.require_real("TCP")?;
-    let time = Duration::from_secs(settings.choose(10, 3));
+    let time = if settings.full { FULL + FULL_SETTLING } else { Duration::from_secs(settings.choose(10, 3)) };
     let pairs = if rate < FAST { 2 } else { 1 };
     let world = hosts.world(settings, 2 * pairs, true)?;
     let run = world.start_scenario(&tcp_scenario(pairs, rate))?;
     let flows = flows(settings, world, pairs, time);
     let report = run.stop();
     let flows = flows?;
-    let worst = flows.iter().map(|(arrivals, _)| *arrivals).max_by(|a, b| {
+    let arrivals = flows.iter().filter_map(|(meter, _)| meter.links.first().copied());
+    let worst = arrivals.max_by(|a, b| {
         let off = |arrivals: &Arrivals| percent(arrivals.rate().unwrap_or(0.0), rate).abs();
         off(a).total_cmp(&off(b))
     });
     let row = judged(row, rate, worst.unwrap_or_default(), false);
+    let row = with_windows(row, rate, flows.iter().flat_map(|(meter, _)| meter.window_rates()).collect());
     let goodput = flows.iter().filter_map(|(_, bulk)| bulk.reception.goodput_bits_per_second);
     let goodput = goodput.fold(f64::INFINITY, f64::min);
     let row = row
         .extra("goodput_bits_per_second", goodput)
         .extra("flows", pairs)
         .note(format!("the worst flow of {pairs}; payload alone at the receiver: {goodput:.0} bit/s"));
-    Ok(longwire_bench::world::with_losses(row, &report))
+    Ok(trusted(row, &report))
+}
+
+/// The row with what the windows of a full run had.
+fn with_windows(row: Row, rate: u64, windows: Vec<f64>) -> Row {
+    if windows.is_empty() {
+        return row;
+    }
+    let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = windows.iter().copied().fold(0.0, f64::max);
+    row.extra("window_bits_per_second", windows.clone()).note(format!(
+        "{} windows of 5 s: {:+.2} to {:+.2} %",
+        windows.len(),
+        percent(least, rate),
+        percent(most, rate)
+    ))
 }
 
 /// Links of this rate both ways between the hosts of each pair.
@@ -154,14 +177,16 @@ fn flows(
     world: &World,
     pairs: usize,
     time: Duration,
-) -> Result<Vec<(Arrivals, BulkResult)>, BenchError> {
+) -> Result<Vec<(Meter, BulkResult)>, BenchError> {
     let begin = monotonic();
     let time_ns = time.as_nanos() as u64;
+    let settling = if settings.full { FULL_SETTLING.as_nanos() as u64 } else { time_ns / 5 };
     let mut far = Vec::new();
     for pair in 0..pairs {
         let to = 2 * pair + 1;
         let address = Ipv4Addr::new(10, 0, 0, to as u8 + 1);
-        let meter = Meter::new(address, 1).after(begin + Nanos(time_ns / 5));
+        let meter = Meter::new(address, 1).after(begin + Nanos(settling));
+        let meter = if settings.full { meter.in_windows(WINDOW) } else { meter };
         let source = generator(to, longwire_port::driver::memory::BlastPlan::sink())?;
         far.push(Far::open(world, to, End { source, meter }, 4096)?);
     }
@@ -170,14 +195,14 @@ fn flows(
     // The flows outlive the count, so that the links are full to its end.
     let bulk = Bulk::new(Until::duration(time + Duration::from_millis(200)));
     std::thread::scope(|scope| {
-        let counting = scope.spawn(|| -> Result<Vec<Arrivals>, BenchError> {
+        let counting = scope.spawn(|| -> Result<Vec<Meter>, BenchError> {
             settle_beside();
             let mut pool = Pool::new(4 << 20)?;
             while monotonic() < end && !ended.load(Ordering::Relaxed) {
                 far.iter_mut().try_for_each(|far| far.count(&mut pool))?;
                 std::thread::sleep(Duration::from_micros(500));
             }
-            Ok(far.into_iter().map(|far| far.close().0.links[0]).collect())
+            Ok(far.into_iter().map(|far| far.close().0).collect())
         });
         let sending: Vec<_> = (0..pairs)
             .map(|pair| {

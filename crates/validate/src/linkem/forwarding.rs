@@ -1,5 +1,6 @@
 //! Figures 5.2 to 5.5: packets a second by packet size, through links of unlimited bandwidth, no delay and no loss, with
-//! nothing bypassed.
+//! nothing bypassed. Figure 5.2 is LinkEM with four ports, 5.3 the same counted before packets go to
+//! ports, 5.4 compares LinkEM with Dummynet on four ports of 100 Mbit/s, and 5.5 on two.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -17,46 +18,112 @@ pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 /// What nothing of the way impairs, and yet every stage looks at.
 const KEYS: &str = "loss = \"0 %\"";
 
-/// Packets a second that the thesis names: size in bytes, how many, of whom.
-type Known = (usize, f64, &'static str);
-/// A curve: its name, its ports, whether they are real, and what the thesis names of it.
-type Case = (&'static str, usize, bool, &'static [Known]);
+/// What the thesis says of a size: size in bytes, packets a second or words, of whom.
+struct Known {
+    size: usize,
+    value: Said,
+    who: &'static str,
+}
 
-/// The thesis' packets a second, where its text names them: size, LinkEM or else Dummynet.
-const FOUR_PORTS: [Known; 2] =
-    [(64, 496e3, "LinkEM; Dummynet 106 kpps"), (1518, 26.2e3, "Dummynet; LinkEM line rate")];
-const TWO_PORTS: [Known; 2] = [(64, 124e3, "Dummynet"), (128, 104e3, "Dummynet")];
+/// A number that its text has, or words where it has none.
+#[derive(Clone, Copy)]
+enum Said {
+    Pps(f64),
+    LineRate,
+}
+
+const fn pps(size: usize, pps: f64, who: &'static str) -> Known {
+    Known { size, value: Said::Pps(pps), who }
+}
+
+const fn line_rate(size: usize, who: &'static str) -> Known {
+    Known { size, value: Said::LineRate, who }
+}
+
+/// A curve.
+struct Case {
+    name: &'static str,
+    ports: usize,
+    /// Whether ports are real.
+    real: bool,
+    /// Whether 100 Mbit/s come into each port, as in the thesis, instead of as much as there is.
+    paced: bool,
+    known: &'static [Known],
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        name: "fig 5.2: 4 real ports, as fast as they go",
+        ports: 4,
+        real: true,
+        paced: false,
+        known: &[pps(64, 496e3, "LinkEM")],
+    },
+    Case {
+        name: "fig 5.3: 4 memory ports: nothing behind the engine",
+        ports: 4,
+        real: false,
+        paced: false,
+        known: &[
+            line_rate(128, "LinkEM"),
+            line_rate(256, "LinkEM"),
+            line_rate(512, "LinkEM"),
+            line_rate(1024, "LinkEM"),
+            line_rate(1518, "LinkEM"),
+        ],
+    },
+    Case {
+        name: "fig 5.4: 4 real ports of 100 Mbit/s",
+        ports: 4,
+        real: true,
+        paced: true,
+        known: &[pps(64, 106e3, "Dummynet"), pps(1518, 26.2e3, "Dummynet")],
+    },
+    Case {
+        name: "fig 5.5: 2 real ports of 100 Mbit/s",
+        ports: 2,
+        real: true,
+        paced: true,
+        known: &[
+            pps(64, 124e3, "Dummynet"),
+            pps(128, 104e3, "Dummynet"),
+            line_rate(256, "LinkEM and Dummynet"),
+            line_rate(512, "LinkEM and Dummynet"),
+            line_rate(1024, "LinkEM and Dummynet"),
+            line_rate(1518, "LinkEM and Dummynet"),
+        ],
+    },
+];
+
+/// What a port of 100 Mbit/s carries: preamble and gap are 20 bytes.
+const PORT: f64 = 100e6;
+
+/// Packets a second of so many ports of the thesis at line rate.
+fn at_line_rate(ports: usize, size: usize) -> f64 {
+    ports as f64 * PORT / ((size as f64 + 20.0) * 8.0)
+}
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     let mut plot =
         Plot::new("Figures 5.2 to 5.5: throughput against packet size", "packet, bytes", "Mbit/s").log_y();
-    let line_rate = |ports: u64| {
-        SIZES
-            .iter()
-            .map(|size| (*size as f64, ports as f64 * 100.0 * *size as f64 / (*size as f64 + 20.0)))
-            .collect()
-    };
-    plot = plot.with("line rate of the thesis' 4 ports", Style::Reference, line_rate(4));
-    let cases: [Case; 3] = [
-        ("fig 5.2: 4 real ports", 4, true, &FOUR_PORTS),
-        ("fig 5.5: 2 real ports", 2, true, &TWO_PORTS),
-        ("fig 5.2: 4 memory ports", 4, false, &FOUR_PORTS),
-    ];
+    let line = SIZES.iter().map(|&size| (size as f64, at_line_rate(4, size) * size as f64 * 8e-6)).collect();
+    plot = plot.with("line rate of the thesis' 4 ports", Style::Reference, line);
     let settings = book.settings;
-    let mut curves = Vec::new();
-    for (name, ports, real, known) in cases {
+    for case in &CASES {
         let mut points = Vec::new();
         for size in SIZES {
-            let row = Row::new(format!("{name}, {size} bytes"), "pps");
-            let row = match known.iter().find(|entry| entry.0 == size) {
-                Some((_, pps, who)) => paper(row, *pps).extra("paper_of", *who),
+            let row = Row::new(format!("{}, {size} bytes", case.name), "pps");
+            let row = if case.paced { row.expected(at_line_rate(case.ports, size).round()) } else { row };
+            let row = match case.known.iter().find(|known| known.size == size) {
+                Some(Known { value: Said::Pps(pps), who, .. }) => paper(row, *pps).extra("paper_of", *who),
+                Some(Known { who, .. }) => paper(row, "line rate").extra("paper_of", *who),
                 None => row,
             };
             let row = book.row(row, |row| {
-                let row = if real {
-                    on_ports(settings, hosts, ports, size, row)?
+                let row = if case.real {
+                    on_ports(settings, hosts, case, size, row)?
                 } else {
-                    in_memory(settings, ports, size, row)?
+                    in_memory(settings, case.ports, size, row)?
                 };
                 Ok(described(row, size))
             });
@@ -64,13 +131,17 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
                 row.and_then(|row| Some((size as f64, row.measured?.as_f64()? * size as f64 * 8e-6))),
             );
         }
-        curves.push((name, points));
+        plot = plot.with(case.name, Style::Line, points);
     }
-    for (name, points) in curves {
-        plot = plot.with(name, Style::Line, points);
+    for who in ["LinkEM", "Dummynet"] {
+        let known = CASES.iter().filter(|case| case.ports == 4).flat_map(|case| case.known);
+        let points = known.filter_map(|known| match known.value {
+            Said::Pps(pps) if known.who == who => Some((known.size as f64, pps * known.size as f64 * 8e-6)),
+            _ => None,
+        });
+        plot = plot.with(format!("{who}, 4 ports"), Style::Scatter, points.collect());
     }
-    let thesis = FOUR_PORTS.iter().map(|(size, pps, _)| (*size as f64, pps * *size as f64 * 8e-6)).collect();
-    book.plot(plot.with("thesis", Style::Scatter, thesis));
+    book.plot(plot);
 }
 
 /// With what the packets come to in bits, and who the paper's number is of.
@@ -105,16 +176,20 @@ fn in_memory(settings: &Settings<'_>, ports: usize, size: usize, row: Row) -> Re
 fn on_ports(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
-    ports: usize,
+    case: &Case,
     size: usize,
     row: Row,
 ) -> Result<Row, BenchError> {
-    let (links_a_port, links) = eight_links(ports);
-    let world = hosts.world(settings, ports, false)?;
-    let flood = Flood { ports, links_a_port, size, links: &links, rate: None };
+    let (links_a_port, links) = eight_links(case.ports);
+    let world = hosts.world(settings, case.ports, false)?;
+    let rate = (PORT * size as f64 / (size as f64 + 20.0)) as u64;
+    let rate = case.paced.then_some(rate);
+    let flood = Flood { ports: case.ports, links_a_port, size, links: &links, rate };
     let (pps, missed) = flood.carry(settings, world)?;
     let row = row.measured(pps).extra("missed", missed);
-    Ok(if missed == 0 {
+    Ok(if missed == 0 && case.paced {
+        row.note("no frame was refused: what there is less than line rate, the generator did not send")
+    } else if missed == 0 {
         row.note("no frame was refused: the generator was no faster than this")
     } else {
         row.note(format!("{missed} frames found a port's queue full: the generator was faster"))
@@ -130,5 +205,7 @@ mod tests {
         let row = paper(Row::new("x", "pps"), 496e3).extra("paper_of", "LinkEM").measured(1e6);
         assert_eq!(described(row, 64).notes, ["512.0 Mbit/s of frames; paper: LinkEM"]);
         assert_eq!(eight_links(4).0, 2);
+        // 595 kpps of 64 bytes and 32 kpps of 1518 are offered to four ports, as the thesis has it.
+        assert_eq!([64, 1518].map(|size| (at_line_rate(4, size) / 1e3).round()), [595.0, 33.0]);
     }
 }

@@ -6,6 +6,8 @@ use crate::chances::{binomial_interval, missing, runs_interval};
 use crate::experiment::{End, Experiment, Hosts, LONGEST, base, generator, links, numbered, silent};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
+use crate::seeds::{self, SEEDS};
+use crate::trust::{like, reasons, void};
 use longwire_bench::BenchError;
 use longwire_port::driver::source::Interval;
 use longwire_report::Row;
@@ -25,27 +27,43 @@ pub(crate) struct Losses {
     pub runs: u64,
 }
 
-impl Losses {
-    pub(crate) fn percent(&self) -> f64 {
-        self.lost as f64 * 100.0 / self.sent.max(1) as f64
+/// The same with several seeds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draws {
+    pub seeds: [u64; SEEDS],
+    pub each: [Losses; SEEDS],
+}
+
+/// A row holds two tests, each with half of the 1 % of chance that a verdict leaves.
+const EACH_TEST: f64 = 0.995;
+
+impl Draws {
+    fn sum(&self, of: impl Fn(&Losses) -> u64) -> u64 {
+        self.each.iter().map(of).sum()
     }
 
-    /// The row of the share lost, which passes inside the 99 % interval of independent losses.
+    /// The row of the share lost. It passes if all seeds together have lost what independent losses lose,
+    /// and if they differ as much as chance has it: both together in 99 % of all cases.
     pub(crate) fn judged(&self, row: Row, probability: f64) -> Row {
-        let (low, high) = binomial_interval(self.sent, probability, 0.99);
-        let percent = |packets: u64| packets as f64 * 100.0 / self.sent.max(1) as f64;
-        row.measured(self.percent())
-            .judged((low..=high).contains(&self.lost))
-            .extra("sent", self.sent)
-            .extra("lost", self.lost)
-            .extra("interval_low", percent(low))
-            .extra("interval_high", percent(high))
+        let (sent, lost) = (self.sum(|one| one.sent), self.sum(|one| one.lost));
+        let percent = |packets: u64, of: u64| packets as f64 * 100.0 / of.max(1) as f64;
+        let (low, high) = binomial_interval(sent, probability, EACH_TEST);
+        let counts = self.each.map(|one| one.lost);
+        let (spread, chance) = seeds::spread(counts, self.each[0].sent, probability, EACH_TEST);
+        let each = self.each.map(|one| format!("{:.4}", percent(one.lost, one.sent))).join(", ");
+        row.measured(percent(lost, sent))
+            .judged((low..=high).contains(&lost) && chance)
+            .extra("sent", sent)
+            .extra("lost", lost)
+            .extra("interval_low", percent(low, sent))
+            .extra("interval_high", percent(high, sent))
+            .extra("spread", spread)
+            .extra("seeds", self.seeds.to_vec())
+            .extra("lost_by_seed", counts.to_vec())
             .note(format!(
-                "{} of {} packets; 99 % of all cases lie from {:.4} to {:.4} %",
-                self.lost,
-                self.sent,
-                percent(low),
-                percent(high)
+                "{lost} of {sent} packets with {SEEDS} seeds: {each} %; together from {:.4} to {:.4} %, and spread {spread:.2} times a variance where chance has 0.145 to 16.4: 99 % of all cases",
+                percent(low, sent),
+                percent(high, sent)
             ))
     }
 }
@@ -59,27 +77,34 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         let mut seen = None;
         let shown = book.row(row, |row| {
             let probability = f64::from(configured) / 100.0;
-            let (losses, row) = lose(settings, hosts, &format!("{configured} %"), PACKETS, row)?;
-            seen = Some(losses);
-            Ok(losses.judged(row, probability))
+            let (draws, row) = lose(settings, hosts, &format!("{configured} %"), PACKETS, row)?;
+            seen = Some((draws, reasons(&row)));
+            Ok(draws.judged(row, probability))
         });
         thesis.push((f64::from(configured), observed));
         ours.extend(shown.and_then(|row| Some((f64::from(configured), row.measured?.as_f64()?))));
         let row = Row::new(format!("{name}, runs of losses"), "runs");
-        book.row(row, |row| match seen {
-            Some(losses) => Ok(judge_runs(row, losses)),
+        book.row(row, |row| match &seen {
+            Some((draws, void)) => Ok(judge_runs(like(row, void), draws)),
             None => {
-                let (losses, row) = lose(settings, hosts, &format!("{configured} %"), PACKETS, row)?;
-                Ok(judge_runs(row, losses))
+                let (draws, row) = lose(settings, hosts, &format!("{configured} %"), PACKETS, row)?;
+                Ok(judge_runs(row, &draws))
             }
         });
     }
+    say_seed(book);
     book.plot(
         Plot::new("Table 5.6: loss against configured", "configured, %", "observed, %")
             .with("equal", Style::Reference, vec![(0.0, 0.0), (10.0, 10.0)])
             .with("Longwire", Style::Scatter, ours)
             .with("LinkEM", Style::Scatter, thesis),
     );
+}
+
+/// How the same losses are drawn again.
+pub(crate) fn say_seed(book: &mut Book<'_>) {
+    let seed = book.settings.seed;
+    book.say_of_all(format!("losses were drawn with --seed {seed}, which draws the same again"));
 }
 
 /// Numbered packets through a link with this `loss`, 8000 a second.
@@ -89,15 +114,34 @@ pub(crate) fn lose(
     loss: &str,
     packets: u64,
     row: Row,
-) -> Result<(Losses, Row), BenchError> {
+) -> Result<(Draws, Row), BenchError> {
     lose_by(settings, hosts, &format!("loss = \"{loss}\""), packets, row)
 }
 
-/// The same with any keys of a link.
+/// The same with any keys of a link. On real ports, which take their time, the seeds share the packets,
+/// unless the run is a full one.
 pub(crate) fn lose_by(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
     keys: &str,
+    packets: u64,
+    mut row: Row,
+) -> Result<(Draws, Row), BenchError> {
+    let seeds = seeds::of_row(settings, row.name.split(',').next().unwrap_or_default());
+    let whole = settings.simulate || settings.full;
+    let packets = if whole { packets } else { packets / SEEDS as u64 };
+    let mut each = [Losses { sent: 0, lost: 0, runs: 0 }; SEEDS];
+    for (losses, seed) in each.iter_mut().zip(seeds) {
+        (*losses, row) = lose_once(settings, hosts, (keys, seed), packets, row)?;
+    }
+    Ok((Draws { seeds, each }, row))
+}
+
+/// With one seed.
+fn lose_once(
+    settings: &Settings<'_>,
+    hosts: &mut Hosts,
+    (keys, seed): (&str, u64),
     packets: u64,
     row: Row,
 ) -> Result<(Losses, Row), BenchError> {
@@ -110,6 +154,7 @@ pub(crate) fn lose_by(
     ];
     let time = Nanos(sent * 1_000_000_000 / PER_SECOND);
     let experiment = Experiment {
+        seed,
         links: links(0, 1, keys),
         ends,
         time,
@@ -123,42 +168,70 @@ pub(crate) fn lose_by(
     let row = if lost == in_links {
         row
     } else {
-        row.note(format!("{} packets were lost outside the link", lost.abs_diff(in_links)))
+        void(row, format!("{} packets were lost outside the link", lost.abs_diff(in_links)))
     };
     Ok((Losses { sent, lost, runs }, row))
 }
 
-/// Losses that come alone make as many runs as chance does, inside the 99 % interval.
-fn judge_runs(row: Row, losses: Losses) -> Row {
-    let (expected, (low, high)) = runs_interval(losses.sent, losses.lost, 0.99);
+/// Losses that come alone make as many runs as chance does: with all seeds inside their intervals in 99 %
+/// of all cases.
+fn judge_runs(row: Row, draws: &Draws) -> Row {
+    let share = 1.0 - 0.01 / SEEDS as f64;
+    let intervals = draws.each.map(|one| runs_interval(one.sent, one.lost, share));
+    let expected: f64 = intervals.iter().map(|(mean, _)| mean).sum();
+    let inside = |(one, (_, (low, high))): (&Losses, &(f64, (u64, u64)))| (*low..=*high).contains(&one.runs);
+    let within = draws.each.iter().zip(&intervals).all(inside);
+    let text = draws.each.iter().zip(&intervals);
+    let text: Vec<_> =
+        text.map(|(one, (_, (low, high)))| format!("{} ({low} to {high})", one.runs)).collect();
     row.expected((expected * 10.0).round() / 10.0)
-        .measured(losses.runs)
-        .judged((low..=high).contains(&losses.runs))
-        .extra("interval_low", low)
-        .extra("interval_high", high)
+        .measured(draws.sum(|one| one.runs))
+        .judged(within)
+        .extra("seeds", draws.seeds.to_vec())
         .note(format!(
-            "{} losses that know nothing of each other make {low} to {high} runs in 99 % of all cases; bursts make fewer",
-            losses.lost
+            "by seed: {}; losses that know nothing of each other lie between in 99 % of all cases; bursts make fewer runs",
+            text.join(", ")
         ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn draws(lost: [u64; SEEDS], runs: fn(u64) -> u64) -> Draws {
+        let each = lost.map(|lost| Losses { sent: 120_000, lost, runs: runs(lost) });
+        Draws { seeds: [1, 2, 3, 4, 5], each }
+    }
 
     #[test]
-    fn the_interval_decides() {
-        let row = || Row::new("x", "%").expected(1);
-        let with = |lost| Losses { sent: 120_000, lost, runs: lost };
-        assert_eq!(with(1200).judged(row(), 0.01).pass, Some(true));
-        assert_eq!(with(1300).judged(row(), 0.01).pass, Some(false));
+    fn the_interval_and_the_spread_decide() {
+        let pass = |lost| draws(lost, |lost| lost).judged(Row::new("x", "%").expected(1), 0.01).pass;
+        assert_eq!(pass([1180, 1230, 1195, 1240, 1160]), Some(true));
+        assert_eq!(pass([1280, 1330, 1295, 1340, 1260]), Some(false), "too many");
+        assert_eq!(pass([1200; SEEDS]), Some(false), "one frozen draw, five times");
     }
 
     #[test]
     fn bursts_are_seen() {
-        let row = || Row::new("x", "runs");
+        let pass =
+            |runs| judge_runs(Row::new("x", "runs"), &draws([1180, 1230, 1195, 1240, 1160], runs)).pass;
         // 1200 of 120 000: alone they make 1188 runs, in pairs 600.
-        assert_eq!(judge_runs(row(), Losses { sent: 120_000, lost: 1200, runs: 1190 }).pass, Some(true));
-        assert_eq!(judge_runs(row(), Losses { sent: 120_000, lost: 1200, runs: 600 }).pass, Some(false));
+        assert_eq!(pass(|lost| lost - lost / 100), Some(true));
+        assert_eq!(pass(|lost| lost / 2), Some(false));
+    }
+
+    #[test]
+    fn the_same_seed_loses_the_same_and_another_something_else() {
+        let stop = AtomicBool::new(false);
+        let lost = |seed| {
+            let settings = Settings { seed, ..Settings::of_test(&stop) };
+            let row = Row::new("table 5.6: loss of 10 %", "%");
+            let (draws, _) = lose(&settings, &mut Hosts::default(), "10 %", 20_000, row).unwrap();
+            draws.each.map(|one| one.lost)
+        };
+        assert_eq!(lost(1), lost(1));
+        assert_ne!(lost(1), lost(2));
+        assert!((1..SEEDS).any(|at| lost(1)[at] != lost(1)[0]), "seeds draw anew");
     }
 }

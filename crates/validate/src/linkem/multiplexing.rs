@@ -118,8 +118,8 @@ fn fill(
         let meter = if counts { Meter::new(base(place), count) } else { Meter::default() };
         ends.push(End { source: generator(place, plan)?, meter });
     }
-    Experiment { links: text, ends, time, settling: Nanos(time.0 / 5), drain: Nanos::from_millis(300) }
-        .run(settings, hosts)
+    let (settling, drain) = (Nanos(time.0 / 5), Nanos::from_millis(300));
+    Experiment { seed: settings.seed, links: text, ends, time, settling, drain }.run(settings, hosts)
 }
 
 /// The row of links at their bandwidths; it passes if all are.

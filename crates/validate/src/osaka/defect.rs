@@ -55,8 +55,8 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
     let keys = format!(
         "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 packets\" }}"
     );
-    let experiment =
-        Experiment { links: links(0, 1, &keys), ends, time: OVERLOAD, settling: Nanos::ZERO, drain: AFTER };
+    let (links, settling) = (links(0, 1, &keys), Nanos::ZERO);
+    let experiment = Experiment { seed: 1, links, ends, time: OVERLOAD, settling, drain: AFTER };
     Ok((experiment.simulate()?.meters[1].packets(), sent))
 }
 

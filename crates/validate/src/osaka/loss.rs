@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::Hosts;
 use crate::kinds::require;
-use crate::linkem::loss::{Losses, lose_by};
+use crate::linkem::loss::{Draws, lose_by, say_seed};
 use crate::plot::{Plot, Style};
 use longwire_bench::BenchError;
 use longwire_report::Row;
@@ -29,8 +29,8 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         let row = Row::new(format!("fig 5: loss set to {set} %"), "%").expected(set);
         let row = book.row(paper(row, "equal"), |row| {
             let keys = format!("loss = \"{set} %\"");
-            let (losses, row) = lose_by(settings, hosts, &keys, PACKETS, row)?;
-            Ok(losses.judged(row, f64::from(set) / 100.0))
+            let (draws, row) = lose_by(settings, hosts, &keys, PACKETS, row)?;
+            Ok(draws.judged(row, f64::from(set) / 100.0))
         });
         fixed.extend(row.and_then(|row| Some((f64::from(set), row.measured?.as_f64()?))));
     }
@@ -42,6 +42,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         });
         drawn.extend(row.and_then(|row| Some((mean, row.measured?.as_f64()?))));
     }
+    say_seed(book);
     book.plot(
         Plot::new("Figure 5: loss set and observed", "set, %", "observed, %")
             .with("equal", Style::Reference, vec![(0.0, 0.0), (50.0, 50.0)])
@@ -56,7 +57,7 @@ fn drawn_from(
     hosts: &mut Hosts,
     table: &str,
     row: Row,
-) -> Result<(Losses, Row), BenchError> {
+) -> Result<(Draws, Row), BenchError> {
     require("loss", "drawn")?;
     let keys = format!("loss = {{ kind = \"drawn\", distribution = \"{table}\" }}");
     lose_by(settings, hosts, &keys, PACKETS, row)

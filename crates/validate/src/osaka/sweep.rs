@@ -11,8 +11,7 @@ const PORTS_SIZE: usize = 256;
 /// Figure 4, bytes ("128 KBytes" in print).
 const RATE_SIZE: usize = 128;
 const PORT_RATE: u64 = 100_000_000;
-/// Where the paper's curves become level.
-const PORTS_LEVEL: u64 = 430_000_000;
+/// Where the paper's tail drop and RED become level in figure 4.
 const RATE_LEVEL: u64 = 130_000_000;
 const RATES: [u64; 6] = [50, 100, 150, 200, 250, 300];
 
@@ -33,15 +32,15 @@ pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
                     Place::Memory => (None, None),
                     Place::Real => (Some(PORT_RATE), Some(PORT_RATE * ports as u64)),
                 };
-                let known = (ports == 8).then_some(PORTS_LEVEL);
+                // The text has a level for figure 2 only, and says of figure 3 that the three are alike.
+                let known = None;
                 let traffic = Traffic { ports, size: PORTS_SIZE, rate };
                 let bits = throughput(book, hosts, place, discipline, (name, offered, known), traffic);
                 points.extend(bits.map(|bits| (ports as f64, bits / 1e6)));
             }
             plot = plot.with(discipline.name(), Style::Line, points);
         }
-        let level = vec![(1.0, PORTS_LEVEL as f64 / 1e6), (8.0, PORTS_LEVEL as f64 / 1e6)];
-        book.plot(plot.with("the paper's level", Style::Reference, level));
+        book.plot(plot);
     }
 }
 
@@ -60,7 +59,9 @@ pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
                     place.name()
                 );
                 let offered = megabits * 1_000_000;
-                let known = (offered > RATE_LEVEL).then_some(RATE_LEVEL);
+                // "The maximum throughput is about 130 Mbps … in the TD and RED mechanisms"; plain
+                // forwarding has no number.
+                let known = (offered > RATE_LEVEL && discipline != Discipline::Plain).then_some(RATE_LEVEL);
                 let traffic = Traffic { ports: 1, size: RATE_SIZE, rate: Some(offered) };
                 let bits = throughput(book, hosts, place, discipline, (name, Some(offered), known), traffic);
                 points.extend(bits.map(|bits| (megabits as f64, bits / 1e6)));
@@ -70,7 +71,7 @@ pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
         let all = vec![(50.0, 50.0), (300.0, 300.0)];
         let level = vec![(130.0, RATE_LEVEL as f64 / 1e6), (300.0, RATE_LEVEL as f64 / 1e6)];
         let plot = plot.with("all of it", Style::Reference, all);
-        book.plot(plot.with("the paper's level", Style::Reference, level));
+        book.plot(plot.with("the paper's level of tail drop and RED", Style::Reference, level));
     }
 }
 

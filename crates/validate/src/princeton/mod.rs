@@ -21,6 +21,7 @@ mod table_1;
 mod together;
 
 pub use stages::play_stage;
+pub(crate) use stages::{STAGE, counted};
 
 use crate::book::Book;
 use longwire_bench::BenchError;
@@ -46,7 +47,7 @@ fn failed(doing: &'static str, why: impl ToString) -> BenchError {
 }
 
 /// Cycles a second of this machine's first processor, as the system tells them.
-fn clock() -> Result<f64, BenchError> {
+pub(crate) fn clock() -> Result<f64, BenchError> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     megahertz(&text).map(|megahertz| megahertz * 1e6).ok_or_else(|| {
         BenchError::NotHere("the system does not tell how fast the processor's clock is".into())

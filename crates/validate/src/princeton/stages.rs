@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Tells a process of this program which stage it is to run, and for how many bursts.
-const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
+pub(crate) const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
 const TIME: Duration = Duration::from_millis(300);
 const QUICK: Duration = Duration::from_millis(20);
 const RING: usize = 1 << 13;
@@ -223,7 +223,7 @@ impl PerPacket {
 
 /// What a run took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     pub instructions: u64,
     /// Instructions' reads and writes of memory; 0 unless they were to be counted.
     reads: u64,
@@ -234,7 +234,7 @@ pub(super) struct Counted {
 ///
 /// # Errors
 /// There is no such tool, or it can't run this program.
-pub(super) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
+pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
     let program = std::env::current_exe()
         .map_err(|source| BenchError::System { doing: "finding this program", source })?;
     let output = Command::new("valgrind")

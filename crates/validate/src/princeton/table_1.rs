@@ -278,6 +278,8 @@ mod tests {
             driver: Driver::AfPacket,
             simulate: false,
             quick: true,
+            full: false,
+            seed: 1,
             only: &[],
             list: false,
             say: &|_| (),

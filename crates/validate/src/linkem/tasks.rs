@@ -1,0 +1,151 @@
+//! Tables 4.1, 4.3 and 4.4: what reading memory takes, and what each task costs a packet of 64 bytes. The
+//! thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
+//! differences between engines that have a task more and more packets and fewer.
+
+use crate::Settings;
+use crate::book::{Book, paper};
+use crate::experiment::{End, Experiment, base, blast, generator, links, silent};
+use crate::meter::Meter;
+use crate::princeton::{STAGE, clock, counted};
+use longwire_bench::{BenchError, latency};
+use longwire_port::driver::memory::BlastPlan;
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::sync::atomic::Ordering;
+
+/// How the stage begins by which a process of this program knows which tasks it is to run.
+const TASK: &str = "task ";
+/// Numbers of packets whose difference is counted.
+const PACKETS: [u64; 2] = [2000, 12_000];
+
+/// Engines with a task more each, as keys of a link; the first has no link.
+const ENGINES: [Option<&str>; 4] = [
+    None,
+    Some(""),
+    Some("loss = \"0 %\""),
+    Some("loss = \"0 %\"\nrate = \"10 Gbit/s\"\nqueue = \"100 packets\""),
+];
+
+/// A row: its name, the thesis' compute cycles as it prints them, and the engines of which it is the
+/// difference.
+struct Task {
+    name: &'static str,
+    cycles: &'static str,
+    engine: usize,
+    less: Option<usize>,
+}
+
+const TASKS: [Task; 5] = [
+    Task { name: "table 4.3: ingress and bridging", cycles: "80 + 210 cycles", engine: 0, less: None },
+    Task {
+        name: "table 4.4: classifier, with an empty link",
+        cycles: "40-50 cycles",
+        engine: 1,
+        less: Some(0),
+    },
+    Task { name: "table 4.4: loss rate emulation", cycles: "30-35 cycles", engine: 2, less: Some(1) },
+    Task {
+        name: "table 4.4: FIFO enqueue and link scheduling, with the bandwidth's timer",
+        cycles: "20-30 + 45-50 cycles",
+        engine: 3,
+        less: Some(2),
+    },
+    Task { name: "table 4.4: total", cycles: "135-165 cycles", engine: 3, less: Some(0) },
+];
+
+/// Table 4.1's reads of memory: what of it, the cycles that the thesis measured, and ours.
+const READS: [(&str, u64, usize); 2] = [
+    ("4 bytes of SRAM (ours: of 256 kB)", 18, 256 << 10),
+    ("8 bytes of SDRAM (ours: of 64 MB)", 50, 64 << 20),
+];
+
+fn reads(book: &mut Book<'_>) {
+    let settings = book.settings;
+    for (what, cycles, bytes) in READS {
+        let row = Row::new(format!("table 4.1: a read of {what}"), "cycles");
+        book.row(paper(row, cycles), |row| {
+            settings.require_real_time("speed")?;
+            settings.go_on()?;
+            let ns = latency::latency(bytes);
+            let note = format!("{ns:.1} ns, each read waiting for the one before");
+            Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
+        });
+    }
+}
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    reads(book);
+    let settings = book.settings;
+    let mut known = [None; ENGINES.len()];
+    for task in &TASKS {
+        let row = Row::new(format!("{}, instructions of a packet", task.name), "");
+        book.row(paper(row, task.cycles), |row| {
+            let all = instructions(settings, &mut known, task.engine)?;
+            let less = task.less.map_or(Ok(0.0), |engine| instructions(settings, &mut known, engine))?;
+            Ok(row.measured((all - less).round()).note(
+                "instructions counted by valgrind's callgrind; the paper's are estimated compute cycles of a microengine, without its memory's",
+            ))
+        });
+    }
+}
+
+/// Instructions of a packet in the engine in this place.
+fn instructions(
+    settings: &Settings<'_>,
+    known: &mut [Option<f64>; ENGINES.len()],
+    engine: usize,
+) -> Result<f64, BenchError> {
+    if let Some(count) = known[engine] {
+        return Ok(count);
+    }
+    if !crate::PLAYS_STAGES.load(Ordering::Relaxed) {
+        return Err(BenchError::NotHere("this program can't run parts of itself".into()));
+    }
+    let mut counts = [0; 2];
+    for (count, packets) in counts.iter_mut().zip(PACKETS) {
+        settings.go_on()?;
+        *count = counted(&format!("{TASK}{engine} {packets}"), &[])?.instructions;
+    }
+    let count = counts[1].saturating_sub(counts[0]) as f64 / (PACKETS[1] - PACKETS[0]) as f64;
+    known[engine] = Some(count);
+    Ok(count)
+}
+
+/// Carries so many packets on the virtual clock; answers how many came through.
+fn carry(engine: usize, packets: u64) -> Result<u64, BenchError> {
+    let plan = BlastPlan { count: packets, gap: Some(Nanos(1000)), ..blast(0, 1, 60) };
+    let ends = vec![
+        End { source: generator(0, plan)?, meter: Meter::default() },
+        End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1) },
+    ];
+    let links = ENGINES[engine].map_or_else(String::new, |keys| links(0, 1, keys));
+    let time = Nanos(packets * 1000);
+    let experiment = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO };
+    Ok(experiment.simulate()?.meters[1].packets())
+}
+
+/// Runs an engine, if this process was started for that. False if it was not.
+pub(crate) fn play_task() -> bool {
+    let Ok(text) = std::env::var(STAGE) else { return false };
+    let Some(text) = text.strip_prefix(TASK) else { return false };
+    let mut words = text.split(' ').map(str::parse::<u64>);
+    if let (Some(Ok(engine)), Some(Ok(packets))) = (words.next(), words.next())
+        && (engine as usize) < ENGINES.len()
+    {
+        // Who started it sees from the numbers if nothing was done.
+        let _ = carry(engine as usize, packets);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_carries_all_packets() {
+        for engine in 0..ENGINES.len() {
+            assert_eq!(carry(engine, 200).unwrap(), 200, "{engine}");
+        }
+    }
+}
