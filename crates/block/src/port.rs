@@ -28,10 +28,12 @@ pub enum PortError {
         port: String,
     },
     /// The interface is down.
-    #[error("port {port}: the interface is down; bring it up with: ip link set {port} up")]
+    #[error("port {port}: the interface is down; bring it up with: ip link set {interface} up")]
     Down {
         /// Name of the port.
         port: String,
+        /// Name of its interface.
+        interface: String,
     },
     /// It can't be opened, or failed; the text says what to do.
     #[error("port {port}: {what}")]

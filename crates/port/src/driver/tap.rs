@@ -248,7 +248,13 @@ impl Tap {
         let port = self.name.clone();
         match self.state {
             State::Up => Ok(()),
-            State::Down => Err(PortError::Down { port }),
+            State::Down => {
+                // A host's has been given another name.
+                let found = self.interface();
+                let interface =
+                    found.map_or_else(|_| self.interface.clone(), |found| found.name().to_owned());
+                Err(PortError::Down { port, interface })
+            }
             State::Gone => Err(PortError::Vanished { port }),
         }
     }

@@ -98,12 +98,14 @@ fn moves_to_another_namespace_and_still_counts_what_is_lost() {
 #[test]
 fn a_tap_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
     let Some(net) = Net::new() else { return };
-    let mut tap = create(&net, "t0", TapOptions { up: true, ..Default::default() });
+    let make = || Tap::create("east", "t0", &TapOptions { up: true, ..Default::default() });
+    let mut tap = net.run(make).unwrap();
     let mut pool = pool();
     let mut batch = Batch::new();
     net.ip("link set t0 down");
     let down = until("the port to notice", || tap.receive(&mut pool, now(), &mut batch).err());
-    assert_eq!(down, PortError::Down { port: "t0".into() });
+    let advice = "port east: the interface is down; bring it up with: ip link set t0 up";
+    assert_eq!(down.to_string(), advice);
     assert!(matches!(send(&mut tap, &mut pool, &[frame(60, 1)]), Err(PortError::Down { .. })));
     net.ip("link set t0 up");
     until("the port to come back", || tap.receive(&mut pool, now(), &mut batch).ok());

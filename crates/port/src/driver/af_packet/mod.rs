@@ -185,7 +185,7 @@ impl AfPacket {
         let port = self.name.clone();
         match self.state {
             State::Gone => PortError::Vanished { port },
-            State::Up | State::Down => PortError::Down { port },
+            State::Up | State::Down => PortError::Down { port, interface: self.interface.name().to_owned() },
         }
     }
 

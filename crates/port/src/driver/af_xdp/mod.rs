@@ -132,7 +132,9 @@ impl AfXdpPort {
     fn usable(&self) -> Result<(), PortError> {
         match self.condition {
             Condition::Up => Ok(()),
-            Condition::Down => Err(PortError::Down { port: self.name.clone() }),
+            Condition::Down => {
+                Err(PortError::Down { port: self.name.clone(), interface: self.interface.name().to_owned() })
+            }
             Condition::Gone => Err(PortError::Vanished { port: self.name.clone() }),
         }
     }
