@@ -72,7 +72,11 @@ impl Reader {
         let numerator = mantissa.checked_mul(unit.numerator).ok_or_else(range)?;
         let denominator =
             10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
-        u64::try_from((numerator + denominator / 2) / denominator).map_err(|_| range())
+        match u64::try_from((numerator + denominator / 2) / denominator) {
+            // What is little is not nothing: a rate of almost 0 is no outage.
+            Ok(0) if mantissa != 0 => Err(range()),
+            other => other.map_err(|_| range()),
+        }
     }
 
     fn find(&self, name: &str) -> Option<&'static Unit> {

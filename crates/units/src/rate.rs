@@ -84,6 +84,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn almost_nothing_is_no_outage() {
+        for text in ["0.0000001 bit/s", "0.4 bit/s", "0.6 bit/s"] {
+            assert!(matches!(text.parse::<Rate>(), Err(UnitError::Range { .. })), "{text}");
+        }
+        assert_eq!("0 Mbit/s".parse(), Ok(Rate(0)));
+        assert_eq!("0.0 bit/s".parse(), Ok(Rate(0)));
+    }
+
+    #[test]
     fn reads_and_prints() {
         let table = [
             ("10 Mbit/s", 10_000_000, "10 Mbit/s"),
