@@ -9,6 +9,8 @@ const MOST_ERRORS: usize = 20;
 const MOST_NOTES: usize = 50;
 /// Most characters of a source line that are shown.
 const MOST_SHOWN: usize = 120;
+/// Most characters of what is wrong, and of how to fix it.
+const MOST_TOLD: usize = 2000;
 
 /// Something in a scenario file that has to be, or should be, mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,13 +151,22 @@ impl<'a> Findings<'a> {
             file: self.file.into(),
             line: line + 1,
             column: at + 1,
-            field: field.into(),
-            what,
-            mend,
+            field: shortened(field.into()),
+            what: shortened(what),
+            mend: shortened(mend),
             excerpt,
             caret: (at - skipped, width.min(MOST_SHOWN - (at - skipped))),
         }
     }
+}
+
+/// A text that quotes the file, cut where it gets longer than anybody reads.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_TOLD) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// The start of the character that `at` lies in.
@@ -165,13 +176,18 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// The one of `known` that was probably meant by `given`, as the beginning of a mend.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let length = given.chars().count();
+    let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);
+    // At least as many characters differ as one has more than the other: what is far too long is not even compared, since
+    // comparing takes time and memory by the product of both lengths.
+    let comparable = |name: &&str| length.abs_diff(name.chars().count()) <= allowed(name);
     let near = |name: &&str| {
         let lower = given.to_lowercase();
         (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), usize::from(!lower.starts_with(*name)))
     };
-    let best = known.into_iter().map(|name| (near(&name), name)).min_by_key(|(near, _)| *near)?;
-    let allowed = (given.chars().count().max(best.1.chars().count()) / 3).max(1);
-    (best.0.0 <= allowed).then_some(best.1)
+    let compared = known.into_iter().filter(comparable).map(|name| (near(&name), name));
+    let ((distance, _), best) = compared.min_by_key(|(near, _)| *near)?;
+    (distance <= allowed(best)).then_some(best)
 }
 
 /// Says that `text` is none of the `known` words.
@@ -201,6 +217,17 @@ mod tests {
             "a.toml:2:8: host \"a\", mtu: \"x\" is no number\n 2 |  mtü = \"x\" # odd\n   |        ^^^\n   \
              = write one\n\na.toml:3:5: it ends\n 3 | last\n   |     ^"
         );
+    }
+
+    /// A key of ten million characters was compared with every known one for an hour, and then printed.
+    #[test]
+    fn long_names_are_neither_compared_nor_repeated() {
+        let long = "k".repeat(10_000_000);
+        assert_eq!(suggestion(&long, ["rate", "queue"]), None);
+        assert_eq!((suggestion("qeue", ["rate", "queue"]), suggestion("x", ["rate"])), (Some("queue"), None));
+        let mut findings = Findings::new("a.toml", "");
+        findings.error(0..0, "", format!("there is no key {long}"), "");
+        assert!(findings.finish().unwrap_err().to_string().len() < 3000);
     }
 
     #[test]
