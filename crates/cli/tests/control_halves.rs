@@ -548,7 +548,7 @@ fn what_can_not_be_is_said() {
         stderr(&done)
     };
     for (args, wanted) in [
-        (&["control", "syn-alarm", "r1"][..], "no instance is running"),
+        (&["control", "syn-alarm", "r1"][..], "no instance of this user is running"),
         (
             &["control", "syn-alarm", "r1", "--threshold", "5", "--clear", "9"],
             "--clear 9 is above the threshold, 5",

@@ -141,7 +141,7 @@ fn what_can_not_be_is_said() {
         (&["--install-policer", "0 bit/s"], "would let nothing pass"),
         (&["--install-policer", "1 Mbit/s", "--burst", "1 B"], "--burst 1 B is outside"),
         (&["--interval", "1 ms"], "too often"),
-        (&[], "no instance is running"),
+        (&[], "no instance of this user is running"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command

@@ -268,7 +268,7 @@ fn what_can_not_be_is_said() {
             &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--udp", "1 min"],
             "--udp 60 s is less than the 120 s",
         ),
-        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1"], "no instance is running"),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1"], "no instance of this user is running"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.args(["control", "nat44", "r1"]).args(options).env("LONGWIRE_RUN_DIR", folder.path("none"));
