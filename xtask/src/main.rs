@@ -1,4 +1,4 @@
-//! Commands for developers: `cargo xtask tidy | ci | fuzz | bench | numbers | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | numbers | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -10,7 +10,8 @@ mod tidy;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the three.
 const TEST_COMMAND: &str = "cargo test --workspace";
@@ -20,6 +21,7 @@ Commands for developers.
 
 cargo xtask tidy                  check the rules of the house that no compiler knows
 cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
+cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault, all of them: about half an hour, as root
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
@@ -53,6 +55,8 @@ fn run() -> Result<bool> {
         ["tidy"] => tidy::run(&root()?)?,
         ["ci"] => ci::run(&root()?, ci::Extent::All)?,
         ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests)?,
+        ["assault"] => assault(&root()?, today())?,
+        ["assault", seed] => assault(&root()?, seed.parse().context("the seed is a whole number")?)?,
         ["fuzz", options @ ..] => fuzz::run(&root()?, options)?,
         ["bench"] => bench::run(&root()?, None)?,
         ["bench", name] => bench::run(&root()?, Some(name))?,
@@ -60,6 +64,33 @@ fn run() -> Result<bool> {
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
     })
+}
+
+/// Runs the attacks whole, one after the other, in a release build.
+fn assault(root: &Path, seed: u64) -> Result<bool> {
+    println!("seed {seed}; the same again: cargo xtask assault {seed}");
+    let status = Command::new("cargo")
+        .args([
+            "test",
+            "--release",
+            "-p",
+            "longwire",
+            "--test",
+            "assault",
+            "--",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env("LONGWIRE_ASSAULT", seed.to_string())
+        .current_dir(root)
+        .status()
+        .context("running cargo")?;
+    Ok(status.success())
+}
+
+/// Days since 1970: a seed of its own each day.
+fn today() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }
 
 /// The workspace's folder: the one above this package's.

@@ -1,0 +1,133 @@
+//! Attacks on the program as its users have it: killed at any moment, fed with bombs and lies, flooded, changed without a
+//! pause. In the ordinary tests each is short; `cargo xtask assault` runs all of it, with another seed each time.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bombs;
+mod captures;
+mod floods;
+mod kills;
+mod pokes;
+mod soak;
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether something has happened.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Whether all of it is to be run, as `cargo xtask assault` asks.
+fn whole() -> bool {
+    std::env::var_os("LONGWIRE_ASSAULT").is_some()
+}
+
+/// How many times to do something: `short` in the ordinary tests.
+fn times(short: u64, whole_count: u64) -> u64 {
+    if whole() { whole_count } else { short }
+}
+
+/// Random numbers (SplitMix64). The seed is printed, so that a run can be repeated.
+struct Dice(u64);
+
+impl Dice {
+    fn new(what: &str) -> Self {
+        let seed = std::env::var("LONGWIRE_ASSAULT").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        println!("{what}: LONGWIRE_ASSAULT={seed}");
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// Whether the machine lets tests make namespaces; says why not.
+fn may_make_labs(test: &str) -> bool {
+    let can = longwire_lab::abilities();
+    for ability in [&can.root, &can.namespaces] {
+        if !ability.available {
+            println!("skipped {test}: {}", ability.reason);
+            return false;
+        }
+    }
+    true
+}
+
+/// What a command did that was given so long.
+struct Ran {
+    status: Option<ExitStatus>,
+    /// Standard error, then standard output.
+    told: String,
+}
+
+impl Ran {
+    /// Runs `longwire` with a limit of memory and time; without a status it was still running then, and has been killed.
+    fn bounded(args: &[&str], limit: Duration) -> Self {
+        // 4 GiB of address space: a bomb must not take the machine's memory.
+        let script = "ulimit -v 4194304; exec \"$0\" \"$@\"";
+        let mut child = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_longwire")])
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let readers = [reader(child.stdout.take().unwrap()), reader(child.stderr.take().unwrap())];
+        let status = wait(&mut child, limit);
+        if status.is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
+        Self { status, told: stderr + &stdout }
+    }
+
+    /// Refused with an explanation, or accepted; neither a signal, nor a panic, nor waiting without end.
+    #[track_caller]
+    fn assert_orderly(&self, what: &str) {
+        let status = self.status.unwrap_or_else(|| panic!("{what}: did not end"));
+        let told = self.told.chars().take(2000).collect::<String>();
+        assert!(status.signal().is_none(), "{what}: {status}: {told}");
+        assert!(matches!(status.code(), Some(0..=2)), "{what}: {status}: {told}");
+        assert!(!self.told.contains("panicked"), "{what}: {told}");
+        assert!(status.success() || !self.told.trim().is_empty(), "{what}: refused without a word");
+    }
+}
+
+/// Reads all that comes.
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits for a process at most so long.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    until(limit, || child.try_wait().unwrap())
+}
+
+/// Looks again and again, at most so long, until there is something.
+fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= deadline {
+            return found;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
