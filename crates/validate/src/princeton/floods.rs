@@ -241,7 +241,7 @@ impl Flooded {
             self.above.as_ref().and_then(|(_, _, seat)| Some(self.rig.router.levels()?.counts(*seat)));
         let counts = counts.unwrap_or_default();
         let notes = format!(
-            "of {exceptional} exceptional packets full IP took {}, {} were answered with errors, {} went up, {} found no room there",
+            "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were answered with errors, {} went up, {} found no room there",
             stats.exceptions.iter().sum::<u64>(),
             stats.errors,
             counts.up,
