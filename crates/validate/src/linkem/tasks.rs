@@ -83,7 +83,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let all = instructions(settings, &mut known, task.engine)?;
             let less = task.less.map_or(Ok(0.0), |engine| instructions(settings, &mut known, engine))?;
             Ok(row.measured((all - less).round()).note(
-                "instructions counted by valgrind's callgrind; the paper's are estimated compute cycles of a microengine, without its memory's",
+                "instructions counted by valgrind's callgrind as a difference of two runs on the virtual clock, a packet at a time; the first row has the clock's loop, generator and counter in it. The paper's are estimated compute cycles of a microengine, without its memory's",
             ))
         });
     }
