@@ -133,6 +133,12 @@ pub struct SeatStats {
     pub kept: u64,
     /// Not gone up, and dropped: no room, or more than was promised.
     pub refused: u64,
+    /// Those of them that did not go up because the process has had more of its processor than was promised.
+    pub over_cycles: u64,
+    /// How often that began.
+    pub throttled: u64,
+    /// Processor time that processes there have used, in nanoseconds; 0 of services.
+    pub processor_ns: u64,
     /// Not gone up, and forwarded: nobody there.
     pub absent: u64,
     /// Made there and sent.

@@ -7,6 +7,7 @@
 mod admission;
 mod bucket;
 pub mod client;
+mod cpu;
 mod inline;
 mod layout;
 mod limits;

@@ -3,6 +3,7 @@
 use crate::admission::{Admission, DoesNotFit, Request};
 use crate::bucket::Bucket;
 use crate::client::{Hello, WELCOME, Welcome};
+use crate::cpu::{Account, Standing};
 use crate::layout::{HEAD, MAX_LINES, Sizes};
 use crate::limits::Limits;
 use crate::punt::{Door, SeatId};
@@ -188,6 +189,9 @@ enum State {
         memory: Arc<Memory>,
         status: Arc<Status>,
         reads: Bucket,
+        /// Its share of what is promised to nobody, and, unless it is of this process, which it is and what it may take of its processor.
+        share: u32,
+        account: Option<(libc::pid_t, Account)>,
     },
     Over,
 }
@@ -257,12 +261,37 @@ impl Host {
         match &self.guests[index].state {
             State::Greeting(_, until) if Instant::now() > *until => self.end(index, Cut::Left),
             State::Seated { status, .. } => {
-                if let Some(why) = status.cut() {
+                let why = status.cut().or_else(|| self.overrun(index).then_some(Cut::Overrun));
+                if let Some(why) = why {
                     self.end(index, why);
                 }
             }
             State::Greeting(..) | State::Over => {}
         }
+    }
+
+    /// Charges a process what it has taken of its processor. Whether that is far too much.
+    fn overrun(&mut self, index: usize) -> bool {
+        let now = self.begin.elapsed();
+        let shares = self.guests.iter().map(|guest| match guest.state {
+            State::Seated { share, .. } => share,
+            _ => 0,
+        });
+        let shares = shares.fold(0, u32::saturating_add);
+        let State::Seated { seat, status, share, account: Some((process, account)), .. } =
+            &mut self.guests[index].state
+        else {
+            return false;
+        };
+        // One that is gone closes its socket.
+        let Some(used) = shared::processor_time(*process) else { return false };
+        let book = lock(&self.book);
+        let name = book.seats.get(*seat).and_then(Option::as_ref).map_or("", |seat| &seat.name);
+        let cycles = book.admission.weight(name, (*share, shares));
+        account.promise(cycles, book.admission.capacity().cycles);
+        let (had, standing) = account.charge(used, now);
+        status.note_processor(had, standing != Standing::Within);
+        standing == Standing::FarBeyond
     }
 
     fn greet(&mut self, index: usize, hello: &[u8; 64]) {
@@ -345,7 +374,12 @@ impl Host {
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
         let attach = Attach { seat, wire, promised, share };
         self.way.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
-        Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1) })
+        let now = self.begin.elapsed();
+        let account = shared::peer(socket).and_then(|process| {
+            let used = shared::processor_time(process)?;
+            Some((process, Account::new(0, 1, used, now)))
+        });
+        Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1), share, account })
     }
 
     fn end(&mut self, index: usize, why: Cut) {

@@ -27,11 +27,13 @@ pub enum Cut {
     Panicked,
     /// The run is over.
     Stopped,
+    /// It took far more of its processor than it was promised, though no packets went up to it any more.
+    Overrun,
 }
 
 impl Cut {
-    const ALL: [Self; 6] =
-        [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped];
+    const ALL: [Self; 7] =
+        [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped, Self::Overrun];
 
     /// The cut with this number plus one; none for 0, and for what is none.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
@@ -47,6 +49,7 @@ impl Cut {
             Self::Flood => "flood",
             Self::Panicked => "panicked",
             Self::Stopped => "stopped",
+            Self::Overrun => "overrun",
         }
     }
 }
@@ -71,6 +74,12 @@ pub struct Counts {
     pub full: u64,
     /// Not gone up: beyond the rate that was promised.
     pub over_rate: u64,
+    /// Not gone up: who sits there has had more of its processor than was promised.
+    pub over_cycles: u64,
+    /// How often that began.
+    pub throttled: u64,
+    /// Processor time that processes there have used, in nanoseconds.
+    pub processor_ns: u64,
     /// Not gone up: nobody there.
     pub absent: u64,
     /// Answered.
@@ -133,6 +142,9 @@ pub(crate) struct Seat {
     wake_owed: bool,
     /// Since when a packet has waited and nothing was said.
     silent_since: Option<Nanos>,
+    /// Who sits there has had more of its processor than was promised: no packets go up. And what was counted of its forerunners.
+    is_throttled: bool,
+    before: (u64, u64),
     pub promised: u64,
     pub share: u32,
     /// Nobody is let in any more.
@@ -155,6 +167,8 @@ impl Seat {
             wakes: Bucket::new(WAKES.0, WAKES.1),
             wake_owed: false,
             silent_since: None,
+            is_throttled: false,
+            before: (0, 0),
             promised: 0,
             share: 0,
             is_removed: false,
@@ -180,6 +194,7 @@ impl Seat {
         self.owed = Owed::default();
         self.wire = Some(attach.wire);
         self.silent_since = None;
+        (self.is_throttled, self.before) = (false, (self.counts.throttled, self.counts.processor_ns));
         self.counts.came += 1;
     }
 
@@ -212,6 +227,10 @@ impl Seat {
             self.counts.absent += 1;
             return Err(if self.limits.drops { Refused::Absent } else { Refused::Gone });
         };
+        if self.is_throttled {
+            self.counts.over_cycles += 1;
+            return Err(Refused::Full);
+        }
         let meta = pool.meta(handle);
         let data = pool.data(handle);
         let bytes = if wire.whole { data } else { &data[..data.len().min(HEAD)] };
@@ -270,6 +289,7 @@ impl Seat {
         if let Some(why) = self.wire.as_ref().and_then(|wire| wire.status.left()) {
             self.cut(why);
         }
+        self.look_at_processor();
         let mut bytes = BYTES;
         for _ in 0..RECORDS {
             if bytes == 0 || !way.has_room() {
@@ -294,9 +314,19 @@ impl Seat {
         self.publish(way.now);
     }
 
+    /// Reads what was noted of the processor time of who sits there.
+    fn look_at_processor(&mut self) {
+        let Some(wire) = &self.wire else { return };
+        self.is_throttled = wire.status.is_throttled();
+        let (throttled, processor_ns) = wire.status.processor();
+        self.counts.throttled = self.before.0 + throttled;
+        self.counts.processor_ns = self.before.1 + processor_ns;
+    }
+
     /// Cuts off who sits there, if someone does.
     #[cold]
     pub fn cut(&mut self, why: Cut) {
+        self.look_at_processor();
         if let Some(wire) = self.wire.take() {
             wire.end(why);
             self.counts.cut += 1;

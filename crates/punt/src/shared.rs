@@ -165,6 +165,33 @@ pub fn ring(socket: &UnixStream) {
     unsafe { libc::send(socket.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
 }
 
+/// The process at the other end of a socket, as the kernel knows it; none if it is this one, as in tests and benchmarks.
+pub fn peer(socket: &UnixStream) -> Option<libc::pid_t> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes, which `peer` has.
+    let answer = unsafe {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut peer).cast(), &raw mut size)
+    };
+    let own = std::process::id();
+    (answer == 0 && peer.pid > 0 && u32::try_from(peer.pid) != Ok(own)).then_some(peer.pid)
+}
+
+/// The processor time that a process has used, all its threads together; none if it is gone.
+pub fn processor_time(process: libc::pid_t) -> Option<Duration> {
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: both calls write only what they are pointed at, which is of the type that they write.
+    let answers = unsafe {
+        match libc::clock_getcpuclockid(process, &raw mut clock) {
+            0 => libc::clock_gettime(clock, &raw mut time),
+            _ => -1,
+        }
+    };
+    let seconds = u64::try_from(time.tv_sec).ok().filter(|_| answers == 0)?;
+    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+}
+
 /// Waits until one of the sockets can be read or is closed, for so long at most, and answers which.
 pub fn wait(sockets: &[BorrowedFd<'_>], time: Duration) -> Vec<bool> {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -224,6 +251,16 @@ mod tests {
         assert!(Memory::open(here.into()).is_err());
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(Memory::open(file.into()).is_err());
+    }
+
+    #[test]
+    fn the_processor_time_of_another_process_is_known() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        assert_eq!(peer(&here), None, "it is this process");
+        let own = libc::pid_t::try_from(std::process::id()).unwrap();
+        let before = processor_time(own).unwrap();
+        while processor_time(own).unwrap() < before + Duration::from_millis(5) {}
+        assert_eq!(processor_time(-7), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::shared::{Memory, ring};
 use longwire_units::Nanos;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 
 /// What the worker and who watches the other side tell each other.
@@ -17,6 +17,10 @@ pub(crate) struct Status {
     gone: AtomicU8,
     /// Told by the worker.
     cut: AtomicU8,
+    /// Told to the worker: no packets are to go up for now; how often that began; and the processor time used, in nanoseconds.
+    is_throttled: AtomicBool,
+    throttled: AtomicU64,
+    processor_ns: AtomicU64,
 }
 
 impl Status {
@@ -27,6 +31,23 @@ impl Status {
     #[inline]
     pub fn left(&self) -> Option<Cut> {
         Cut::from_number(self.gone.load(Ordering::Relaxed))
+    }
+
+    /// Notes that so much more processor time was used, and whether that is too much.
+    pub fn note_processor(&self, had: Nanos, is_beyond: bool) {
+        self.processor_ns.fetch_add(had.0, Ordering::Relaxed);
+        let was_beyond = self.is_throttled.swap(is_beyond, Ordering::Relaxed);
+        self.throttled.fetch_add(u64::from(is_beyond && !was_beyond), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn is_throttled(&self) -> bool {
+        self.is_throttled.load(Ordering::Relaxed)
+    }
+
+    /// How often packets were kept from going up, and the processor time used.
+    pub fn processor(&self) -> (u64, u64) {
+        (self.throttled.load(Ordering::Relaxed), self.processor_ns.load(Ordering::Relaxed))
     }
 
     pub fn cut(&self) -> Option<Cut> {

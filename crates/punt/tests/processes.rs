@@ -87,8 +87,10 @@ fn spawn(role: &str, router: &Router) -> Child {
 }
 
 fn join(path: &Path, role: &str) -> Control {
+    // All that the level has, but for who is to get a hundredth of it.
     let packets = if role == "flood" { 1000 } else { 500_000 };
-    let hello = Hello { name: "test".into(), packets, cycles: 100, share: 0 };
+    let cycles = if role == "busy" { 20 } else { 1_000_000_000 / packets };
+    let hello = Hello { name: "test".into(), packets, cycles, share: 0 };
     Control::connect(path, &hello).unwrap()
 }
 
@@ -102,6 +104,7 @@ fn what_a_child_does() {
             "echo" => echo(&mut control),
             "silent" => control.wait(Duration::from_millis(10)),
             "flood" => flood(&mut control),
+            "busy" => busy(&mut control),
             other => panic!("nobody plays {other}"),
         };
         if let Err(error) = done {
@@ -148,6 +151,40 @@ fn flood(control: &mut Control) -> Result<(), ClientError> {
     while control.send(1, &[7; 60])? {}
     control.flush();
     control.next().map(|_| ())
+}
+
+/// Sends packets back, and works for ever.
+fn busy(control: &mut Control) -> Result<(), ClientError> {
+    let mut tokens = Vec::new();
+    while let Some(event) = control.next()? {
+        if let Event::Packet(facts, _) = event {
+            tokens.push(facts.token);
+        }
+    }
+    for token in tokens {
+        control.answer(token, Verdict::Pass, &[])?;
+    }
+    control.flush();
+    Ok(())
+}
+
+#[test]
+fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets_and_is_cut_off() {
+    let mut router = Router::new("busy", patient());
+    let mut child = spawn("busy", &router);
+    router.await_guest();
+    // It was promised a hundredth of a processor: what it had saved up, 200 ms, is soon gone.
+    let seat = router.seat;
+    router.feed(|below| below.punt.counts(seat).over_cycles > 0);
+    let counts = router.counts();
+    assert!(counts.throttled == 1 && counts.processor_ns > 200_000_000, "{counts:?}");
+    // No packet goes up to it, and it goes on all the same.
+    router.feed(|below| below.gone > 0);
+    router.assert_settled();
+    let counts = router.counts();
+    assert_eq!((counts.last_cut, counts.cut), (Some(Cut::Overrun), 1), "{counts:?}");
+    assert!(counts.verdicts > 0 && counts.processor_ns > 1_000_000_000, "{counts:?}");
+    assert!(child.wait().unwrap().success(), "it was told");
 }
 
 #[test]
