@@ -1,40 +1,13 @@
-//! Another classifier takes the place of IP's: MPLS labels (RFC 3031, RFC 3032), which are swapped on the way.
+//! Another classifier takes the place of IP's: the example of MPLS labels, which are swapped on the way.
+
+#[path = "../../examples/mpls/labels.rs"]
+mod mpls;
 
 use crate::rig::{Rig, Seen, config, host_mac, router_mac};
 use longwire_block::DropReason;
-use longwire_packet::Meta;
-use longwire_router::prefix::HopId;
-use longwire_router::{Class, Classify, IpClassifier, NextHop, Router, RouterPort};
-use std::collections::BTreeMap;
+use longwire_router::{NextHop, Router};
+use mpls::{Labels, MPLS, swap};
 use std::net::IpAddr;
-
-const MPLS: [u8; 2] = [0x88, 0x47];
-
-/// Labels with what they become and where they go; all else is as IP sees it.
-#[derive(Default)]
-struct Labels {
-    known: BTreeMap<u32, (u32, HopId)>,
-    ip: IpClassifier,
-}
-
-impl Classify for Labels {
-    fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class {
-        if frame.get(12..14) != Some(&MPLS[..]) {
-            return self.ip.classify(port, meta, frame);
-        }
-        let Some(entry) = frame.get_mut(14..18) else { return Class::Dropped(DropReason::BadFrame) };
-        let word = u32::from_be_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        let (label, rest, hops) = (word >> 12, word & 0xf00, word & 0xff);
-        if hops <= 1 {
-            return Class::Dropped(DropReason::HopLimit);
-        }
-        let Some(&(becomes, hop)) = self.known.get(&label) else {
-            return Class::Dropped(DropReason::NoRoute);
-        };
-        entry.copy_from_slice(&(becomes << 12 | rest | (hops - 1)).to_be_bytes());
-        Class::Switched { hop }
-    }
-}
 
 fn labelled(label: u32, hops: u32) -> Vec<u8> {
     let entry = (label << 12 | 0x100 | hops).to_be_bytes();
@@ -45,15 +18,24 @@ fn labelled(label: u32, hops: u32) -> Vec<u8> {
 fn labels_are_switched_and_ip_is_forwarded() {
     let mut router = Router::with_classifier(config(), Labels::default()).unwrap();
     router.set_neighbour(2, IpAddr::from([10, 0, 2, 9]), host_mac(2));
-    let known = router.number_of(NextHop::via(2, IpAddr::from([10, 0, 2, 9]))).unwrap();
-    let unknown = router.number_of(NextHop::via(3, IpAddr::from([10, 0, 3, 9]))).unwrap();
-    router.classifier_mut().known = BTreeMap::from([(100, (200, known)), (101, (201, unknown))]);
+    swap(&mut router, 100, 200, NextHop::via(2, IpAddr::from([10, 0, 2, 9]))).unwrap();
+    swap(&mut router, 101, 201, NextHop::via(3, IpAddr::from([10, 0, 3, 9]))).unwrap();
+    // What means something by itself, or has more than 20 bits, is nobody's.
+    for (label, becomes) in [(3, 200), (100, 3), (1 << 20, 200)] {
+        swap(&mut router, label, becomes, NextHop::via(3, IpAddr::from([10, 0, 3, 9]))).unwrap();
+    }
+    assert!(swap(&mut router, 102, 202, NextHop::via(9, IpAddr::from([10, 0, 3, 9]))).is_err());
     let mut rig = Rig::with(router);
     let seen = rig.send(1, 1, &labelled(100, 64));
     let expected = [&host_mac(2)[..], &router_mac(2), &labelled(200, 63)[12..]].concat();
     assert_eq!(seen, [Seen::Out(2, expected)]);
     assert_eq!(rig.send(2, 1, &labelled(102, 64)), [Seen::Dropped(DropReason::NoRoute)]);
     assert_eq!(rig.send(3, 1, &labelled(100, 1)), [Seen::Dropped(DropReason::HopLimit)]);
+    let mut others = labelled(100, 64);
+    others[5] ^= 1;
+    assert_eq!(rig.send(3, 1, &others), [Seen::Dropped(DropReason::OtherStation)]);
+    assert_eq!(rig.send(3, 1, &labelled(3, 64)), [Seen::Dropped(DropReason::NoRoute)]);
+    assert_eq!(rig.send(3, 1, &labelled(100, 64)[..17]), [Seen::Dropped(DropReason::BadFrame)]);
     // One whose next hop is to be asked for waits as it is.
     let seen = rig.send(4, 1, &labelled(101, 64));
     assert_eq!((&seen[0], seen.len()), (&Seen::Kept, 2));
