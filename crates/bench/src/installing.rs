@@ -21,6 +21,15 @@ const QUICK_KEPT: u16 = 4;
 /// A table, and the one that it was made from.
 type Change = (Arc<Forwarders>, Arc<Forwarders>);
 
+/// What changes have cost, in nanoseconds.
+#[derive(Default)]
+struct Seen {
+    /// For how long packets were kept from being forwarded.
+    waits: Vec<f64>,
+    /// What the exchange of tables took of that.
+    exchanges: Vec<f64>,
+}
+
 /// The rows: a router with one program more or less each time, which another thread verifies, compiles and puts into tables.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let name = "router: packets wait for an installation or a removal";
@@ -33,12 +42,13 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let (done, freed) = channel();
     let table = rig.router.forwarders();
     let count = if settings.quick { QUICK_CHANGES } else { CHANGES };
-    let (asked, waits) = thread::scope(|scope| {
+    let (asked, Seen { waits, exchanges }) = thread::scope(|scope| {
         let asking = scope.spawn(move || ask(table, count, &changes, &freed));
-        let waits = serve(&mut rig, &next, |old| drop(done.send(old)));
-        (asking.join(), waits)
+        let seen = serve(&mut rig, &next, |old| drop(done.send(old)));
+        (asking.join(), seen)
     });
-    asked.map_err(|_| BenchError::Stopped)??;
+    let prepared: Sample = asked.map_err(|_| BenchError::Stopped)??.into_iter().collect();
+    let exchanges: Sample = exchanges.into_iter().collect();
     let tally = rig.tally();
     let waits: Sample = waits.into_iter().collect();
     let (p99, most) = (waits.quantile(0.99), waits.most());
@@ -50,16 +60,27 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         tally.forwarded,
         tally.offered,
     ));
-    Ok(vec![if tally.forwarded == tally.offered { row } else { row.judged(false) }])
+    let row = if tally.forwarded == tally.offered { row } else { row.judged(false) };
+    let beside = Row::new("router: a program of 60 instructions is verified and compiled", "ns");
+    let beside = beside
+        .measured(prepared.median())
+        .extra("most_ns", prepared.most())
+        .note(format!("median of {}; on the asking thread, while packets are forwarded", count.div_ceil(2)));
+    let exchange = Row::new("router: the path stops for the exchange of programs", "ns").expected(4e3);
+    let exchange = exchange.measured(exchanges.quantile(0.99)).at_most();
+    let exchange = exchange.extra("median_ns", exchanges.median()).extra("most_ns", exchanges.most());
+    let exchange = exchange.note(format!("the 99th of 100 of {count} changes; the next batch apart"));
+    Ok(vec![row, beside, exchange])
 }
 
-/// Installs and removes a program in turns.
+/// Installs and removes a program in turns; how long each was verified and compiled.
 fn ask(
     mut table: Arc<Forwarders>,
     count: usize,
     changes: &SyncSender<Change>,
     freed: &Receiver<Arc<Forwarders>>,
-) -> Result<(), BenchError> {
+) -> Result<Vec<f64>, BenchError> {
+    let mut prepared = Vec::new();
     let mut installed: Option<Fid> = None;
     for _ in 0..count {
         let more = match installed.take() {
@@ -67,42 +88,46 @@ fn ask(
             None => {
                 let key = Said { ports: [9999, 53], ..Said::UDP }.flow();
                 let installation = Installation { key, ..Installation::default() };
-                let forwarder = Forwarder::prepare(straight(60)?, installation, &RouterPrices::default(), 1)?;
+                let (program, before) = (straight(60)?, Instant::now());
+                let forwarder = Forwarder::prepare(program, installation, &RouterPrices::default(), 1)?;
+                prepared.push(before.elapsed().as_nanos() as f64);
                 let (fid, more) = table.with(forwarder)?;
                 installed = Some(fid);
                 more
             }
         };
         if changes.send((table, Arc::clone(&more))).is_err() {
-            return Ok(());
+            return Ok(prepared);
         }
         // The old one is freed here.
         drop(freed.recv());
         table = more;
     }
-    Ok(())
+    Ok(prepared)
 }
 
-/// Forwards batches until nobody asks any more; how long each change kept packets from being forwarded.
-fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwarders>)) -> Vec<f64> {
+/// Forwards batches until nobody asks any more; what each change cost.
+fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwarders>)) -> Seen {
     let frames = [(0, Said { ports: [1, 53], ..Said::UDP }.frame()); BATCH];
     let usual: Sample = (0..1000).map(|_| rig.time_batch(&frames).as_nanos() as f64).collect();
     let usual = usual.median();
-    let mut waits = Vec::new();
+    let mut seen = Seen::default();
     loop {
         let before = Instant::now();
         match changes.try_recv() {
             Ok((made_from, table)) => {
                 let (Ok(old) | Err(old)) = rig.router.replace_forwarders(&made_from, table);
+                let exchanged = before.elapsed().as_nanos() as f64;
                 give_back(old);
                 let swapped = before.elapsed().as_nanos() as f64;
                 let batch = rig.time_batch(&frames).as_nanos() as f64;
-                waits.push(swapped + (batch - usual).max(0.0));
+                seen.waits.push(swapped + (batch - usual).max(0.0));
+                seen.exchanges.push(exchanged);
             }
             Err(TryRecvError::Empty) => {
                 rig.time_batch(&frames);
             }
-            Err(TryRecvError::Disconnected) => return waits,
+            Err(TryRecvError::Disconnected) => return seen,
         }
     }
 }
@@ -118,11 +143,11 @@ mod tests {
         let (changes, next) = sync_channel(1);
         let (done, freed) = channel();
         let table = rig.router.forwarders();
-        let waits = thread::scope(|scope| {
+        let seen = thread::scope(|scope| {
             scope.spawn(move || ask(table, 6, &changes, &freed).unwrap());
             serve(&mut rig, &next, |old| drop(done.send(old)))
         });
-        assert_eq!(waits.len(), 6);
+        assert_eq!((seen.waits.len(), seen.exchanges.len()), (6, 6));
         let tally = rig.tally();
         assert!(tally.forwarded == tally.offered && tally.offered > 0, "{tally:?}");
         assert_eq!(rig.router.forwarders().all().len(), 0, "the last change was a removal");
