@@ -376,6 +376,19 @@ fn example() -> String {
     repository("scenarios/router.toml").display().to_string()
 }
 
+/// Sends a datagram to the second router's far address, and prints the source of the error that comes back (IP_RECVERR, MSG_ERRQUEUE).
+const OFFENDER: &str = r#"
+import select, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, 11, 1)
+s.sendto(b"x", ("10.0.2.1", 9))
+p = select.poll()
+p.register(s, select.POLLERR)
+p.poll(10000)
+control = s.recvmsg(512, 512, 0x2000)[1][0][2]
+print(socket.inet_ntoa(control[20:24]))
+"#;
+
 #[test]
 fn hosts_reach_each_other_over_routers() {
     let Some(lab) = Up::new("router") else { return };
@@ -407,6 +420,13 @@ fn hosts_reach_each_other_over_routers() {
         let said = lab.says("a", &format!("ping -6 -c 1 -W 5 {any}"));
         assert!(said.contains(&format!("64 bytes from {own}: ")), "{said}");
     }
+    // Only the router is in the group of all routers: hosts don't forward.
+    let device = "$(ls /sys/class/net | grep -v lo)";
+    let said = lab.says("a", &format!("ping -6 -c 1 -W 5 ff02::2%{device}"));
+    assert!(said.contains("1 received") && said.contains("from fe80::"), "{said}");
+    // The kernel says who told it that nobody listens: the address that was asked, which is on the router's other side.
+    let offender = lab.says("a", &format!("python3 -c '{OFFENDER}'"));
+    assert_eq!(offender.trim(), "10.0.2.1");
     let nowhere = lab.says("a", "ping -c 1 -W 5 192.0.2.1");
     assert!(nowhere.contains("From 10.0.1.1 icmp_seq=1 Destination Net Unreachable"), "{nowhere}");
     let stats = lab.stats();
