@@ -15,6 +15,7 @@ pub mod live;
 pub mod live_forwarders;
 mod live_maps;
 mod live_media;
+mod live_replace;
 pub mod live_routers;
 mod live_sources;
 pub mod live_view;

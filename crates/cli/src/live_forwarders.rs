@@ -10,7 +10,8 @@ use longwire_program::{Resource, Shipped};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
-    AboveRequest, ForwarderFault, Levels, LevelsError, WrittenForwarder, hexadecimal, near_shipped,
+    AboveRequest, ForwarderFault, ForwarderRequest, Levels, LevelsError, WrittenForwarder, hexadecimal,
+    near_shipped,
 };
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -54,13 +55,17 @@ impl LiveRouters {
                 }
                 Ok(installed)
             }
+            ForwarderAsk::Replace { fid, forwarder, object } => {
+                self.replace(&at, place, *fid, (forwarder, object.as_deref()))
+            }
             ForwarderAsk::Renew { fids } => self.renew(place, fids),
             ForwarderAsk::Levels {} => self.seats(&at, place),
             ForwarderAsk::Remove { fid } => self.remove(&at, place, *fid),
             ForwarderAsk::Get { fid } => {
                 let fid = *fid;
+                let forwarder = at.forwarder(fid)?;
                 let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
-                Ok(json!({ "fid": fid, "data": digits(&data) }))
+                Ok(json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) }))
             }
             ForwarderAsk::Set { fid, data } => at.set(*fid, data),
             ForwarderAsk::Map { fid, map, key } => {
@@ -86,33 +91,19 @@ impl LiveRouters {
         written: &Value,
         object: Option<&str>,
     ) -> Result<Value, SetError> {
-        let written: WrittenForwarder =
-            serde_json::from_value(written.clone()).map_err(|error| wrong("forwarder", error.to_string()))?;
-        let refused = |fault: ForwarderFault| wrong(fault.field, fault.why);
-        let object = match object {
-            Some(digits) => bytes("object", digits)?.into(),
-            // The instance reads no files that others name.
-            None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
-                let name = written.program.escape_debug();
-                let near = near_shipped(&written.program);
-                return Err(wrong(
-                    "program",
-                    format!("no program \"{name}\" comes with Longwire: {near}send its object"),
-                ));
-            }
-            None => written.object(Path::new("")).map_err(refused)?,
-        };
-        let mut request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        let (written, mut request) = self.requested(place, written, object)?;
         request.installation.above = match &request.above {
             Some(above) => Some(self.give_seat(at, place, above)?),
             None => None,
         };
         let prices = self.plan().routers[place].admission.prices.clone();
         let installed = at.change(|table| {
+            let began = Instant::now();
             let prepared = request.prepare(&prices, self.plan().seed);
             let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
+            let prepared = began.elapsed().as_nanos() as u64;
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
-            Ok((json!({ "fid": fid.0 }), more))
+            Ok((json!({ "fid": fid.0, "prepare-ns": prepared }), more))
         });
         if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
             self.take_seat(at, place, seat)?;
@@ -126,6 +117,32 @@ impl LiveRouters {
             installed["notes"] = json!(notes);
         }
         Ok(installed)
+    }
+
+    /// What is asked for, read by the words of a scenario, and what it is.
+    pub(crate) fn requested(
+        &self,
+        place: usize,
+        written: &Value,
+        object: Option<&str>,
+    ) -> Result<(WrittenForwarder, ForwarderRequest), SetError> {
+        let written: WrittenForwarder =
+            serde_json::from_value(written.clone()).map_err(|error| wrong("forwarder", error.to_string()))?;
+        let object = match object {
+            Some(digits) => bytes("object", digits)?.into(),
+            // The instance reads no files that others name.
+            None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
+                let name = written.program.escape_debug();
+                let near = near_shipped(&written.program);
+                return Err(wrong(
+                    "program",
+                    format!("no program \"{name}\" comes with Longwire: {near}send its object"),
+                ));
+            }
+            None => written.object(Path::new("")).map_err(refused)?,
+        };
+        let request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        Ok((written, request))
     }
 
     /// Removes a program, and the seat that its packets went to.
@@ -259,7 +276,7 @@ impl Reached for Running<'_> {
 }
 
 /// A router that is asked.
-struct At<'r, R> {
+pub(crate) struct At<'r, R> {
     router: &'r R,
 }
 
@@ -275,7 +292,7 @@ impl<R: Reached> At<'_, R> {
         self.ask(|router| router.forwarders())
     }
 
-    fn forwarder(&self, fid: u32) -> Result<Arc<Forwarder>, SetError> {
+    pub(crate) fn forwarder(&self, fid: u32) -> Result<Arc<Forwarder>, SetError> {
         self.table()?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
     }
 
@@ -294,7 +311,7 @@ impl<R: Reached> At<'_, R> {
 
     /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long the router's packets
     /// waited for that, in nanoseconds.
-    fn change(
+    pub(crate) fn change(
         &self,
         made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
     ) -> Result<Value, SetError> {
@@ -351,7 +368,25 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
             Some(_) => "slow-path",
         },
         "reasons": reasons,
+        "cost": cost(forwarder),
     })
+}
+
+/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was measured in virtual time.
+fn cost(forwarder: &Forwarder) -> Value {
+    let ns = |picoseconds: u64| picoseconds as f64 / 1000.0;
+    let measured = forwarder.measured();
+    json!({
+        "worst-case-ns": ns(forwarder.demand().amount(Resource::Time)),
+        "samples": measured.map_or(0, |cost| cost.samples),
+        "mean-ns": measured.map(|cost| ns(cost.mean)),
+        "p99-ns": measured.map(|cost| ns(cost.p99)),
+        "most-ns": measured.map(|cost| ns(cost.most)),
+    })
+}
+
+pub(crate) fn refused(fault: ForwarderFault) -> SetError {
+    wrong(fault.field, fault.why)
 }
 
 /// The numbers of a constant: one, or a list. They are 64 bits wide at most, signed or not.
@@ -372,7 +407,7 @@ fn lease_of(text: &str) -> Result<Duration, SetError> {
     Ok(Duration::from_nanos(length.0))
 }
 
-fn unknown(fid: u32) -> SetError {
+pub(crate) fn unknown(fid: u32) -> SetError {
     wrong("fid", format!("the router has no program with the number {fid}"))
 }
 

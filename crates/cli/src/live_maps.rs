@@ -33,7 +33,7 @@ pub fn shown(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Re
 
 /// The maps of a program by what they were made of.
 pub fn all(forwarder: &Forwarder) -> Value {
-    forwarder.maps().all().iter().map(described).collect()
+    forwarder.maps().all().iter().map(|map| described(map)).collect()
 }
 
 /// The first `most` entries of a program's map, and how many are left out.

@@ -81,7 +81,7 @@ impl RealRun {
             (recording, open.ports) = (Some(started), ports);
         }
         let mut built = build(&plan, open.ports, |_| None)?;
-        if plan.routers.iter().any(|router| router.sharing.is_some()) {
+        if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
         let directory = longwire_control::directory();

@@ -455,6 +455,32 @@ fn programs_act_on_real_traffic() {
     assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     let counted = counts.map(|fid| lab.forwarder(&["get", "r1", &fid])[..8].to_owned());
     assert_eq!(counted, ["00000000", "01000000"]);
+    a_program_takes_the_place_of_another(&lab, &counts[1]);
+}
+
+fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
+    let asked = |args: &[&str]| -> Value { serde_json::from_str(&lab.forwarder(args)).unwrap() };
+    let kept = asked(&["replace", "r1", fid, "syn-monitor", "--json"]);
+    assert_eq!((&kept["state"], kept["fid"].to_string()), (&"kept".into(), fid.to_owned()), "{kept:#}");
+    // Verified and compiled beside the router, which has waited for the exchange only.
+    assert!(kept["prepare-ns"].as_u64() > kept["pause-ns"].as_u64(), "{kept:#}");
+    assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
+    assert_eq!(&lab.forwarder(&["get", "r1", fid])[..8], "02000000", "it went on counting");
+    // Its key is as it was, and what has other maps says so.
+    let other = lab.forwarder(&["replace", "r1", fid, "performance-monitor"]);
+    assert!(other.contains("maps new: ") && !other.contains("maps kept"), "{other}");
+    let again = asked(&["replace", "r1", fid, "performance-monitor", "--json"]);
+    assert_eq!(again["maps"]["new"], serde_json::json!([]), "{again:#}");
+    assert!(again["maps"]["kept"].as_array().is_some_and(|maps| !maps.is_empty()), "{again:#}");
+    let listed = asked(&["list", "r1", "--json"]);
+    let number: u64 = fid.parse().unwrap();
+    let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
+    assert_eq!((&one["key"], &one["name"]), (&"from 10.0.0.0/8".into(), &"syn-monitor".into()), "{one:#}");
+    assert!(one["cost"]["worst-case-ns"].as_f64() > Some(0.0), "{one:#}");
+    let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
+    assert!(refused.contains("no program with the number 99"), "{refused}");
+    let installed = asked(&["install", "r1", "syn-monitor", "--json"]);
+    assert!(installed["prepare-ns"].as_u64() > Some(0) && installed["pause-ns"].is_u64(), "{installed:#}");
 }
 
 #[test]

@@ -24,6 +24,18 @@ pub enum ForwarderAsk {
         #[schema(example = "30 s")]
         lease: Option<String>,
     },
+    /// Puts a program in the place of another, whose number, key and way it gets, with the maps that are declared alike and the state if that is as
+    /// large. Answers what was kept and what is new.
+    Replace {
+        /// The number of the one that goes.
+        fid: u32,
+        /// What a scenario's `[[forwarder]]` says of a program: `program`, `function`, `constants`, `name`, `state`.
+        #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
+        forwarder: serde_json::Value,
+        /// The object's bytes, unless the program comes with Longwire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        object: Option<String>,
+    },
     /// Lets the leases of programs begin again.
     Renew {
         /// Their numbers.

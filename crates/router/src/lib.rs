@@ -37,7 +37,7 @@ pub use control::{ControlPort, Known};
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
-    KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, PrepareError, REASONS, RouterPrices,
+    KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, MeasuredCost, PrepareError, REASONS, RouterPrices,
 };
 pub use group::{Group, MOST_MEMBERS, MOST_WEIGHT, Member, Way, WayError};
 pub use hops::{GroupId, NextHop, neighbour_key};

@@ -54,7 +54,8 @@ impl Core {
         self.classify(classifier, pool, handles, &mut classes);
         let mut left = handles;
         if !programs.is_empty() {
-            if programs.are_plain() {
+            let is_sampled = programs.is_sampled();
+            if programs.are_plain() && !is_sampled {
                 left = programs.rule_plain((self, classifier), pool, handles, &mut classes);
             } else {
                 let packets = (handles, &mut classes);

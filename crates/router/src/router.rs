@@ -312,13 +312,14 @@ impl<C: Classify> Router<C> {
         self.levels().map_or(0, Punt::kept)
     }
 
-    /// From now on what packets cost is measured, as a real run needs it, if processors are shared at all; of more than one processor each is a
-    /// thread from now on. What waits for them would be lost, so this is to be done before packets flow.
+    /// From now on what programs take is measured now and then, and, if processors are shared, what each packet costs, as a real run needs it; of more
+    /// than one processor each is a thread from now on. What waits for them would be lost, so this is to be done before packets flow.
     ///
     /// # Errors
     /// A thread can't be started, or rings before them are too long.
     pub fn measure_processors(&mut self, meter: Meter) -> Result<(), SharingError> {
         let programs = &mut self.programs;
+        programs.measure(meter);
         self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter, programs))
     }
 

@@ -146,6 +146,29 @@ pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFau
     ForwarderFault { field, why: why.into() }
 }
 
+/// The first key of `written` that does not say what the program is, but where it stands: what a program that replaces another can't say.
+pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
+    let WrittenForwarder { key, data, port, via, queue, links, .. } = written;
+    let WrittenForwarder { level, service, packets, cycles, share, mark, within, otherwise, .. } = written;
+    let fields = [
+        ("key", key.is_some()),
+        ("data", data.is_some()),
+        ("port", port.is_some()),
+        ("via", via.is_some()),
+        ("queue", queue.is_some()),
+        ("links", !links.is_empty()),
+        ("where", level.is_some()),
+        ("service", service.is_some()),
+        ("packets", packets.is_some()),
+        ("cycles", cycles.is_some()),
+        ("share", share.is_some()),
+        ("mark", mark.is_some()),
+        ("within", within.is_some()),
+        ("otherwise", otherwise.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_there)| *is_there).map(|(field, _)| field)
+}
+
 impl WrittenForwarder {
     /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for relative to `folder`.
     ///
@@ -376,7 +399,25 @@ impl ForwarderRequest {
     /// What is wrong with the program, its maps, its state.
     pub fn prepare(&self, prices: &RouterPrices, seed: u64) -> Result<Forwarder, PrepareError> {
         let program = Program::clone(&self.program);
-        let forwarder = Forwarder::prepare(program, self.installation.clone(), prices, seed)?;
+        self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
+    }
+
+    /// The same to take the place of one that is installed, with its key, its way and its links, and all of its maps and state that can be kept.
+    ///
+    /// # Errors
+    /// As [`ForwarderRequest::prepare`].
+    pub fn prepare_instead(
+        &self,
+        before: &Forwarder,
+        prices: &RouterPrices,
+        seed: u64,
+    ) -> Result<Forwarder, PrepareError> {
+        let Installation { name, state, .. } = self.installation.clone();
+        let installation = Installation { name, state, ..before.installation().clone() };
+        before.prepare_instead(Program::clone(&self.program), installation, prices, seed)
+    }
+
+    fn with_data(&self, forwarder: Forwarder) -> Result<Forwarder, PrepareError> {
         if let Some(data) = &self.data
             && !forwarder.state().set(data)
         {

@@ -45,7 +45,7 @@ pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_
 pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
-    hexadecimal, near_shipped,
+    fields_of_programs, hexadecimal, near_shipped,
 };
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
 pub use places::Places;

@@ -21,6 +21,7 @@ pub use spec::{MapError, MapFault, MapKind, MapSpec};
 use crate::words::Words;
 use prefixes::{Prefix, Prefixes};
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use table::Table;
 
@@ -74,7 +75,7 @@ impl Refusal {
 /// The maps of an object, made once for all programs that are loaded from it together.
 #[derive(Debug)]
 pub struct Maps {
-    maps: Box<[Map]>,
+    maps: Box<[Arc<Map>]>,
 }
 
 impl Maps {
@@ -84,7 +85,26 @@ impl Maps {
     /// # Errors
     /// Names the map and the field that won't do.
     pub fn new(specs: &[MapSpec], workers: u32, seed: u64) -> Result<Self, MapError> {
+        Self::in_place_of(None, specs, workers, seed)
+    }
+
+    /// As [`Maps::new`] for a program that takes the place of another, whose maps were `before`: one that is declared alike, to the name, is that of the
+    /// other, with all that is in it.
+    ///
+    /// # Errors
+    /// As [`Maps::new`].
+    pub fn in_place_of(
+        before: Option<&Self>,
+        specs: &[MapSpec],
+        workers: u32,
+        seed: u64,
+    ) -> Result<Self, MapError> {
         let mut maps = Vec::with_capacity(specs.len());
+        let known = |spec: &MapSpec| {
+            let copies = if spec.kind.is_per_worker() { workers.max(1) } else { 1 };
+            let alike = |map: &&Arc<Map>| map.spec == *spec && map.copies == copies;
+            before.and_then(|before| before.maps.iter().find(alike)).cloned()
+        };
         let mut bytes = 0;
         for spec in specs {
             spec.check()?;
@@ -93,24 +113,30 @@ impl Maps {
                 let fault = MapFault::Memory { bytes, workers };
                 return Err(MapError { name: spec.name.clone(), fault });
             }
-            maps.push(Map::new(spec, workers, seed.wrapping_add(maps.len() as u64)));
+            let made = || Arc::new(Map::new(spec, workers, seed.wrapping_add(maps.len() as u64)));
+            maps.push(known(spec).unwrap_or_else(made));
         }
         Ok(Self { maps: maps.into() })
     }
 
     /// All maps, in the object's order.
-    pub fn all(&self) -> &[Map] {
+    pub fn all(&self) -> &[Arc<Map>] {
         &self.maps
     }
 
     /// The map at this place in the object.
     pub fn at(&self, index: u32) -> Option<&Map> {
-        self.maps.get(index as usize)
+        self.maps.get(index as usize).map(AsRef::as_ref)
     }
 
     /// The map of this name.
     pub fn named(&self, name: &str) -> Option<&Map> {
-        self.maps.iter().find(|map| *map.spec.name == *name)
+        self.maps.iter().find(|map| *map.spec.name == *name).map(AsRef::as_ref)
+    }
+
+    /// Whether a map is one of these, and not only alike.
+    pub fn has(&self, map: &Arc<Map>) -> bool {
+        self.maps.iter().any(|own| Arc::ptr_eq(own, map))
     }
 }
 

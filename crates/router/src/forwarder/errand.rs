@@ -1,7 +1,7 @@
 //! Programs on another thread: a packet's copy goes there and comes back, with what they say of it.
 
+use super::bench::{Bench, ROOM, buffer};
 use super::key::{Words, flow};
-use super::program::{Bench, ROOM, buffer};
 use super::table::Forwarders;
 use super::through::{Passage, Programs, Ruling, context, put_back};
 use crate::classify::{Class, Classify};
@@ -75,6 +75,16 @@ impl Errand {
             if passage.end.is_some() || self.fault.is_some() {
                 return;
             }
+        }
+    }
+
+    /// Notes now and then what a packet took that has met one program.
+    pub fn note_cost(&self, bench: &mut Bench, cycles: u64) {
+        if bench.sampler.count()
+            && let Some(only) = self.table.met(self.own).next()
+            && self.table.met(self.own).nth(1).is_none()
+        {
+            bench.sampler.note(cycles, &only.costs);
         }
     }
 

@@ -4,10 +4,13 @@
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
 //! - `routes`: what programs get from outside, routes above all;
+//! - `bench`: what they work with; `cost`: what programs take, measured now and then;
 //! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 
+mod bench;
+mod cost;
 mod counters;
 mod errand;
 mod key;
@@ -19,12 +22,13 @@ mod space;
 mod table;
 mod through;
 
+pub(crate) use bench::Bench;
+pub use cost::MeasuredCost;
 pub use counters::{ForwarderStats, REASONS};
 pub(crate) use errand::Errand;
 pub use key::{FlowKey, Key, KeyAddress, KeyError};
 pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
-pub(crate) use program::Bench;
 pub use program::{Fid, Forwarder, Installation, LinkChoice, PrepareError};
 pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};

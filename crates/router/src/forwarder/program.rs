@@ -1,5 +1,7 @@
 //! A program with its state, maps and counters, ready to be run on packets.
 
+use super::bench::{Bench, ROOM};
+use super::cost::{Costs, MeasuredCost};
 use super::counters::{Counters, ForwarderStats};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
@@ -7,8 +9,7 @@ use super::routes::{Random, Surroundings};
 use crate::hops::NextHop;
 use crate::state::Core;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Compiled, Helped, Shown, Visit, compile};
-use longwire_packet::BATCH;
+use longwire_jit::{Alone, Compiled, Helped, Shown, compile};
 use longwire_program::map::MapError;
 use longwire_program::{
     Arithmetic, Context, Demand, Effects, Fact, Helper, Instruction, Item, Machine, Maps, Operand, Packet,
@@ -123,44 +124,10 @@ pub struct Forwarder {
     verified: Verified,
     code: Code,
     maps: Arc<Maps>,
-    state: State,
+    state: Arc<State>,
     counters: Counters,
+    pub(super) costs: Costs,
     random: Random,
-}
-
-/// What programs of a router work with on one thread, one after the other.
-pub(crate) struct Bench {
-    pub(super) stack: Stack,
-    /// What a program is shown of a batch.
-    pub(super) visits: Box<[Visit; BATCH]>,
-    /// A packet with room before and behind.
-    buffer: Box<[u8]>,
-    /// Whether no other thread runs the programs.
-    pub(super) alone: bool,
-}
-
-/// Bytes before a packet that its program may use, as many as XDP promises, and behind it.
-pub(super) const ROOM: usize = 256;
-
-impl Bench {
-    pub fn new() -> Self {
-        Self {
-            stack: Stack::trusting(),
-            visits: Box::new([Visit::NOWHERE; BATCH]),
-            buffer: buffer(),
-            alone: true,
-        }
-    }
-
-    /// One for a thread beside others, that works on packets in buffers of their own.
-    pub fn beside() -> Self {
-        Self { buffer: Box::default(), alone: false, ..Self::new() }
-    }
-}
-
-/// A place for the longest packet, with room before and behind.
-pub(super) fn buffer() -> Box<[u8]> {
-    vec![0; ROOM + longwire_packet::MAX_FRAME + ROOM].into()
 }
 
 impl Forwarder {
@@ -172,6 +139,30 @@ impl Forwarder {
     pub fn prepare(
         program: Program,
         installation: Installation,
+        prices: &RouterPrices,
+        seed: u64,
+    ) -> Result<Self, PrepareError> {
+        Self::prepare_after(None, (program, installation), prices, seed)
+    }
+
+    /// The same for a program that is to take the place of this one ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared
+    /// alike are this one's, with all that is in them, and so is the state if it is as large.
+    ///
+    /// # Errors
+    /// As [`Forwarder::prepare`].
+    pub fn prepare_instead(
+        &self,
+        program: Program,
+        installation: Installation,
+        prices: &RouterPrices,
+        seed: u64,
+    ) -> Result<Self, PrepareError> {
+        Self::prepare_after(Some(self), (program, installation), prices, seed)
+    }
+
+    fn prepare_after(
+        before: Option<&Self>,
+        (program, installation): (Program, Installation),
         prices: &RouterPrices,
         seed: u64,
     ) -> Result<Self, PrepareError> {
@@ -195,7 +186,9 @@ impl Forwarder {
         if installation.threads > 1 && calls(&verified, |helper| helper == Helper::FibLookup) {
             return Err(PrepareError::Routes);
         }
-        let maps = Arc::new(Maps::new(&verified.program().maps, installation.threads.max(1), seed)?);
+        let (known, threads) = (before.map(|before| &*before.maps), installation.threads.max(1));
+        let maps = Arc::new(Maps::in_place_of(known, &verified.program().maps, threads, seed)?);
+        let state = before.map(|before| &before.state).filter(|state| state.size() == size);
         let code = match compile(&verified, Arc::clone(&maps)) {
             Ok(compiled) => Code::Compiled(Box::new(compiled)),
             Err(_) => Code::Interpreted(verified.most()[Item::Instruction].into()),
@@ -211,8 +204,9 @@ impl Forwarder {
             verified,
             code,
             maps,
-            state: State::new(size),
+            state: state.cloned().unwrap_or_else(|| Arc::new(State::new(size))),
             counters: Counters::default(),
+            costs: Costs::new(),
             random: Random::default(),
         };
         let goes_on = made.installation.way.is_none() && made.installation.above.is_none();
@@ -256,6 +250,16 @@ impl Forwarder {
     /// Its state. To be read and written as a whole, this has to be done by its router.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Whether its state is this one's, too.
+    pub fn has_state_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// What it has taken for packets, as far as that was measured: in real time, of one batch in 256.
+    pub fn measured(&self) -> Option<MeasuredCost> {
+        self.costs.read()
     }
 
     /// Whether it runs as machine code.

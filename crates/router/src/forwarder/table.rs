@@ -96,6 +96,18 @@ impl Forwarders {
         Ok((fid, self.remade(all, self.next + 1)?))
     }
 
+    /// These with another in the place of one, whose number and turn it gets; none if that is not there.
+    ///
+    /// # Errors
+    /// As [`Forwarders::with`].
+    pub fn replacing(&self, fid: Fid, mut forwarder: Forwarder) -> Option<Result<Arc<Self>, InstallError>> {
+        self.forwarder(fid)?;
+        forwarder.number(fid, self.seed);
+        let new = Arc::new(forwarder);
+        let one = |old: &Arc<Forwarder>| Arc::clone(if old.fid == fid { &new } else { old });
+        Some(self.remade(self.all.iter().map(one).collect(), self.next))
+    }
+
     /// These without one; none if it is not there.
     pub fn without(&self, fid: Fid) -> Option<Arc<Self>> {
         self.forwarder(fid)?;

@@ -1,11 +1,14 @@
 //! Packets through the programs: between the classifier and minimal IP.
 
+use super::bench::Bench;
+use super::cost::Sampler;
 use super::key::{Words, flow, hash};
-use super::program::{Bench, Fid, Forwarder};
+use super::program::{Fid, Forwarder};
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
 use crate::hops::NextHop;
+use crate::sharing::Meter;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
@@ -191,6 +194,7 @@ impl Programs {
         let mut class = core.classify_one(classifier, pool, handle);
         let mut ruling = Ruling::NONE;
         if !self.table.is_empty() && !matches!(class, Class::Dropped(_)) {
+            self.bench.sampler.count();
             let router = (&mut *core, &mut *classifier, above.as_deref_mut());
             rule((&self.table, &mut self.bench), router, pool, (handle, &mut class), &mut ruling, out);
         }
@@ -210,6 +214,17 @@ impl Programs {
     /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and forwarding, as they are priced.
     pub fn price(&self, words: &Words) -> u64 {
         self.table.price(self.own(words))
+    }
+
+    /// From now on what programs take is measured now and then.
+    pub fn measure(&mut self, meter: Meter) {
+        self.bench.sampler = Sampler::with(meter);
+    }
+
+    /// Counts a batch: whether what programs take for it is to be measured.
+    #[inline]
+    pub fn is_sampled(&mut self) -> bool {
+        self.bench.sampler.count()
     }
 
     /// From now on other threads run the programs, too.
@@ -381,6 +396,7 @@ impl Traveller<'_> {
         pool: &mut Pool,
         out: &mut Outbox,
     ) {
+        let began = bench.sampler.begin();
         let (verdict, effects) = if forwarder.moves() {
             self.run_with_room(forwarder, bench, core, pool, out)
         } else {
@@ -390,6 +406,7 @@ impl Traveller<'_> {
             }
             forwarder.run(bench, self.context, frame, core)
         };
+        bench.sampler.end(began, &forwarder.costs);
         self.passage.note(forwarder, verdict, &effects);
         self.context.mark = self.passage.mark.unwrap_or(self.context.mark);
     }

@@ -137,7 +137,7 @@ impl Processor {
             verdicts: given,
             asleep: Arc::clone(&asleep),
             common: Arc::clone(common),
-            bench: Bench::beside(),
+            bench: Bench::beside(common.meter),
         };
         let thread = std::thread::Builder::new().name(format!("longwire-cpu{number}"));
         let thread = thread.spawn(move || runner.run())?;
@@ -256,7 +256,10 @@ impl Runner {
         }));
         self.common.leave(self.number);
         match worked {
-            Ok(cycles) => job.cycles = cycles,
+            Ok(cycles) => {
+                job.cycles = cycles;
+                job.errand.note_cost(&mut self.bench, cycles);
+            }
             Err(_) => job.errand.break_off(),
         }
         let replaced = job.errand.take_replaced();

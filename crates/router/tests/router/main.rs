@@ -14,6 +14,7 @@ mod lengths;
 mod martians;
 mod multipath;
 mod programs;
+mod replacing;
 mod rig;
 mod robust;
 mod sharing;

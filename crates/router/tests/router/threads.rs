@@ -461,3 +461,15 @@ fn without_programs_the_worker_does_it_and_what_is_kept_at_the_end_is_accounted_
     drop(rig.router);
     assert_eq!(rig.pool.live(), 1);
 }
+
+#[test]
+fn what_a_program_takes_on_a_processor_is_noted() {
+    let mut rig = measured(several("drfq", 2, 1), METER);
+    let fid = install(&mut rig, COUNT);
+    rig.batch(&(0..40).map(|n| (SECOND, 1, marked(1, n))).collect::<Vec<_>>());
+    drain(&mut rig);
+    // The first packet of each processor that had one: 3000 cycles at 2 GHz.
+    let cost = rig.router.forwarders().forwarder(fid).unwrap().measured().unwrap();
+    assert!((1..=2).contains(&cost.samples), "{cost:?}");
+    assert_eq!((cost.mean, cost.most), (1_500_000, 1_500_000));
+}

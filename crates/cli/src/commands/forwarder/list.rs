@@ -17,7 +17,7 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
         outcome::print(&serde_json::to_string_pretty(&answer)?)?;
         return Ok(Outcome::Well);
     }
-    let head = ["fid", "packets", "passed", "sent", "dropped", "aborted", "name and key"];
+    let head = ["fid", "packets", "passed", "sent", "dropped", "aborted", "mean ns", "99 %", "worst", "name and key"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for one in answer["forwarders"].as_array().into_iter().flatten().filter_map(Value::as_object) {
         let field = |key: &str| one.get(key).unwrap_or(&Value::Null);
@@ -29,6 +29,9 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
             count(number("transmitted") + number("redirected")),
             count(number("dropped")),
             count(number("aborted")),
+            nanoseconds(&field("cost")["mean-ns"]),
+            nanoseconds(&field("cost")["p99-ns"]),
+            nanoseconds(&field("cost")["worst-case-ns"]),
             format!("{}  {}{}", text(field("name")), text(field("key")), rest(one)),
         ]);
     }
@@ -38,4 +41,9 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
         outcome::print(&format!("a packet needs at most {need} of {limit} {resource}"))?;
     }
     Ok(Outcome::Well)
+}
+
+/// A time as it is listed; nothing was measured if there is none.
+fn nanoseconds(time: &Value) -> String {
+    time.as_f64().map_or_else(|| "-".to_owned(), |time| format!("{time:.0}"))
 }

@@ -4,6 +4,7 @@ mod cost;
 mod get;
 mod levels;
 mod list;
+mod replace;
 
 
 use crate::{Outcome, outcome};
@@ -28,6 +29,7 @@ Examples:
   longwire forwarder list r1
   longwire forwarder get r1 1
   longwire forwarder set r1 1 '00000000'
+  longwire forwarder replace r1 1 syn-monitor
   longwire forwarder remove r1 1")]
 pub struct Args {
     #[command(subcommand)]
@@ -42,6 +44,7 @@ enum Action {
     Levels(levels::Args),
     Get(get::Args),
     Set(Set),
+    Replace(replace::Args),
     Renew(Renew),
     Remove(Remove),
     Map(Map),
@@ -154,6 +157,10 @@ struct Install {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    /// Print JSON: its number, how long it was verified and compiled, and for how long the router's packets waited for the exchange.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Let the leases of programs begin again: of those that were installed with --lease
@@ -294,6 +301,7 @@ impl Args {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data })?;
                 Ok(Outcome::Well)
             }
+            Action::Replace(args) => args.run(),
             Action::Renew(Renew { router, fids, instance }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids })?;
                 Ok(Outcome::Well)
@@ -386,7 +394,10 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
-    outcome::print(&installed["fid"].to_string())?;
+    match args.json {
+        true => outcome::print(&serde_json::to_string_pretty(&installed)?)?,
+        false => outcome::print(&installed["fid"].to_string())?,
+    }
     Ok(Outcome::Well)
 }
 

@@ -49,7 +49,7 @@ pub fn knows(program: &Program) -> bool {
 impl InKernel {
     /// Loads a program, with maps that hold what these arrays hold.
     pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
-        let maps: Vec<OwnedFd> = maps.all().iter().map(create).collect::<io::Result<_>>()?;
+        let maps: Vec<OwnedFd> = maps.all().iter().map(|map| create(map)).collect::<io::Result<_>>()?;
         let mut bytes = program.code.encode();
         for (index, instruction) in program.code.instructions().iter().enumerate() {
             let (map, selector) = match *instruction {
