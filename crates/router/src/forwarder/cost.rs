@@ -10,7 +10,7 @@ const EVERY: u32 = 256;
 const FINE: u32 = 3;
 /// The longest time that has a bucket of its own: 2 to this, in picoseconds (a second and more).
 const LARGEST: u32 = 41;
-const BUCKETS: usize = ((LARGEST - FINE + 2) << FINE) as usize;
+const BUCKETS: usize = ((LARGEST - FINE + 1) << FINE) as usize;
 
 /// What a program has taken for a packet, in picoseconds, as far as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
