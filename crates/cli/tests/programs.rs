@@ -453,7 +453,7 @@ fn programs_act_on_real_traffic() {
     let counts = ["10.0.1.0/29", "10.0.0.0/8"]
         .map(|from| lab.forwarder(&["install", "r1", "syn-monitor", "--source", from]));
     assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
-    let counted = counts.map(|fid| lab.forwarder(&["get", "r1", &fid])[..8].to_owned());
+    let counted = counts.each_ref().map(|fid| lab.forwarder(&["get", "r1", fid])[..8].to_owned());
     assert_eq!(counted, ["00000000", "01000000"]);
     a_program_takes_the_place_of_another(&lab, &counts[1]);
 }
@@ -475,7 +475,7 @@ fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     let listed = asked(&["list", "r1", "--json"]);
     let number: u64 = fid.parse().unwrap();
     let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
-    assert_eq!((&one["key"], &one["name"]), (&"from 10.0.0.0/8".into(), &"syn-monitor".into()), "{one:#}");
+    assert_eq!((&one["key"], &one["name"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
     assert!(one["cost"]["worst-case-ns"].as_f64() > Some(0.0), "{one:#}");
     let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
     assert!(refused.contains("no program with the number 99"), "{refused}");
