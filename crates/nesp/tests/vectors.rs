@@ -1,32 +1,17 @@
 //! The specification's test vectors: `docs/book/nesp.md` is read, and every byte of it compared.
 
+mod page;
+
 use longwire_nesp::{
     Answer, Client, Ends, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
     Status, Welcome, arp_answer, unwrap, wrap,
 };
+use page::vectors;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-const PAGE: &str = include_str!("../../../docs/book/nesp.md");
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 254);
-
-/// The page's blocks ```` ```vector NAME ````: hexadecimal digits, and a comment behind `#` in each line.
-fn vectors() -> BTreeMap<&'static str, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for block in PAGE.split("```vector ").skip(1) {
-        let (name, rest) = block.split_once('\n').unwrap();
-        let (text, _) = rest.split_once("```").unwrap();
-        let digits: String = text.lines().map(|line| line.split('#').next().unwrap()).collect();
-        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let value = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
-        assert!(
-            all.insert(name, digits.chunks(2).map(value).collect()).is_none(),
-            "{name} stands there twice"
-        );
-    }
-    all
-}
 
 fn hex(bytes: &[u8]) -> String {
     Key::text_of(bytes).trim_end().to_owned()
