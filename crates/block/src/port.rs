@@ -68,6 +68,10 @@ pub struct PortStats {
     pub out_down: u64,
     /// Frames to send above what the port can carry.
     pub out_oversize: u64,
+    /// Of the frames taken in, those that the port kept for itself: no node sees them.
+    pub in_consumed: u64,
+    /// Of the frames sent, those that the port made itself.
+    pub out_made: u64,
 }
 
 impl PortStats {
@@ -84,6 +88,8 @@ impl PortStats {
             out_full: self.out_full + other.out_full,
             out_down: self.out_down + other.out_down,
             out_oversize: self.out_oversize + other.out_oversize,
+            in_consumed: self.in_consumed + other.in_consumed,
+            out_made: self.out_made + other.out_made,
         }
     }
 }

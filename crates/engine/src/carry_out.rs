@@ -18,7 +18,7 @@ pub(crate) enum Of {
 }
 
 /// Why something can't be changed so.
-const TOO_LITTLE: &str =
+pub(crate) const TOO_LITTLE: &str =
     "its block for the key is of another kind, and parameters without a default are not given";
 const NO_WAY: &str =
     "there is no way in between: the block is of another kind, or a value is a word or unlimited";
@@ -88,6 +88,7 @@ impl Worker {
                 let done = self.apply(of, place, &edits, time);
                 self.tell_refusal(of, place, time, done);
             }
+            Turn::Group { number } => self.take_group(of, number, time),
         }
     }
 
@@ -173,7 +174,7 @@ impl Worker {
     }
 
     /// Makes a link or source of what `edits` make of it: all of them or none.
-    fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
         let Some(mut blocks) = self.schedule_of(of).made_of(place).map(|blocks| Blocks::clone(blocks)) else {
             return Err(TOO_LITTLE.into());
         };

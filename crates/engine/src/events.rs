@@ -5,6 +5,7 @@
 //! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
 
 use crate::node_changes::NodeEvent;
+use crate::together::Placed;
 use crate::windows::LONGEST;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -184,13 +185,16 @@ pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
 /// Most refusals that a report tells.
 const MOST_REFUSED: usize = 10;
 
-/// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order.
+/// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order,
+/// then groups in the order in which they were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
     /// A step of the ramp with that number, of the link or source at that place.
     Step { place: u32, number: u64 },
     /// The beginning of an event, for the how-manieth time.
     Begin { event: usize, times: u64 },
+    /// Changes that are made together.
+    Group { number: u64 },
 }
 
 /// A parameter's way from one value to another.
@@ -257,6 +261,8 @@ pub(crate) struct Schedule {
     made_of: HashMap<u32, Arc<Blocks>>,
     running: HashMap<u32, Vec<Running>>,
     queue: BinaryHeap<Reverse<(Nanos, Turn)>>,
+    /// Changes that wait for their time together.
+    groups: HashMap<u64, Vec<Placed>>,
     numbers: u64,
     /// Turns to come that do not repeat for ever.
     finite: u64,
@@ -279,6 +285,7 @@ impl Schedule {
             made_of: changes.made_of,
             running: HashMap::new(),
             queue: BinaryHeap::new(),
+            groups: HashMap::new(),
             numbers: 0,
             finite: 0,
             longest: Nanos::ZERO,
@@ -343,6 +350,7 @@ impl Schedule {
         let endless = match turn {
             Turn::Begin { event, .. } => self.is_endless(event),
             Turn::Step { place, number } => self.ramp(place, number).is_some_and(|ramp| ramp.endless),
+            Turn::Group { .. } => false,
         };
         if !endless {
             self.finite -= 1;
@@ -402,6 +410,25 @@ impl Schedule {
         for ramp in self.running.get_mut(&place).into_iter().flatten() {
             ramp.ways.retain(|way| !edits.iter().any(|edit| names(edit, way)));
         }
+    }
+
+    /// Lets changes be made together at `time`.
+    pub(crate) fn put_group(&mut self, changes: Vec<Placed>, time: Nanos) {
+        let number = self.numbers;
+        self.numbers += 1;
+        self.finite += 1;
+        self.groups.insert(number, changes);
+        self.queue.push(Reverse((time, Turn::Group { number })));
+    }
+
+    /// Takes a group whose time has come.
+    pub(crate) fn take_group(&mut self, number: u64) -> Vec<Placed> {
+        self.groups.remove(&number).unwrap_or_default()
+    }
+
+    /// How many groups wait for their time.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
     }
 
     /// Begins an event for the how-manieth time, at `time`, and answers what it is; its next time is noted.

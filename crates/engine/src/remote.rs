@@ -5,6 +5,7 @@ use crate::carry_out::Of;
 use crate::events::{Blocks, Edit, Ramp};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
+use crate::together::{Placed, Step};
 use crate::worker::Worker;
 use longwire_block::Node;
 use longwire_block::path::LinkRef;
@@ -30,6 +31,11 @@ pub(crate) enum Command {
         edits: Vec<Edit>,
         ramp: Option<Ramp>,
         reply: Sender<Result<Arc<Blocks>, String>>,
+    },
+    Together {
+        changes: Vec<Placed>,
+        step: Step,
+        reply: Sender<Result<Nanos, String>>,
     },
     AtNode {
         place: u32,
@@ -84,7 +90,7 @@ pub enum Target {
 
 impl Target {
     /// Its worker, and what it is there.
-    const fn place(self) -> (u32, (Of, u32)) {
+    pub(crate) const fn place(self) -> (u32, (Of, u32)) {
         match self {
             Self::Link(link) => (link.worker(), (Of::Links, link.local())),
             Self::Source(source) => (source.worker, (Of::Sources, source.place)),
@@ -121,7 +127,7 @@ pub struct Remote {
 }
 
 /// Longest wait for a worker's answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -131,7 +137,7 @@ impl Remote {
     }
 
     /// Wakes every worker that sleeps.
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         self.bells.iter().for_each(Bell::ring);
     }
 
@@ -255,7 +261,7 @@ impl Remote {
     }
 
     /// Gives a command to one worker.
-    fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
+    pub(crate) fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
         let inbox = self.inboxes.get(worker as usize).ok_or(RemoteError::Gone)?;
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
         self.ring();
@@ -319,6 +325,9 @@ impl Worker {
                 }
                 Command::Change { what, base, edits, ramp, reply } => {
                     let _ = reply.send(self.change(what, base, &edits, ramp, now));
+                }
+                Command::Together { changes, step, reply } => {
+                    let _ = reply.send(self.together(changes, step, now));
                 }
                 Command::AtNode { place, act } => {
                     // Without the node the reply is dropped, and who asked hears that nobody answers.

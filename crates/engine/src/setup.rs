@@ -274,6 +274,7 @@ impl Worker {
         flow.kept = self.nodes.iter().map(|node| node.kept()).sum();
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
         flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());
+        flow.of_ports(self.ports.iter().map(|slot| slot.port.stats()));
         self.ports.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
         report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();

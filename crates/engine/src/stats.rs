@@ -58,7 +58,7 @@ pub struct FlowStats {
     pub taken: u64,
     /// Copies made of flooded packets, answers to senders, and what routers make.
     pub made: u64,
-    /// Taken by routers that they were for.
+    /// Taken by routers that they were for, and by ports that understand NESP.
     pub consumed: u64,
     /// Waiting in routers.
     pub kept: u64,
@@ -123,6 +123,16 @@ impl FlowStats {
         for (reason, packets) in losses.into_iter().filter(|(_, packets)| *packets > 0) {
             self.sent = self.sent.saturating_sub(packets);
             self.add(&Self { drops: vec![(reason.name(), packets)], ..Self::default() });
+        }
+    }
+
+    /// Counts frames that ports kept for themselves, and those that they made: they passed no node.
+    pub(crate) fn of_ports(&mut self, ports: impl Iterator<Item = PortStats>) {
+        for port in ports {
+            self.taken += port.in_consumed;
+            self.consumed += port.in_consumed;
+            self.made += port.out_made;
+            self.sent += port.out_made;
         }
     }
 

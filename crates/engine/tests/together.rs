@@ -1,0 +1,143 @@
+//! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames have times of their
+//! own, so that what leaves does not depend on how quick the machine is.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_block::path::LinkRef;
+use longwire_block::{Port, Spec, Stamp, Values};
+use longwire_engine::clock::monotonic;
+use longwire_engine::{Edit, Remote, RemoteError, Report, Run, Target, Together};
+use longwire_link::MEDIA;
+use longwire_port::driver::memory::{FarEnd, MemoryPort};
+use longwire_units::Nanos;
+use std::sync::Arc;
+use support::Bed;
+
+const MS: u64 = 1_000_000;
+
+fn bed(workers: u32) -> Bed {
+    const LINKS: &[support::Words] = &[&[("delay", "3 ms")], &[("delay", "4 ms")]];
+    const WAYS: &[support::Way] = &[((0, 1), &[0]), ((1, 0), &[1])];
+    Bed { links: LINKS, ways: WAYS, workers, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) }
+}
+
+fn start(workers: u32) -> (Run, Vec<FarEnd>) {
+    let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
+    let (ports, ends): (Vec<_>, Vec<_>) = ["p0", "p1"].map(pair).into_iter().unzip();
+    let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+    (bed(workers).setup(ports).start(), ends)
+}
+
+fn spec(key: &str) -> &'static Spec {
+    longwire_link::registry().into_iter().find(|spec| spec.key == key).unwrap()
+}
+
+fn change(workers: u32, link: u32, spec: &'static Spec, texts: &[(&str, &str)]) -> Together {
+    let fresh = Values::read(spec, texts).unwrap();
+    let given = fresh.as_slice().iter().cloned().enumerate().take(1).collect();
+    let target = Target::Link(LinkRef::new(link % workers, link / workers));
+    let delay =
+        |text| vec![(self::spec("delay"), Values::read(self::spec("delay"), &[("delay", text)]).unwrap())];
+    let base = Arc::new(if link == 0 { delay("3 ms") } else { delay("4 ms") });
+    Together { target, base, edits: vec![Edit { spec, given, fresh: Some(fresh) }] }
+}
+
+fn delay(workers: u32, link: u32, text: &str) -> Together {
+    change(workers, link, spec("delay"), &[("delay", text)])
+}
+
+/// When frames left that came to both ports at `times`, by port.
+fn left(mut ends: Vec<FarEnd>, run: Run, times: &[u64]) -> (Vec<Vec<u64>>, Report) {
+    for (port, end) in (0u8..).zip(&mut ends) {
+        let frame = [&[2, 0, 0, 0, 0, 1 - port, 2, 0, 0, 0, 0, port, 0x88, 0xb5][..], &[0; 46]].concat();
+        for &time in times {
+            assert!(end.push_at(Nanos(time), &frame));
+        }
+    }
+    let mut left = vec![Vec::new(), Vec::new()];
+    let end = monotonic() + Nanos::from_secs(20);
+    while left.iter().any(|left| left.len() < times.len()) && monotonic() < end {
+        for (to, end) in ends.iter_mut().enumerate() {
+            while let Some(frame) = end.take() {
+                left[1 - to].push(frame.facts.time.0);
+            }
+        }
+        std::thread::yield_now();
+    }
+    (left, run.stop())
+}
+
+#[test]
+fn they_are_made_at_their_time_exactly() {
+    let (run, ends) = start(1);
+    let time = monotonic() + Nanos::from_millis(300);
+    let changes = vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")];
+    assert_eq!(run.remote().change_together(changes, Some(time)).unwrap(), time);
+    let times = [time.0 - 2 * MS, time.0 - 1, time.0, time.0 + MS];
+    let (left, report) = left(ends, run, &times);
+    let expected = |before, after| {
+        vec![times[0] + before * MS, times[1] + before * MS, times[2] + after * MS, times[3] + after * MS]
+    };
+    assert_eq!(left, [expected(3, 30), expected(4, 40)]);
+    assert!(report.errors.is_empty() && report.is_conserved(), "{report:?}");
+}
+
+/// On several workers a packet meets a link of another one when it has been handed over: what comes after the time meets the change.
+#[test]
+fn several_workers_change_together() {
+    for at in [None, Some(Nanos::from_millis(300))] {
+        let (run, ends) = start(2);
+        let changes = vec![delay(2, 0, "30 ms"), delay(2, 1, "40 ms")];
+        let time = run.remote().change_together(changes, at.map(|at| monotonic() + at)).unwrap().0;
+        let (left, report) = left(ends, run, &[time, time + MS]);
+        for (left, delay) in left.iter().zip([30, 40]) {
+            assert!(left[0] >= time + delay * MS && left[1] >= time + (delay + 1) * MS, "{left:?} at {time}");
+        }
+        assert!(report.errors.is_empty() && report.is_conserved(), "{report:?}");
+    }
+}
+
+fn refused(remote: &Remote, changes: Vec<Together>, at: Option<Nanos>) -> String {
+    match remote.change_together(changes, at) {
+        Err(RemoteError::Refused(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn if_one_can_t_be_made_none_is() {
+    let (run, ends) = start(1);
+    let remote = run.remote();
+    // No block of a link: it is refused by the link itself, when the first has been changed.
+    let none = change(1, 1, MEDIA[0], &[("rate", "1 Mbit/s")]);
+    refused(&remote, vec![delay(1, 0, "30 ms"), none], None);
+    // Nor a block without what it needs.
+    let mut little = change(1, 1, spec("rate"), &[("rate", "1 Mbit/s")]);
+    little.edits[0].fresh = None;
+    little.edits[0].given.clear();
+    refused(&remote, vec![delay(1, 0, "30 ms"), little], Some(monotonic() + Nanos::from_secs(3600)));
+    assert_eq!(refused(&remote, vec![delay(1, 0, "30 ms")], Some(Nanos(1))), "its time is past");
+    let made = remote.made_of(Target::Link(LinkRef::new(0, 0))).unwrap().unwrap();
+    assert_eq!(made[0].1.at(0).print(spec("delay").params[0].kind), "3 ms");
+    let time = monotonic().0 + 50 * MS;
+    let (left, report) = left(ends, run, &[time]);
+    assert_eq!(left, [[time + 3 * MS], [time + 4 * MS]]);
+    assert!(report.errors.is_empty(), "{report:?}");
+}
+
+#[test]
+fn at_once_is_one_instant_and_waiting_is_bounded() {
+    let (run, ends) = start(1);
+    let remote = run.remote();
+    let far = Some(monotonic() + Nanos::from_secs(3600));
+    for _ in 0..256 {
+        remote.change_together(vec![delay(1, 0, "1 ms")], far).unwrap();
+    }
+    assert!(refused(&remote, vec![delay(1, 0, "1 ms")], far).contains("256 changes wait"));
+    let at = remote.change_together(vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")], None).unwrap();
+    assert!(at <= monotonic());
+    let time = monotonic().0 + 50 * MS;
+    let (left, _) = left(ends, run, &[time]);
+    assert_eq!(left, [[time + 30 * MS], [time + 40 * MS]]);
+}
