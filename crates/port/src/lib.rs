@@ -5,6 +5,8 @@
 
 pub mod driver;
 pub mod interface;
+pub mod nesp;
+pub mod raw;
 mod vnet;
 
 pub use driver::af_packet::{AfPacket, AfPacketOptions};

@@ -1,0 +1,273 @@
+//! A port that understands NESP: messages that come in by it leave the path of packets here, and answers enter it.
+//!
+//! It wraps another port, so that ports that allow no settings pay nothing. The worker compares a few bytes of each frame. A
+//! message is copied into a bounded channel, as long as a token bucket allows, and its frame freed: whether it is authentic is
+//! found out on the thread at the other end.
+
+use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_nesp::{Wanted, carried};
+use longwire_packet::{Batch, Pool};
+use longwire_units::Nanos;
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+
+/// The longest frame of a message: 1400 bytes in UDP over IPv4 with all options.
+const LONGEST: usize = 1518;
+/// Messages that a port lets through at once, and how far apart on average.
+const BURST: u64 = 64;
+const APART: Nanos = Nanos::from_millis(1);
+/// Answers that wait for the worker.
+const ANSWERS: usize = 64;
+
+/// A frame that carries a message.
+pub struct Arrived {
+    /// Place in the plan of the port that it came in by.
+    pub port: u16,
+    length: u16,
+    bytes: [u8; LONGEST],
+}
+
+impl Arrived {
+    /// The frame.
+    pub fn frame(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// What a port has done with messages.
+#[derive(Debug, Default)]
+pub struct Intake {
+    taken: AtomicU64,
+    limited: AtomicU64,
+}
+
+impl Intake {
+    /// Frames that were handed over.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Frames that were dropped: they came faster than they are let through, or than they are answered.
+    pub fn limited(&self) -> u64 {
+        self.limited.load(Ordering::Relaxed)
+    }
+}
+
+/// The other end of a port: where its answers go.
+pub struct NespEnd {
+    /// Place in the plan of the port.
+    pub port: u16,
+    /// What it has done with messages.
+    pub intake: Arc<Intake>,
+    answers: Producer<Vec<u8>>,
+}
+
+impl NespEnd {
+    /// Lets the port send a frame at its next poll. False if too many wait.
+    pub fn send(&mut self, frame: Vec<u8>) -> bool {
+        self.answers.push(frame).is_ok()
+    }
+}
+
+/// The port.
+pub struct NespPort {
+    inner: Box<dyn Port>,
+    place: u16,
+    wanted: Wanted,
+    messages: SyncSender<Arrived>,
+    answers: Consumer<Vec<u8>>,
+    intake: Arc<Intake>,
+    tokens: u64,
+    refilled: Nanos,
+    consumed: u64,
+    made: u64,
+}
+
+impl NespPort {
+    /// Wraps the port at a place of the plan: messages go to `messages`.
+    pub fn wrap(
+        inner: Box<dyn Port>,
+        place: u16,
+        wanted: Wanted,
+        messages: SyncSender<Arrived>,
+    ) -> (Self, NespEnd) {
+        let (sender, answers) = RingBuffer::new(ANSWERS);
+        let intake = Arc::new(Intake::default());
+        let end = NespEnd { port: place, intake: Arc::clone(&intake), answers: sender };
+        let port = Self {
+            inner,
+            place,
+            wanted,
+            messages,
+            answers,
+            intake,
+            tokens: BURST,
+            refilled: Nanos::ZERO,
+            consumed: 0,
+            made: 0,
+        };
+        (port, end)
+    }
+
+    /// Whether one more message may come in at `now`.
+    fn admits(&mut self, now: Nanos) -> bool {
+        let earned = now.since(self.refilled).0 / APART.0;
+        if earned > 0 {
+            self.tokens = (self.tokens + earned.min(BURST)).min(BURST);
+            self.refilled = Nanos(self.refilled.0 + earned * APART.0);
+        }
+        let admitted = self.tokens > 0;
+        self.tokens -= u64::from(admitted);
+        admitted
+    }
+
+    /// Takes messages out of what came in behind the first `before` packets.
+    #[cold]
+    fn take(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch, before: usize) {
+        let all = std::mem::take(batch);
+        for (at, &handle) in all.as_slice().iter().enumerate() {
+            if at < before || !is_message(pool, handle, &self.wanted) {
+                batch.push(handle);
+                continue;
+            }
+            self.consumed += 1;
+            let frame = pool.data(handle);
+            let count = if frame.len() <= LONGEST && self.admits(now) {
+                let mut arrived =
+                    Arrived { port: self.place, length: frame.len() as u16, bytes: [0; LONGEST] };
+                arrived.bytes[..frame.len()].copy_from_slice(frame);
+                if self.messages.try_send(arrived).is_ok() {
+                    &self.intake.taken
+                } else {
+                    &self.intake.limited
+                }
+            } else {
+                &self.intake.limited
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+            pool.free(handle);
+        }
+    }
+
+    /// Sends the answers that wait.
+    #[cold]
+    fn answer(&mut self, pool: &mut Pool, now: Nanos) {
+        let mut batch = Batch::new();
+        while !batch.is_full()
+            && let Ok(frame) = self.answers.pop()
+        {
+            // With a full pool the client hears nothing and asks again.
+            if let Some(handle) = pool.insert(&frame) {
+                let meta = pool.meta_mut(handle);
+                (meta.arrival, meta.leave) = (now.0, now.0);
+                batch.push(handle);
+            }
+        }
+        self.made += batch.len() as u64;
+        // A port that is down counts what it can't send, and says so when it is asked for frames.
+        let _ = self.inner.transmit(pool, &batch);
+    }
+}
+
+fn is_message(pool: &Pool, handle: longwire_packet::Handle, wanted: &Wanted) -> bool {
+    !pool.meta(handle).is_train() && carried(pool.data(handle), wanted).is_some()
+}
+
+impl Port for NespPort {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn describe(&self) -> String {
+        format!("{}, NESP", self.inner.describe())
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.inner.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if !self.answers.is_empty() {
+            self.answer(pool, now);
+        }
+        let before = batch.len();
+        let received = self.inner.receive(pool, now, batch);
+        if batch.as_slice()[before..].iter().any(|&handle| is_message(pool, handle, &self.wanted)) {
+            self.take(pool, now, batch, before);
+        }
+        received
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.inner.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.inner.next_arrival()
+    }
+
+    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
+        self.inner.change_source(now, source, spec, values)
+    }
+
+    fn readable_fd(&self) -> Option<i32> {
+        self.inner.readable_fd()
+    }
+
+    fn stats(&self) -> PortStats {
+        PortStats { in_consumed: self.consumed, out_made: self.made, ..self.inner.stats() }
+    }
+
+    fn finish(&mut self) -> Result<(), PortError> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::memory::MemoryPort;
+    use longwire_nesp::{Ends, GROUP_ADDRESS, wrap};
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn messages_leave_the_path_within_limits_and_answers_enter_it() {
+        let (inner, mut far) = MemoryPort::pair("p", Stamp::Source, 512, 1 << 17);
+        let (messages, arrived) = sync_channel(512);
+        let (mut port, mut end) = NespPort::wrap(Box::new(inner), 7, Wanted { udp: None }, messages);
+        let mut pool = Pool::new(4 << 20).unwrap();
+        let message = wrap(&Ends::Ethernet([2; 6], GROUP_ADDRESS), b"NESP");
+        let other = [&[2; 12][..], &[0x88, 0xb5], &[0; 46]].concat();
+        let mut passed = 0;
+        // A hundred at once: as many as the bucket holds; then one for each millisecond.
+        for (time, count, taken) in [(1, 100, 64), (1_000_001, 3, 65), (5_000_001, 9, 69)] {
+            for _ in 0..count {
+                assert!(far.push_at(Nanos(time), &message) && far.push_at(Nanos(time), &other));
+            }
+            loop {
+                let mut batch = Batch::new();
+                port.receive(&mut pool, Nanos(time), &mut batch).unwrap();
+                for &handle in batch.as_slice() {
+                    assert_eq!(pool.data(handle), other);
+                    pool.free(handle);
+                    passed += 1;
+                }
+                if batch.is_empty() && port.stats().in_frames == passed + port.stats().in_consumed {
+                    break;
+                }
+            }
+            assert_eq!(end.intake.taken(), taken, "at {time}");
+        }
+        assert_eq!((passed, port.stats().in_consumed, end.intake.limited()), (112, 112, 43));
+        let frames: Vec<Arrived> = arrived.try_iter().collect();
+        assert!(frames.len() == 69 && frames.iter().all(|frame| frame.frame() == message && frame.port == 7));
+        assert_eq!(pool.live(), 0);
+
+        assert!(end.send(vec![9; 60]));
+        port.receive(&mut pool, Nanos(5_000_002), &mut Batch::new()).unwrap();
+        assert_eq!(far.take().unwrap().bytes, [9; 60]);
+        assert_eq!((port.stats().out_made, port.stats().out_frames, pool.live()), (1, 1, 0));
+    }
+}

@@ -1,0 +1,90 @@
+//! A packet socket for frames of one EtherType: what a client of NESP sends by. It leaves the interface's settings alone.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RawSocket {
+    fd: OwnedFd,
+    mac: [u8; 6],
+}
+
+impl RawSocket {
+    /// A socket on an interface.
+    ///
+    /// # Errors
+    /// If there is no such interface, or the privilege (CAP_NET_RAW) is missing.
+    pub fn open(interface: &str, ethertype: u16) -> Result<Self> {
+        let name = CString::new(interface).map_err(|_| Error::other("its name has a zero byte"))?;
+        // SAFETY: reads a string that ends with a zero byte.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(Error::last_os_error());
+        }
+        // SAFETY: plain numbers; answers with a new descriptor or -1. No frames come in until it is bound.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(Error::last_os_error());
+        }
+        // SAFETY: it was just made, and nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: all zeros is an address of no family.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = ethertype.to_be();
+        address.sll_ifindex = index as i32;
+        let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: reads `length` bytes of `address`, which lives until it returns.
+        if unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
+            return Err(Error::last_os_error());
+        }
+        // SAFETY: writes at most `length` bytes of `address`, which lives until it returns.
+        if unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) } < 0 {
+            return Err(Error::last_os_error());
+        }
+        let [a, b, c, d, e, f, ..] = address.sll_addr;
+        Ok(Self { fd, mac: [a, b, c, d, e, f] })
+    }
+
+    /// The interface's hardware address.
+    pub const fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// If the interface can't.
+    pub fn send(&self, frame: &[u8]) -> Result<()> {
+        // SAFETY: reads the frame's bytes, which live until it returns.
+        let sent = unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Takes a frame that has come or comes within `wait`, and says how long it is. None if none did.
+    ///
+    /// # Errors
+    /// If the interface can't.
+    pub fn receive(&self, buffer: &mut [u8], wait: Duration) -> Result<Option<usize>> {
+        let mut ready = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let wait = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX).saturating_add(1);
+        // SAFETY: one entry, which lives until it returns.
+        if unsafe { libc::poll(&raw mut ready, 1, wait) } <= 0 {
+            return Ok(None);
+        }
+        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: writes at most as many bytes as `buffer` has, which lives until it returns.
+        let got = unsafe { libc::recv(self.fd.as_raw_fd(), at, length, libc::MSG_DONTWAIT) };
+        match usize::try_from(got) {
+            Ok(got) => Ok(Some(got)),
+            Err(_) => match Error::last_os_error() {
+                error if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+}
