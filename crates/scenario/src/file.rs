@@ -6,7 +6,7 @@ use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
 use crate::words::{
-    BetweenWorkers, Driver, HostDriver, Mapping, Only, Routing, SourceModel, SourceState, Wait,
+    BetweenWorkers, Driver, HostDriver, Mapping, NespAllow, Only, Routing, SourceModel, SourceState, Wait,
 };
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -27,6 +27,8 @@ pub(crate) struct File {
     pub(crate) engine: Option<Engine>,
     /// What counts as faithful.
     pub(crate) fidelity: Option<Fidelity>,
+    /// Who may read and change settings by frames (NESP). Default: nobody.
+    pub(crate) nesp: Option<Nesp>,
     /// Test hosts, each a network namespace with one interface.
     #[serde(default)]
     pub(crate) host: Vec<Host>,
@@ -94,6 +96,20 @@ pub(crate) struct Fidelity {
     pub(crate) within: Option<Written<Nanos>>,
     /// How many of the packets must be in time. Default "99 %".
     pub(crate) share: Option<Written<Probability>>,
+}
+
+/// Who may read and change settings by frames that come in by a port.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Nesp {
+    /// The file with the shared key, which nobody but its owner can read: longwire nesp key FILE makes one.
+    pub(crate) key_file: Written<Text>,
+    /// The hosts and ports from which it is allowed.
+    pub(crate) ports: Listed<Name>,
+    /// The address of the UDP form, IPv4, with a port or without (8805). Default: Ethernet frames only.
+    pub(crate) udp: Option<Written<Text>>,
+    /// What is allowed: "get" or "set". Default "set".
+    pub(crate) allow: Option<Written<NespAllow>>,
 }
 
 /// A test host.

@@ -16,8 +16,10 @@ mod finding;
 mod forwarder_plan;
 mod frequency;
 pub mod import;
+mod key_file;
 mod level_plan;
 pub mod library;
+mod nesp_plan;
 mod places;
 mod plan;
 mod plan_routes;
@@ -47,7 +49,9 @@ pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
     fields_of_programs, hexadecimal, near_shipped,
 };
+pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
+pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium,
@@ -63,7 +67,9 @@ pub use router_plan::{
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits};
 pub use steering::unplanned_target;
-pub use words::{BetweenWorkers, Driver, HostDriver, LevelWait, Mapping, Routing, SourceModel, Wait};
+pub use words::{
+    BetweenWorkers, Driver, HostDriver, LevelWait, Mapping, NespAllow, Routing, SourceModel, Wait,
+};
 
 use longwire_block::Spec;
 use std::fs::File;

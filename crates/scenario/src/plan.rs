@@ -1,7 +1,6 @@
 //! The checked plan: everything a run needs to know, with every reference resolved to a place.
 //!
-//! A plan comes out of [`crate::parse`] only, so that whoever holds one need not check it again: every index is in
-//! range, names are unique within their kind, and routes join up.
+//! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes join up.
 
 use crate::address::{Mac, Network};
 use crate::event::Event;
@@ -71,6 +70,8 @@ pub struct Plan {
     pub router_events: Vec<RouterEvent>,
     /// By a changing link's place: the delays it ever has.
     pub(crate) changing_delays: HashMap<u32, Delays>,
+    /// Who may read and change settings by frames, if anybody may.
+    pub nesp: Option<crate::nesp_plan::Nesp>,
     /// What is allowed and yet looks like a mistake.
     pub notes: Vec<Finding>,
 }

@@ -1,7 +1,7 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
 use crate::event::{kind_meant, removal_meant};
-use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay};
+use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp};
 use crate::finding::{Findings, suggestion};
 use crate::source_edit::source_keys;
 use longwire_block::Spec;
@@ -12,11 +12,12 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections that the file can have.
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "seed",
     "routing",
     "engine",
     "fidelity",
+    "nesp",
     "host",
     "port",
     "bridge",
@@ -116,6 +117,7 @@ impl Reader<'_, '_, '_> {
             "routing" => file.routing = self.scalar("routing", item),
             "engine" => file.engine = self.table::<Engine>("engine", item, &[]),
             "fidelity" => file.fidelity = self.table::<Fidelity>("fidelity", item, &[]),
+            "nesp" => file.nesp = self.table::<Nesp>("nesp", item, &[]),
             "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
             "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
             "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),

@@ -207,7 +207,7 @@ mod tests {
                 assert!(field["description"].is_string(), "{section}.{key}: {field}");
             }
         }
-        assert_eq!(sections.len(), 14);
+        assert_eq!(sections.len(), 15);
         assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
     }
 }

@@ -49,6 +49,16 @@ words! {
 }
 
 words! {
+    /// What requests by frames may do.
+    NespAllow "what is allowed" {
+        /// Read settings.
+        Get = "get",
+        /// Read and change settings.
+        Set = "set",
+    }
+}
+
+words! {
     /// Which rings packets take from worker to worker.
     BetweenWorkers "a kind of rings" {
         /// One for each pair of workers and direction.

@@ -16,6 +16,7 @@ mod levels;
 mod links;
 mod media;
 mod named;
+mod nesp;
 mod nodes;
 mod pace;
 mod paths;
@@ -57,8 +58,7 @@ pub(crate) fn resolve(
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
     let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-    let (known, routers) = (HashMap::new(), HashMap::new());
-    let mut desk = Desk { registry, findings, nodes: known, routers, folder };
+    let mut desk = Desk { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder };
     let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
     let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -114,6 +114,7 @@ pub(crate) fn resolve(
         events: foretold.events,
         router_events,
         changing_delays: foretold.delays,
+        nesp: desk.nesp(file),
         notes: Vec::new(),
     };
     desk.doubts(&mut plan, &links.spans, &nodes.spans);

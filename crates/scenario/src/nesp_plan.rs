@@ -1,0 +1,18 @@
+//! Who may read and change settings by frames.
+
+use crate::words::NespAllow;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// Section `[nesp]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nesp {
+    /// The file with the shared key; it was there and in order when the scenario was read.
+    pub key_file: PathBuf,
+    /// Places of the ports that allow it.
+    pub ports: Vec<u16>,
+    /// The address and port of the UDP form, if it is on.
+    pub udp: Option<(Ipv4Addr, u16)>,
+    /// What is allowed.
+    pub allow: NespAllow,
+}
