@@ -5,6 +5,7 @@ use crate::live::{LiveLinks, Meant};
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
+use crate::nesp_server::NespCounts;
 use crate::program_rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
@@ -45,6 +46,7 @@ pub struct RunningInstance {
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
     started: Nanos,
+    nesp: Option<NespCounts>,
     stop: Sender<StopCause>,
 }
 
@@ -74,11 +76,12 @@ impl RunningInstance {
         ),
         remote: Remote,
         watches: Vec<Option<Watch>>,
+        nesp: Option<NespCounts>,
         stop: Sender<StopCause>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, sources, media, routers, planes, remote, watches, started, stop }
+        Self { name, plan, links, sources, media, routers, planes, remote, watches, started, nesp, stop }
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -111,6 +114,21 @@ impl RunningInstance {
     /// Its links.
     pub const fn links(&self) -> &LiveLinks {
         &self.links
+    }
+
+    /// Its traffic sources.
+    pub const fn sources(&self) -> &LiveSources {
+        &self.sources
+    }
+
+    /// Its shared media.
+    pub const fn media(&self) -> &LiveMedia {
+        &self.media
+    }
+
+    /// The line to its workers.
+    pub const fn remote(&self) -> &Remote {
+        &self.remote.remote
     }
 
     /// The control planes of its routers.
@@ -154,7 +172,19 @@ impl RunningInstance {
         let aims = Box::new(|place| self.sources.aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
-        Ran { plan: &self.plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs }
+        let nesp = self.nesp.as_ref().map(NespCounts::row);
+        Ran {
+            plan: &self.plan,
+            counted,
+            watches,
+            mode: "real",
+            elapsed,
+            settings,
+            aims,
+            planes,
+            programs,
+            nesp,
+        }
     }
 
     /// The same, at most a moment old.
@@ -173,6 +203,8 @@ impl RunningInstance {
     /// What `name`, which means these links, is and has counted.
     fn answer(&self, name: &str, meant: Meant) -> LinkAnswer {
         let counted = self.recent().ok();
+        // Behind what was counted, which may be a moment old: a change may have come at its time.
+        meant.places().iter().for_each(|&place| self.links.look(self.remote(), place));
         let show = |place| self.show(place, counted.as_deref());
         match meant {
             Meant::One(place) => LinkAnswer::One(show(place)),

@@ -3,7 +3,7 @@
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, SpecError, Values};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target};
+use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target, Together};
 use longwire_link::{NONE, without};
 use longwire_scenario::{
     Plan, block_meant, kind_hint, kind_meant, param_meant, removal_meant, suggestion, unplanned_target,
@@ -140,6 +140,29 @@ impl LiveLinks {
             changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
         }
         Ok(meant)
+    }
+
+    /// What a change of a link's settings, or of both directions of a duplex link, means, for several that are made together.
+    ///
+    /// # Errors
+    /// If there is no such link, or a setting can't be that.
+    pub fn together(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Vec<Together>, SetError> {
+        let meant = self.meant(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        let changed = self.lock();
+        let each = meant.places().iter().map(|&place| {
+            let (target, edits) = self.planned_change(remote, &changed, place, (None, &pairs))?;
+            Ok(Together { target, base: Arc::new(self.planned(place).clone()), edits })
+        });
+        each.collect()
+    }
+
+    /// Looks what a link is made of now: a change may have come at its time.
+    pub fn look(&self, remote: &Remote, place: u32) {
+        let link = self.refs.get(place as usize).copied();
+        if let Some(Ok(Some(now))) = link.map(|link| remote.made_of(Target::Link(link))) {
+            self.lock().insert(place, now);
+        }
     }
 
     /// What `pairs` mean for the link at `place`, checked.

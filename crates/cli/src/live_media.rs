@@ -2,7 +2,7 @@
 
 use crate::live::{Pair, ramp_of, refusal};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, MediumRef, Remote, Target};
+use longwire_engine::{Blocks, MediumRef, Ramp, Remote, Target, Together};
 use longwire_scenario::{Plan, medium_edit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,15 +53,35 @@ impl LiveMedia {
     /// # Errors
     /// If there is no such medium, a setting can't be that, or the engine refuses; nothing has changed then.
     pub fn set(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<usize, SetError> {
-        let place = self.place(name).ok_or_else(|| SetError::UnknownMedium(name.into()))?;
         let (ramp, pairs) = ramp_of(pairs)?;
-        let gone = |error| refusal(error, ramp);
-        let (target, planned) = (Target::Medium(self.refs[place]), Arc::clone(&self.planned[place]));
-        let now = remote.made_of(target).map_err(gone)?.unwrap_or_else(|| Arc::clone(&planned));
+        let (place, Together { target, base, edits }) = self.change(remote, name, &pairs, ramp)?;
+        remote.change(target, base, edits, ramp).map_err(|error| refusal(error, ramp))?;
+        Ok(place)
+    }
+
+    /// What a change of a medium's settings means, for several that are made together.
+    ///
+    /// # Errors
+    /// If there is no such medium, or a setting can't be that.
+    pub fn together(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Together, SetError> {
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        self.change(remote, name, &pairs, None).map(|(_, change)| change)
+    }
+
+    fn change(
+        &self,
+        remote: &Remote,
+        name: &str,
+        pairs: &[&Pair],
+        ramp: Option<Ramp>,
+    ) -> Result<(usize, Together), SetError> {
+        let place = self.place(name).ok_or_else(|| SetError::UnknownMedium(name.into()))?;
+        let (target, base) = (Target::Medium(self.refs[place]), Arc::clone(&self.planned[place]));
+        let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
+        let now = now.unwrap_or_else(|| Arc::clone(&base));
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let edit = medium_edit(&now, &texts);
         let edit = edit.map_err(|(key, reason)| SetError::Value { key, reason })?;
-        remote.change(target, planned, vec![edit], ramp).map_err(gone)?;
-        Ok(place)
+        Ok((place, Together { target, base, edits: vec![edit] }))
     }
 }

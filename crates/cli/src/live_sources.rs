@@ -4,7 +4,7 @@ use crate::live::{Pair, ramp_of, refusal};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Remote, SourceRef, Target};
+use longwire_engine::{Blocks, Ramp, Remote, SourceRef, Target, Together};
 use longwire_scenario::{Attachment, Plan, SourceSite, source_edits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -30,6 +30,16 @@ struct Changed {
     blocks: HashMap<u32, Arc<Blocks>>,
     /// The ports that people let a source send to.
     aims: Vec<(u32, u16)>,
+}
+
+impl Changed {
+    /// Notes where a source that is made of these sends to.
+    fn note_aim(&mut self, place: u32, blocks: &Blocks) {
+        if let Some(course) = blocks.iter().find_map(|(_, values)| Course::read(values)) {
+            self.aims.push((place, course.aim.port));
+            self.aims.dedup();
+        }
+    }
 }
 
 /// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere. It says what the source is
@@ -106,18 +116,48 @@ impl LiveSources {
     /// # Errors
     /// If there is no such source, it is not run, a setting can't be that, or the engine refuses; nothing has changed then.
     pub fn set(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<u32, SetError> {
+        let (ramp, pairs) = ramp_of(pairs)?;
+        // Held until the engine has answered, so that changes take effect in the order in which they are noted.
+        let mut changed = self.lock();
+        let (place, Together { target, base, edits }) = self.change(remote, name, &pairs, ramp)?;
+        let now = remote.change(target, base, edits, ramp).map_err(|error| refusal(error, ramp))?;
+        changed.note_aim(place, &now);
+        changed.blocks.insert(place, now);
+        Ok(place)
+    }
+
+    /// What a change of a source's settings means, for several that are made together.
+    ///
+    /// # Errors
+    /// If there is no such source, it is not run, or a setting can't be that.
+    pub fn together(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Together, SetError> {
+        let pairs: Vec<&Pair> = pairs.iter().collect();
+        let (place, change) = self.change(remote, name, &pairs, None)?;
+        // It may be sent there from then on.
+        for edit in &change.edits {
+            if let Some((spec, values)) = edit.apply(&change.base) {
+                self.lock().note_aim(place, &vec![(spec, values)]);
+            }
+        }
+        Ok(change)
+    }
+
+    fn change(
+        &self,
+        remote: &Remote,
+        name: &str,
+        pairs: &[&Pair],
+        ramp: Option<Ramp>,
+    ) -> Result<(u32, Together), SetError> {
         let place = self.place(name).ok_or_else(|| SetError::UnknownSource(name.into()))?;
         let source = &self.plan.sources[place as usize];
         if let Some(why) = why_silent(&self.plan, source) {
             return Err(SetError::Refused(format!("source \"{name}\" is {why}")));
         }
-        let (ramp, pairs) = ramp_of(pairs)?;
-        let gone = |error| refusal(error, ramp);
-        // Held until the engine has answered, so that changes take effect in the order in which they are noted.
-        let mut changed = self.lock();
         let target = Target::Source(self.refs[place as usize]);
-        let planned = Arc::clone(&self.planned[place as usize]);
-        let now = remote.made_of(target).map_err(gone)?.unwrap_or_else(|| Arc::clone(&planned));
+        let base = Arc::clone(&self.planned[place as usize]);
+        let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
+        let now = now.unwrap_or_else(|| Arc::clone(&base));
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let site = SourceSite::of(source, self.plan.places());
         let edits = source_edits(&now, &texts, &site, Path::new(""));
@@ -129,13 +169,7 @@ impl LiveSources {
                 format!("{}; {}", fault.what, fault.mend)
             },
         })?;
-        let now = remote.change(target, planned, edits, ramp).map_err(gone)?;
-        if let Some(course) = now.iter().find_map(|(_, values)| Course::read(values)) {
-            changed.aims.push((place, course.aim.port));
-            changed.aims.dedup();
-        }
-        changed.blocks.insert(place, now);
-        Ok(place)
+        Ok((place, Together { target, base, edits }))
     }
 
     /// What is noted is whole even if who held the lock broke.

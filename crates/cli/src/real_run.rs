@@ -6,6 +6,7 @@ use crate::live::LiveLinks;
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
 use crate::live_sources::LiveSources;
+use crate::nesp_server::NespSetup;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::program_rows;
@@ -22,6 +23,7 @@ use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
 /// How to start a run.
 #[derive(Debug, Default)]
@@ -42,6 +44,7 @@ pub struct RealRun {
     run: Option<Run>,
     hosts: Option<TestHosts>,
     recording: Option<Recording>,
+    nesp: Option<JoinHandle<()>>,
     stop: Sender<StopCause>,
     stopped: Receiver<StopCause>,
 }
@@ -75,6 +78,11 @@ impl RealRun {
             anyhow::bail!("{finding}");
         }
         let mut open = open_real(&plan, hosts.as_mut(), &files)?;
+        let mut nesp = None;
+        if let Some(settings) = &plan.nesp {
+            let (setup, ports) = NespSetup::wrap(settings, open.ports)?;
+            (nesp, open.ports) = (Some(setup), ports);
+        }
         let mut recording = None;
         if let Some(file) = options.record {
             let (started, ports) = Recording::start(&file, &plan, open.ports)?;
@@ -111,13 +119,15 @@ impl RealRun {
             (links, sources, media, routers, planes),
             run.remote(),
             open.watches,
+            nesp.as_ref().map(NespSetup::counts),
             stop.clone(),
         ));
+        let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
-        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, stop, stopped })
+        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, nesp, stop, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -152,6 +162,11 @@ impl RealRun {
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
         let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        // It has ended with the ports.
+        let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
+        if nesp_broke {
+            counted.errors.push("the thread of NESP broke".into());
+        }
         let programs = program_rows::whole(self.instance.plan(), &installed);
         if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
             counted.errors.push(error.to_string());

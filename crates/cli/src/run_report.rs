@@ -34,6 +34,8 @@ pub struct Ran<'a> {
     pub planes: Vec<Row>,
     /// A row for each program of a router.
     pub programs: Vec<Row>,
+    /// The row of NESP, if it is on.
+    pub nesp: Option<Row>,
 }
 
 /// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
@@ -69,6 +71,7 @@ impl Ran<'_> {
         report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
         report.extend(self.programs.iter().cloned());
         report.extend(self.planes.iter().cloned());
+        report.extend(self.nesp.iter().cloned());
         report.extend(in_order(self.plan, counted).into_iter().flat_map(|node| level_rows(self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {

@@ -37,6 +37,7 @@ commands! {
     Check = check,
     Import = import,
     Ctl = ctl,
+    Nesp = nesp,
     Forwarder = forwarder,
     Control = control,
     Exec = exec,

@@ -123,6 +123,7 @@ impl Args {
             settings,
             aims: Box::new(|_| Vec::new()),
             planes: Vec::new(),
+            nesp: None,
             programs: run.programs,
         })
     }

@@ -1,0 +1,151 @@
+//! A client's session with an emulator: messages, retransmissions, answers.
+
+use super::{owned, parts};
+use crate::nesp_server::random;
+use anyhow::{Context, bail};
+use longwire_engine::clock::monotonic;
+use longwire_nesp::{
+    Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Items, Key, MOST, Operation, Retry, wrap,
+};
+use longwire_port::raw::RawSocket;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::Duration;
+
+/// What messages go by.
+enum Carrier {
+    Ethernet { socket: RawSocket, interface: String },
+    Udp { socket: UdpSocket, to: SocketAddrV4 },
+}
+
+/// See the module.
+pub(super) struct Exchange {
+    carrier: Carrier,
+    client: Client,
+    patience: Duration,
+}
+
+impl Exchange {
+    /// A session over an interface.
+    pub(super) fn by_ethernet(interface: &str, key: Key, patience: Duration) -> anyhow::Result<Self> {
+        let socket = RawSocket::open(interface, ETHERTYPE).with_context(|| {
+            format!("can't send frames by {interface} (it takes CAP_NET_RAW; --udp takes no privilege)")
+        })?;
+        Self::begin(Carrier::Ethernet { socket, interface: interface.into() }, key, patience)
+    }
+
+    /// A session over UDP.
+    pub(super) fn by_udp(to: SocketAddrV4, key: Key, patience: Duration) -> anyhow::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context("can't make a UDP socket")?;
+        socket.connect(to).with_context(|| format!("can't send to {to}"))?;
+        Self::begin(Carrier::Udp { socket, to }, key, patience)
+    }
+
+    fn begin(carrier: Carrier, key: Key, patience: Duration) -> anyhow::Result<Self> {
+        let mut exchange = Self { carrier, client: Client::new(key, random()?), patience };
+        let hello = exchange.client.hello();
+        exchange.until(&hello, |client, bytes| client.take_welcome(bytes))?;
+        Ok(exchange)
+    }
+
+    /// Sends a request, in parts if it has to be, and returns the answer.
+    pub(super) fn ask(
+        &mut self,
+        operation: Operation,
+        time: u64,
+        items: Items<'static>,
+    ) -> anyhow::Result<Answer<'static>> {
+        let group = self.client.next_group();
+        let mut last = None;
+        for request in parts(operation, group, time, &items)? {
+            let message = self.client.request(&request).context("a setting is too long for a message")?;
+            let answer = self.until(&message, |client, bytes| client.take_answer(bytes).map(owned))?;
+            if let Some(refused) = answer.refusal() {
+                bail!("{refused} ({})", refused.code.word());
+            }
+            last = Some(answer);
+        }
+        last.context("there is nothing to ask")
+    }
+
+    /// Sends a message until `take` finds its answer.
+    fn until<T>(
+        &mut self,
+        message: &[u8],
+        mut take: impl FnMut(&mut Client, &[u8]) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let mut retry = Retry::new(monotonic().0, self.patience.as_nanos() as u64);
+        let mut buffer = [0; MOST + 200];
+        loop {
+            match retry.due(monotonic().0) {
+                Due::Send => self.carrier.send(message)?,
+                Due::GiveUp => bail!(
+                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here ([nesp] ports), and is \
+                     the key the same?",
+                    self.carrier.name(),
+                    retry.sent,
+                    self.patience
+                ),
+                Due::Wait(until) => {
+                    let wait = Duration::from_nanos(until.saturating_sub(monotonic().0).max(1));
+                    if let Some(bytes) = self.carrier.receive(&mut buffer, wait)?
+                        && let Some(found) = take(&mut self.client, bytes)
+                    {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Carrier {
+    fn name(&self) -> String {
+        match self {
+            Self::Ethernet { interface, .. } => interface.clone(),
+            Self::Udp { to, .. } => to.to_string(),
+        }
+    }
+
+    fn send(&self, message: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Ethernet { socket, interface } => {
+                let frame = wrap(&Ends::Ethernet(socket.mac(), GROUP_ADDRESS), message);
+                socket.send(&frame).with_context(|| format!("can't send by {interface}"))
+            }
+            Self::Udp { socket, to } => match socket.send(message) {
+                // What ICMP said of an earlier datagram: the next one may be answered.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
+                sent => sent.map(drop).with_context(|| format!("can't send to {to}")),
+            },
+        }
+    }
+
+    /// A message that comes within `wait`.
+    fn receive<'b>(&self, buffer: &'b mut [u8], wait: Duration) -> anyhow::Result<Option<&'b [u8]>> {
+        match self {
+            Self::Ethernet { socket, interface } => {
+                let got = socket.receive(buffer, wait).with_context(|| format!("can't receive by {interface}"))?;
+                Ok(got.and_then(|got| buffer.get(14..got)))
+            }
+            Self::Udp { socket, to } => {
+                socket.set_read_timeout(Some(wait)).context("can't wait")?;
+                match socket.recv(buffer) {
+                    Ok(got) => Ok(buffer.get(..got)),
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock
+                                | ErrorKind::TimedOut
+                                | ErrorKind::ConnectionRefused
+                                | ErrorKind::Interrupted
+                        ) =>
+                    {
+                        Ok(None)
+                    }
+                    Err(error) => Err(error).with_context(|| format!("can't receive from {to}")),
+                }
+            }
+        }
+    }
+}

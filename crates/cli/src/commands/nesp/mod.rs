@@ -1,0 +1,384 @@
+//! `longwire nesp`
+
+mod exchange;
+
+use crate::nesp_server::random;
+use crate::outcome::print_with;
+use crate::{Outcome, cells, outcome};
+use anyhow::{Context, bail, ensure};
+use exchange::Exchange;
+use longwire_nesp::{Answer, Item, Items, Key, Kind, Operation, PORT, Request};
+use longwire_scenario::read_key_file;
+use longwire_units::Nanos;
+use serde_json::{Map, Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Read and change the settings of an emulator by frames, from a host that is attached to one of its ports
+///
+/// The instance has to allow it: see [nesp] in scenarios. Over Ethernet (--interface) it takes the privilege to send raw frames, which root
+/// of a test host has; over UDP (--udp) it takes none.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp key nesp.key
+  longwire nesp list --interface eth0 --key-file nesp.key
+  longwire nesp get up.forward --interface eth0 --key-file nesp.key
+  longwire nesp set up.forward rate=5mbit delay=40ms --udp 10.0.0.254 --key-file nesp.key
+  longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
+  longwire nesp apply changes.txt --interface eth0 --key-file nesp.key")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Key(KeyArgs),
+    List(List),
+    Get(Get),
+    Set(Set),
+    Apply(Apply),
+}
+
+/// Make a key file, which nobody else can read
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp key nesp.key")]
+struct KeyArgs {
+    /// The file to make; one that is there is kept.
+    file: PathBuf,
+}
+
+/// How the emulator is reached.
+#[derive(Debug, clap::Args)]
+struct Reach {
+    /// Send Ethernet frames by this interface.
+    #[arg(long, value_name = "IF", required_unless_present = "udp", conflicts_with = "udp")]
+    interface: Option<String>,
+
+    /// Send UDP datagrams to this address, with a port or without (8805).
+    #[arg(long, value_name = "ADDRESS", value_parser = udp_address)]
+    udp: Option<SocketAddrV4>,
+
+    /// The file with the shared key.
+    #[arg(long, value_name = "FILE")]
+    key_file: PathBuf,
+
+    /// How long an answer is waited for, retransmissions included.
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    timeout: Nanos,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn udp_address(text: &str) -> Result<SocketAddrV4, String> {
+    let with_port = text.parse().or_else(|_| text.parse().map(|ip: Ipv4Addr| SocketAddrV4::new(ip, PORT)));
+    with_port.map_err(|_| "write an IPv4 address, such as 10.0.0.254 or 10.0.0.254:8805".into())
+}
+
+/// List the links, traffic sources and shared media, with their settings if asked
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp list --interface eth0 --key-file nesp.key
+  longwire nesp list --settings --udp 10.0.0.254 --key-file nesp.key --json")]
+struct List {
+    /// Show every setting of each.
+    #[arg(long)]
+    settings: bool,
+
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Show settings of a link, a traffic source or a shared medium
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp get up.forward --interface eth0 --key-file nesp.key
+  longwire nesp get source:video rate --interface eth0 --key-file nesp.key")]
+struct Get {
+    /// The link, or source:NAME, or medium:NAME.
+    object: String,
+
+    /// The settings to show; all without.
+    settings: Vec<String>,
+
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Change a link, a traffic source or a shared medium: all that is named, or nothing
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
+  longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
+  longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key")]
+struct Set {
+    /// The link, or source:NAME, or medium:NAME.
+    object: String,
+
+    /// What to change: settings and their values.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+
+    /// When, from the start of the run; at once without.
+    #[arg(long, value_name = "TIME")]
+    at: Option<Nanos>,
+
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Make the changes of a file at one instant: all of them, or none
+///
+/// Each line is an object and what changes of it, as nesp set takes them; # begins a comment.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire nesp apply changes.txt --interface eth0 --key-file nesp.key
+  longwire nesp apply - --at 1min --udp 10.0.0.254 --key-file nesp.key")]
+struct Apply {
+    /// The file; - for standard input.
+    file: PathBuf,
+
+    /// When, from the start of the run; at once without.
+    #[arg(long, value_name = "TIME")]
+    at: Option<Nanos>,
+
+    #[command(flatten)]
+    reach: Reach,
+}
+
+impl Args {
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// If nobody answers, the emulator refuses, or a file can't be used.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        match self.action {
+            Action::Key(args) => make_key(&args.file),
+            Action::List(args) => args.run(),
+            Action::Get(args) => {
+                let settings = args.settings.into_iter().map(|name| Item::Name(name.into()));
+                let items = std::iter::once(object(&args.object)).chain(settings).collect();
+                let mut exchange = args.reach.begin()?;
+                let answer = exchange.ask(Operation::Get, 0, items)?;
+                show(&answer.items, args.reach.json)
+            }
+            Action::Set(args) => {
+                let mut items = vec![object(&args.object)];
+                for text in &args.settings {
+                    items.push(setting(text)?);
+                }
+                args.reach.change(args.at, items)
+            }
+            Action::Apply(args) => {
+                let items = read_changes(&args.file)?;
+                args.reach.change(args.at, items)
+            }
+        }
+    }
+}
+
+/// Makes a file with a random key of 32 bytes.
+fn make_key(file: &Path) -> anyhow::Result<Outcome> {
+    let text = Key::text_of(&random::<32>()?);
+    let mut options = std::fs::OpenOptions::new();
+    let made = options.write(true).create_new(true).mode(0o600).open(file);
+    let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
+    made.write_all(text.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
+    Ok(Outcome::Well)
+}
+
+/// The object that a text means: a link unless it says otherwise.
+fn object(text: &str) -> Item<'static> {
+    let named = text.split_once(':').and_then(|(word, name)| {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word)?;
+        Some((kind, name))
+    });
+    let (kind, name) = named.unwrap_or((Kind::Link, text));
+    Item::Object(kind, name.to_owned().into())
+}
+
+fn setting(text: &str) -> anyhow::Result<Item<'static>> {
+    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        bail!("\"{text}\" is no setting; write KEY=VALUE, such as rate=5mbit");
+    };
+    Ok(Item::Setting(name.trim().to_owned().into(), value.trim().to_owned().into()))
+}
+
+/// The changes of a file.
+fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    read.with_context(|| format!("can't read {}", file.display()))?;
+    let mut items = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(first) = words.next() else { continue };
+        items.push(object(first));
+        let before = items.len();
+        for word in words {
+            items.push(setting(word).with_context(|| format!("{}, line {number}", file.display()))?);
+        }
+        ensure!(items.len() > before, "{}, line {number}: {first} has no settings", file.display());
+    }
+    ensure!(!items.is_empty(), "{} has no changes", file.display());
+    Ok(items)
+}
+
+impl Reach {
+    /// Opens a session.
+    fn begin(&self) -> anyhow::Result<Exchange> {
+        let text = read_key_file(&self.key_file).map_err(anyhow::Error::msg)?;
+        let patience = Duration::from_nanos(self.timeout.0);
+        match (&self.interface, self.udp) {
+            (Some(interface), _) => Exchange::by_ethernet(interface, Key::read(&text)?, patience),
+            (None, Some(address)) => Exchange::by_udp(address, Key::read(&text)?, patience),
+            (None, None) => bail!("name --interface or --udp"),
+        }
+    }
+
+    fn change(&self, at: Option<Nanos>, items: Items<'static>) -> anyhow::Result<Outcome> {
+        ensure!(at != Some(Nanos::ZERO), "--at 0 is past: leave it out to make the change at once");
+        let mut exchange = self.begin()?;
+        let answer = exchange.ask(Operation::Set, at.map_or(0, |at| at.0), items)?;
+        let time = Nanos(answer.time);
+        if self.json {
+            outcome::print(&format!("{:#}", json!({ "time_ns": time.0 })))?;
+        } else {
+            let what = if at.is_some() { "will be made" } else { "made" };
+            outcome::print(&format!("{what} at {time} of the run"))?;
+        }
+        Ok(Outcome::Well)
+    }
+}
+
+impl List {
+    fn run(self) -> anyhow::Result<Outcome> {
+        let mut exchange = self.reach.begin()?;
+        let (mut all, mut from) = (Vec::new(), Some(0));
+        while let Some(place) = from.take() {
+            let answer = exchange.ask(Operation::List, 0, vec![Item::Next(place)])?;
+            for item in answer.items {
+                match item {
+                    // A place that does not go on would be asked for for ever.
+                    Item::Next(next) if next > place => from = Some(next),
+                    Item::Object(..) => all.push(item),
+                    _ => {}
+                }
+            }
+        }
+        if self.settings {
+            let objects = std::mem::take(&mut all);
+            for item in objects {
+                all.extend(exchange.ask(Operation::Get, 0, vec![item])?.items);
+            }
+        }
+        show(&all, self.reach.json)
+    }
+}
+
+/// Prints objects and their settings.
+fn show(items: &Items<'_>, json: bool) -> anyhow::Result<Outcome> {
+    if json {
+        let mut objects: Vec<Value> = Vec::new();
+        for item in items {
+            match item {
+                Item::Object(kind, name) => {
+                    objects.push(json!({ "kind": kind.word(), "name": name, "settings": Map::new() }));
+                }
+                Item::Setting(name, value) => {
+                    if let Some(object) = objects.last_mut() {
+                        object["settings"][&**name] = json!(value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        outcome::print(&format!("{:#}", json!({ "objects": objects })))?;
+        return Ok(Outcome::Well);
+    }
+    let rows: Vec<Vec<String>> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Object(kind, name) => Some(cells![kind.word(), &**name, ""]),
+            Item::Setting(name, value) => Some(cells!["", &**name, &**value]),
+            _ => None,
+        })
+        .collect();
+    print_with(|out| crate::shown::columns(&rows).iter().try_for_each(|line| writeln!(out, "{}", line.trim_end())))?;
+    Ok(Outcome::Well)
+}
+
+/// The parts of a request whose items may not fit one message. Settings stay behind their object.
+fn parts(operation: Operation, group: u32, time: u64, items: &Items<'static>) -> anyhow::Result<Vec<Request<'static>>> {
+    let mut groups: Vec<Items<'static>> = vec![Vec::new()];
+    let (mut room, mut current) = (Request::ROOM, None);
+    for item in items {
+        if let Item::Object(..) = item {
+            current = Some(item.clone());
+        }
+        if item.size() > room {
+            groups.push(current.iter().filter(|object| *object != item).cloned().collect());
+            room = Request::ROOM - current.as_ref().map_or(0, Item::size);
+        }
+        room = room.saturating_sub(item.size());
+        if let Some(last) = groups.last_mut() {
+            last.push(item.clone());
+        }
+    }
+    let count = u8::try_from(groups.len()).ok().filter(|count| *count <= Request::MOST_PARTS);
+    let parts = count.with_context(|| format!("these are too many changes: they take {} parts, and a group has at most 16", groups.len()))?;
+    let each = (0u8..).zip(groups);
+    Ok(each.map(|(part, items)| Request { group, part, parts, operation, time, items }).collect())
+}
+
+/// An answer that owns its texts.
+fn owned(answer: Answer<'_>) -> Answer<'static> {
+    let items = answer.items.into_iter().map(Item::into_owned).collect();
+    Answer { status: answer.status, time: answer.time, items }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_and_settings_are_read() {
+        assert_eq!(object("up.forward"), Item::Object(Kind::Link, "up.forward".into()));
+        assert_eq!(object("medium:cell"), Item::Object(Kind::Medium, "cell".into()));
+        assert_eq!(object("a:b"), Item::Object(Kind::Link, "a:b".into()));
+        assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
+        assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
+        assert!(setting("rate").is_err() && setting("=5").is_err());
+    }
+
+    #[test]
+    fn long_groups_come_in_parts_that_name_their_object() {
+        let mut items = vec![object("up")];
+        items.extend((0..200).map(|n| Item::Setting(format!("key{n}").into(), "some value".into())));
+        let parts = parts(Operation::Set, 7, 5, &items).unwrap();
+        assert!(parts.len() > 2 && parts.iter().all(|part| part.items[0] == items[0] && part.parts as usize == parts.len()));
+        let settings = |items: &Items<'static>| items.iter().filter(|item| matches!(item, Item::Setting(..))).count();
+        assert_eq!(parts.iter().map(|part| settings(&part.items)).sum::<usize>(), 200);
+        for part in &parts {
+            assert!(part.items.iter().map(Item::size).sum::<usize>() <= Request::ROOM);
+        }
+        let items: Items<'static> = (0..1000).map(|_| items[1].clone()).collect();
+        assert!(super::parts(Operation::Set, 7, 5, &[items.clone(), items].concat()).is_err());
+    }
+}

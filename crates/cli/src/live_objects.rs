@@ -1,0 +1,71 @@
+//! Links, sources and media of a running instance as NESP names them, and changes of several at one instant.
+
+use crate::instance::RunningInstance;
+use crate::live::Pair;
+use longwire_control::{Instance, SetError};
+use longwire_nesp::Kind;
+use longwire_units::Nanos;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Settings of one object, to be changed.
+#[derive(Debug)]
+pub struct ObjectChange {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Settings and their new values.
+    pub pairs: Vec<Pair>,
+}
+
+impl RunningInstance {
+    /// The names of all objects of a kind, in the order of the plan.
+    pub fn object_names(&self, kind: Kind) -> Arc<[String]> {
+        match kind {
+            Kind::Link => self.links().names(),
+            Kind::Source => self.source_names(),
+            Kind::Medium => self.medium_names(),
+        }
+    }
+
+    /// An object's settings as of now; none if there is no such object.
+    pub fn object_settings(&self, kind: Kind, name: &str) -> Option<BTreeMap<String, String>> {
+        match kind {
+            Kind::Link => {
+                let place = self.links().place(name)?;
+                self.links().look(self.remote(), place);
+                Some(self.links().settings(place))
+            }
+            Kind::Source => self.source(name).map(|source| source.settings),
+            Kind::Medium => self.medium(name).map(|medium| medium.settings),
+        }
+    }
+
+    /// Changes one object as `longwire ctl set` does, ramps included.
+    ///
+    /// # Errors
+    /// If there is no such object, or it can't be; nothing has changed then.
+    pub fn set_object(&self, change: &ObjectChange) -> Result<(), SetError> {
+        match change.kind {
+            Kind::Link => self.set_link(&change.name, &change.pairs).map(drop),
+            Kind::Source => self.set_source(&change.name, &change.pairs).map(drop),
+            Kind::Medium => self.set_medium(&change.name, &change.pairs).map(drop),
+        }
+    }
+
+    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the instant.
+    ///
+    /// # Errors
+    /// If one of them can't be made; nothing has changed then.
+    pub fn set_together(&self, changes: &[ObjectChange], at: Option<Nanos>) -> Result<Nanos, SetError> {
+        let each = changes.iter().map(|ObjectChange { kind, name, pairs }| match kind {
+            Kind::Link => self.links().together(self.remote(), name, pairs),
+            Kind::Source => self.sources().together(self.remote(), name, pairs).map(|change| vec![change]),
+            Kind::Medium => self.media().together(self.remote(), name, pairs).map(|change| vec![change]),
+        });
+        let together = each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let made = self.remote().change_together(together, at);
+        made.map_err(|error| crate::live::refusal(error, None))
+    }
+}

@@ -1,0 +1,290 @@
+//! The NESP server of a run: a thread that checks what ports hand over, and makes the changes that `longwire ctl set` makes.
+
+use crate::instance::RunningInstance;
+use crate::live_objects::ObjectChange;
+use anyhow::Context;
+use longwire_block::Port;
+use longwire_control::SetError;
+use longwire_engine::clock::monotonic;
+use longwire_nesp::{
+    Answer, Counters, ErrorCode, Item, Items, Job, Key, Kind, Operation, Outcome, Server, Status, Wanted,
+    arp_answer, unwrap, wrap,
+};
+use longwire_port::nesp::{Arrived, Intake, NespEnd, NespPort};
+use longwire_report::Row;
+use longwire_scenario::{Nesp, NespAllow, read_key_file};
+use longwire_units::Nanos;
+use std::io::Read;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+/// Messages of each port that wait for the thread.
+const WAITING: usize = 64;
+/// The latest time that a request may name, from the start of the run: ten years.
+const LATEST: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
+/// A server whose ports are there, and whose run is not yet.
+pub struct NespSetup {
+    nesp: Nesp,
+    server: Server,
+    ends: Vec<NespEnd>,
+    messages: Receiver<Arrived>,
+    counted: NespCounts,
+}
+
+/// What has come, for reports.
+#[derive(Debug, Clone)]
+pub struct NespCounts {
+    messages: Arc<Mutex<Counters>>,
+    intakes: Vec<Arc<Intake>>,
+}
+
+impl NespCounts {
+    /// The report's row.
+    pub fn row(&self) -> Row {
+        let counted = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |count: fn(&Intake) -> u64| self.intakes.iter().map(|intake| count(intake)).sum::<u64>();
+        Row::new("nesp", "requests")
+            .measured(counted.requests)
+            .extra("kind", "nesp")
+            .extra("hellos", counted.hellos)
+            .extra("repeated", counted.repeated)
+            .extra("replayed", counted.replayed)
+            .extra("bad_authenticator", counted.bad_authenticator)
+            .extra("unknown_session", counted.unknown_session)
+            .extra("malformed", counted.malformed)
+            .extra("frames", sum(Intake::taken))
+            .extra("rate_limited", sum(Intake::limited))
+    }
+}
+
+impl NespSetup {
+    /// Wraps the ports that allow NESP; `ports` are in the plan's order.
+    ///
+    /// # Errors
+    /// If the key can't be read, or there are no random numbers.
+    pub fn wrap(nesp: &Nesp, ports: Vec<Box<dyn Port>>) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
+        let key = read_key_file(&nesp.key_file).map_err(anyhow::Error::msg)?;
+        let server = Server::new(Key::read(&key)?, random()?);
+        let (sender, messages) = sync_channel(WAITING * nesp.ports.len());
+        let mut ends = Vec::new();
+        let wanted = Wanted { udp: nesp.udp };
+        let each = (0u16..).zip(ports).map(|(place, inner)| {
+            if !nesp.ports.contains(&place) {
+                return inner;
+            }
+            let (port, end) = NespPort::wrap(inner, place, wanted, sender.clone());
+            ends.push(end);
+            Box::new(port)
+        });
+        let ports = each.collect();
+        let intakes = ends.iter().map(|end| Arc::clone(&end.intake)).collect();
+        let counted = NespCounts { messages: Arc::default(), intakes };
+        Ok((Self { nesp: nesp.clone(), server, ends, messages, counted }, ports))
+    }
+
+    /// What will have come.
+    pub fn counts(&self) -> NespCounts {
+        self.counted.clone()
+    }
+
+    /// Starts the thread. It ends when the ports are gone. `started` is when the run began, on the engine's clock.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn start(self, instance: &Arc<RunningInstance>, started: Nanos) -> anyhow::Result<JoinHandle<()>> {
+        let instance = Arc::downgrade(instance);
+        let serve = move || self.serve(&instance, started);
+        std::thread::Builder::new().name("nesp".into()).spawn(serve).context("the thread of NESP")
+    }
+
+    fn serve(mut self, instance: &Weak<RunningInstance>, started: Nanos) {
+        let wanted = Wanted { udp: self.nesp.udp };
+        while let Ok(arrived) = self.messages.recv() {
+            let Some(instance) = instance.upgrade() else { return };
+            let reply = match unwrap(arrived.frame(), &wanted) {
+                Some((ends, message)) => {
+                    let now = monotonic().since(started).0;
+                    let reply = match self.server.receive(message, now) {
+                        Outcome::Nothing => None,
+                        Outcome::Reply(reply) => Some(reply),
+                        Outcome::Work(job) => {
+                            let answer = carry_out(&instance, started, self.nesp.allow, &job);
+                            self.server.finish(&job, &answer)
+                        }
+                    };
+                    reply.map(|reply| wrap(&ends, &reply))
+                }
+                None => arp_answer(arrived.frame(), &wanted),
+            };
+            *self.counted.messages.lock().unwrap_or_else(PoisonError::into_inner) = *self.server.counters();
+            let end = self.ends.iter_mut().find(|end| end.port == arrived.port);
+            // If the worker has not sent what waits, the client asks again.
+            if let (Some(reply), Some(end)) = (reply, end)
+                && end.send(reply)
+            {
+                instance.remote().ring();
+            }
+        }
+    }
+}
+
+/// Sixteen random bytes.
+///
+/// # Errors
+/// If the system has none.
+pub fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .context("/dev/urandom")?;
+    Ok(bytes)
+}
+
+/// Why a request is refused.
+type Refusal = (ErrorCode, String);
+
+/// Does what a request asks for.
+fn carry_out(instance: &RunningInstance, started: Nanos, allow: NespAllow, job: &Job) -> Answer<'static> {
+    let done = match job.operation {
+        Operation::List => Ok((None, list(instance, &job.items))),
+        Operation::Get => get(instance, &job.items).map(|items| (None, items)),
+        Operation::Set if allow == NespAllow::Get => Err((
+            ErrorCode::NotPermitted,
+            "this instance lets settings be read only (nesp.allow = \"get\")".into(),
+        )),
+        Operation::Set => set(instance, started, job).map(|time| (Some(time), Vec::new())),
+    };
+    let now = monotonic().since(started).0;
+    match done {
+        Ok((time, items)) => Answer { status: Status::Done, time: time.unwrap_or(now), items },
+        Err((code, why)) => {
+            let items = vec![Item::Error(code, printable(why).into())];
+            Answer { status: Status::Refused, time: now, items }
+        }
+    }
+}
+
+fn printable(text: String) -> String {
+    text.replace(char::is_control, " ")
+}
+
+fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
+    let from = items.iter().find_map(|item| if let Item::Next(from) = item { Some(*from) } else { None });
+    let all = Kind::ALL.into_iter().flat_map(|kind| {
+        let names = instance.object_names(kind);
+        (0..names.len()).map(move |at| (kind, names[at].clone()))
+    });
+    let (mut found, mut room) = (Vec::new(), Answer::ROOM - Item::Next(0).size());
+    for (place, (kind, name)) in (0u32..).zip(all).skip(from.unwrap_or(0) as usize) {
+        let item = Item::Object(kind, name.into());
+        let Some(left) = room.checked_sub(item.size()) else {
+            found.push(Item::Next(place));
+            break;
+        };
+        room = left;
+        found.push(item);
+    }
+    found
+}
+
+fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, Refusal> {
+    let mut found: Items<'static> = Vec::new();
+    let mut rest = &items[..];
+    while let Some((first, behind)) = rest.split_first() {
+        let Item::Object(kind, name) = first else {
+            return Err((ErrorCode::BadRequest, "an object has to come first".into()));
+        };
+        let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
+        let wanted = &behind[..names];
+        rest = &behind[names..];
+        let settings = instance.object_settings(*kind, name).ok_or_else(|| unknown(*kind, name))?;
+        found.push(first.clone().into_owned());
+        for item in wanted {
+            if let Item::Name(key) = item
+                && !settings.contains_key(&**key)
+            {
+                let known: Vec<&str> = settings.keys().map(String::as_str).collect();
+                let why =
+                    format!("{} \"{name}\" has no \"{key}\" now; it has {}", kind.word(), known.join(", "));
+                return Err((ErrorCode::BadValue, why));
+            }
+        }
+        let is_wanted =
+            |key: &str| wanted.is_empty() || wanted.iter().any(|item| *item == Item::Name(key.into()));
+        let settings = settings.into_iter().filter(|(key, _)| is_wanted(key));
+        found.extend(settings.map(|(key, text)| Item::Setting(key.into(), printable(text).into())));
+    }
+    if found.iter().map(Item::size).sum::<usize>() > Answer::ROOM {
+        return Err((
+            ErrorCode::TooMany,
+            "it does not fit one answer; ask for fewer objects, or name the settings".into(),
+        ));
+    }
+    Ok(found)
+}
+
+fn unknown(kind: Kind, name: &str) -> Refusal {
+    (ErrorCode::UnknownObject, format!("there is no {} \"{name}\"", kind.word()))
+}
+
+/// Makes the changes of a request, and answers when.
+fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Refusal> {
+    let mut changes: Vec<ObjectChange> = Vec::new();
+    let mut current = None;
+    let bad = |why: &str| Err((ErrorCode::BadRequest, why.to_owned()));
+    for item in &job.items {
+        match (item, current) {
+            (Item::Object(kind, name), _) => {
+                let known =
+                    changes.iter().position(|change| (change.kind, &*change.name) == (*kind, &**name));
+                current = Some(known.unwrap_or(changes.len()));
+                if known.is_none() {
+                    let name = name.clone().into_owned();
+                    changes.push(ObjectChange { kind: *kind, name, pairs: Vec::new() });
+                }
+            }
+            (Item::Setting(key, text), Some(at)) => {
+                changes[at].pairs.push((key.clone().into_owned(), text.clone().into_owned()));
+            }
+            _ => return bad("settings follow the object that they are of, and nothing else does"),
+        }
+    }
+    if changes.is_empty() || changes.iter().any(|change| change.pairs.is_empty()) {
+        return bad("an object has no settings");
+    }
+    let ramps =
+        changes.iter().flat_map(|change| &change.pairs).any(|(key, _)| key == "ramp" || key == "ramp.step");
+    let refused = |error: SetError| (code_of(&error), error.to_string());
+    if ramps {
+        if changes.len() > 1 || job.time > 0 {
+            return bad("a ramp is begun alone, and at once");
+        }
+        instance.set_object(&changes[0]).map_err(refused)?;
+        return Ok(monotonic().since(started).0);
+    }
+    let at = (job.time > 0).then(|| started + Nanos(job.time.min(LATEST)));
+    if let Some(at) = at {
+        let now = monotonic();
+        if at <= now || job.time > LATEST {
+            let now = now.since(started);
+            return Err((
+                ErrorCode::BadTime,
+                format!("it is {now} now: {} is past, or too far away", Nanos(job.time)),
+            ));
+        }
+    }
+    instance.set_together(&changes, at).map(|time| time.since(started).0).map_err(refused)
+}
+
+const fn code_of(error: &SetError) -> ErrorCode {
+    match error {
+        SetError::UnknownLink(_)
+        | SetError::UnknownSource(_)
+        | SetError::UnknownRouter(_)
+        | SetError::UnknownMedium(_) => ErrorCode::UnknownObject,
+        SetError::UnknownKey { .. } | SetError::Value { .. } => ErrorCode::BadValue,
+        SetError::Refused(_) | SetError::Unavailable(_) => ErrorCode::Unavailable,
+    }
+}

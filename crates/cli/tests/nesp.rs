@@ -1,0 +1,257 @@
+//! `longwire nesp` from hosts of a lab: settings by frames, and what is refused. Needs root; says so where it is not.
+
+mod support;
+
+use longwire_lab::{Lab, abilities};
+use longwire_nesp::{
+    Client, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, seal, wrap,
+};
+use longwire_port::raw::RawSocket;
+use serde_json::Value;
+use std::process::Output;
+use std::time::Duration;
+use support::{Folder, json, longwire, row, stderr, stdout};
+
+const SCENARIO: &str = r#"
+[nesp]
+key-file = "nesp.key"
+ports = ["a"]
+udp = "10.0.0.254"
+
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+[[link]]
+name = "up"
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+"#;
+
+/// A lab that is taken down when dropped, and a folder with its key.
+struct Up {
+    name: String,
+    folder: Folder,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        longwire(&["lab", "down", &self.name]);
+    }
+}
+
+impl Up {
+    /// Skips the test, and says so, where there can be none.
+    fn new(test: &str, scenario: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let up = Self { name: format!("t{}-{test}", std::process::id()), folder: Folder::new(test) };
+        assert_eq!(longwire(&["nesp", "key", &up.folder.text("nesp.key")]).status.code(), Some(0));
+        let scenario = up.folder.write("s.toml", scenario);
+        json(&longwire(&["lab", "up", &scenario, "--name", &up.name, "--json"]), 0);
+        Some(up)
+    }
+
+    /// `longwire nesp` in a host: words, and how the emulator is reached.
+    fn nesp(&self, host: &str, words: &[&str], reach: &[&str]) -> Output {
+        let (program, key) = (env!("CARGO_BIN_EXE_longwire"), self.folder.text("nesp.key"));
+        let command = ["lab", "exec", &self.name, host, "--", program, "nesp"];
+        longwire(&[&command, words, reach, &["--key-file", &key]].concat())
+    }
+
+    fn counted(&self) -> Value {
+        json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0)
+    }
+
+    /// A setting of a link, as the control socket says.
+    fn setting(&self, link: &str, name: &str) -> String {
+        let link = json(&longwire(&["ctl", "get", link, "--instance", &self.name, "--json"]), 0);
+        fn find<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
+            match value {
+                Value::Object(fields) => fields
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .or_else(|| fields.values().find_map(|field| find(field, name))),
+                Value::Array(list) => list.iter().find_map(|field| find(field, name)),
+                _ => None,
+            }
+        }
+        find(&link, name).unwrap_or_else(|| panic!("no {name} in {link:#}")).to_owned()
+    }
+}
+
+const ETHERNET: &[&str] = &["--interface", "eth0"];
+const UDP: &[&str] = &["--udp", "10.0.0.254"];
+
+#[test]
+fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
+    let Some(lab) = Up::new("nesp-set", SCENARIO) else { return };
+    let listed = json(&lab.nesp("a", &["list", "--settings", "--json"], ETHERNET), 0);
+    assert_eq!(listed["objects"][0]["name"], "up.forward");
+    assert_eq!(listed["objects"][1]["settings"]["delay"], "5 ms", "{listed:#}");
+    for (reach, rate) in [(ETHERNET, "2 Mbit/s"), (UDP, "3 Mbit/s")] {
+        let set = lab.nesp("a", &["set", "up.forward", &format!("rate={rate}")], reach);
+        assert_eq!(set.status.code(), Some(0), "{}", stderr(&set));
+        assert!(stdout(&set).starts_with("made at "), "{}", stdout(&set));
+        assert_eq!(lab.setting("up.forward", "rate"), rate);
+        let got = json(&lab.nesp("a", &["get", "up.forward", "rate", "--json"], reach), 0);
+        assert_eq!(got["objects"][0]["settings"], serde_json::json!({ "rate": rate }));
+    }
+    // A group is made as a whole, or not at all.
+    let changes = |second: &str| format!("up.forward rate=4mbit  # both\nup.backward {second}\n");
+    let file = lab.folder.write("wrong", changes("delay=never"));
+    let refused = lab.nesp("a", &["apply", &file], ETHERNET);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("delay") && stderr(&refused).contains("(bad-value)"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(lab.setting("up.forward", "rate"), "3 Mbit/s");
+    let file = lab.folder.write("right", changes("delay=9ms"));
+    assert_eq!(lab.nesp("a", &["apply", &file], ETHERNET).status.code(), Some(0));
+    assert_eq!(
+        (&*lab.setting("up.forward", "rate"), &*lab.setting("up.backward", "delay")),
+        ("4 Mbit/s", "9 ms")
+    );
+    // Times: one that is past, and one that will come.
+    let past = lab.nesp("a", &["set", "up.forward", "rate=1mbit", "--at", "1ns"], ETHERNET);
+    assert!(stderr(&past).contains("(bad-time)"), "{}", stderr(&past));
+    let later =
+        json(&lab.nesp("a", &["set", "up.forward", "rate=1mbit", "--at", "10000s", "--json"], ETHERNET), 0);
+    assert_eq!(later["time_ns"], 10_000_000_000_000u64);
+    assert_eq!(lab.setting("up.forward", "rate"), "4 Mbit/s");
+    let counted = lab.counted();
+    assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
+    assert_eq!(row(&counted, "nesp")["measured"], 11, "{counted:#}");
+}
+
+/// A client in a host that can also say what no client would.
+struct Speaker {
+    socket: RawSocket,
+    client: Client,
+}
+
+impl Speaker {
+    fn send(&self, message: &[u8]) {
+        self.socket.send(&wrap(&Ends::Ethernet(self.socket.mac(), GROUP_ADDRESS), message)).unwrap();
+    }
+
+    fn hear(&self, wait: Duration) -> Option<Vec<u8>> {
+        let mut buffer = [0; 1518];
+        let got = self.socket.receive(&mut buffer, wait).unwrap()?;
+        Some(buffer[14..got].to_vec())
+    }
+
+    /// What comes back, which has to be something.
+    fn ask(&self, message: &[u8]) -> Vec<u8> {
+        self.send(message);
+        self.hear(Duration::from_secs(5)).expect("an answer")
+    }
+
+    /// A new request.
+    fn set(&mut self, rate: &'static str) -> Vec<u8> {
+        let up = Item::Object(Kind::Link, "up.forward".into());
+        let items = vec![up, Item::Setting("rate".into(), rate.into())];
+        let request = Request { group: 1, part: 0, parts: 1, operation: Operation::Set, time: 0, items };
+        self.client.request(&request).unwrap()
+    }
+
+    fn set_and_hear(&mut self, rate: &'static str) -> (Vec<u8>, Vec<u8>) {
+        let request = self.set(rate);
+        let answer = self.ask(&request);
+        assert!(self.client.take_answer(&answer).is_some());
+        (request, answer)
+    }
+}
+
+/// Replays, forged requests and a flood, by one host with the key.
+fn misbehave(key: Key) {
+    let socket = RawSocket::open("eth0", ETHERTYPE).unwrap();
+    let mut speaker = Speaker { socket, client: Client::new(key, [1; 16]) };
+    let welcome = speaker.ask(&speaker.client.hello());
+    let welcome = speaker.client.take_welcome(&welcome).expect("a welcome");
+    let (first, answer) = speaker.set_and_hear("1 Mbit/s");
+    speaker.set_and_hear("2 Mbit/s");
+    // A replay of the first: its answer comes again, and the rate stays.
+    assert_eq!(speaker.ask(&first), answer);
+    // When the server has forgotten the answer, nothing comes.
+    for _ in 0..16 {
+        speaker.set_and_hear("2 Mbit/s");
+    }
+    speaker.send(&first);
+    // Forged, in the right session and out of it; then a flood.
+    let forged = Key::read(&"ab".repeat(32)).unwrap().of_requests(&welcome.instance, 1);
+    let list =
+        Request { group: 1, part: 0, parts: 1, operation: Operation::List, time: 0, items: Vec::new() };
+    for session in [1, 99] {
+        speaker.send(&seal(MessageKind::Request, session, 100, &list.write(), &forged).unwrap());
+    }
+    for _ in 0..3000 {
+        speaker.send(b"NESP and nothing");
+    }
+    // What comes next is answered, in the end: the flood took the tokens of this port for a moment.
+    let last = speaker.set("2 Mbit/s");
+    let answered = (0..50).any(|_| {
+        speaker.send(&last);
+        let heard = speaker.hear(Duration::from_millis(200));
+        heard.is_some_and(|heard| speaker.client.take_answer(&heard).is_some_and(|a| a.refusal().is_none()))
+    });
+    assert!(answered);
+}
+
+#[test]
+fn strangers_replays_and_floods_change_nothing() {
+    let Some(lab) = Up::new("nesp-refused", SCENARIO) else { return };
+    // From a port that does not allow it.
+    let stranger = lab.nesp("b", &["list", "--timeout", "300ms"], ETHERNET);
+    assert_eq!(stranger.status.code(), Some(2));
+    assert!(stderr(&stranger).contains("nobody answers at eth0, after 2 messages"), "{}", stderr(&stranger));
+    let key = Key::read(&std::fs::read_to_string(lab.folder.path("nesp.key")).unwrap()).unwrap();
+    let open = Lab::open(&lab.name).unwrap();
+    open.host("a").unwrap().run(move || misbehave(key)).unwrap();
+    assert_eq!(lab.setting("up.forward", "rate"), "2 Mbit/s");
+    let counted = lab.counted();
+    let nesp = row(&counted, "nesp");
+    let count = |name: &str| nesp[name].as_u64().unwrap_or_else(|| panic!("no {name} in {nesp:#}"));
+    assert_eq!(
+        (count("replayed"), count("bad_authenticator"), count("unknown_session")),
+        (1, 1, 1),
+        "{nesp:#}"
+    );
+    assert!(count("repeated") >= 1 && count("malformed") > 0, "{nesp:#}");
+    assert!(count("rate_limited") > 1000 && count("frames") + count("rate_limited") >= 3000, "{nesp:#}");
+    assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
+}
+
+#[test]
+fn what_is_wrong_with_the_key_or_the_section_is_said() {
+    let folder = Folder::new("nesp-check");
+    let check = |what: &str, from: &str, to: &str| {
+        let scenario = folder.write("s.toml", SCENARIO.replace(from, to));
+        let output = longwire(&["check", &scenario]);
+        assert_eq!(output.status.code(), Some(2), "{what}");
+        assert!(stderr(&output).contains(what), "{what}: {}", stderr(&output));
+    };
+    check("can't read", "", "");
+    let key = folder.write("nesp.key", "00".repeat(32));
+    check("chmod 600", "", "");
+    assert_eq!(std::process::Command::new("chmod").args(["600", &key]).status().unwrap().code(), Some(0));
+    check("there is no host, port or bridge \"c\"", "\"a\"]", "\"c\"]");
+    check("no port allows it", "[\"a\"]", "[]");
+    check("is no IPv4 address of a host", "10.0.0.254", "224.0.0.1");
+    let scenario = folder.write("s.toml", SCENARIO);
+    assert_eq!(longwire(&["check", &scenario]).status.code(), Some(0));
+    folder.write("nesp.key", "0011");
+    check("a key has 16 to 64 bytes, this one 2", "", "");
+    let again = longwire(&["nesp", "key", &key]);
+    assert_eq!(again.status.code(), Some(2));
+}
