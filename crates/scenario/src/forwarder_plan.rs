@@ -657,12 +657,12 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(
             refused(WrittenForwarder { data: text("ffff"), ..monitor() }),
-            "data: it is 2 bytes, which is then the size of the state; the program uses 12 bytes of it: write all of \
+            "data: it is 2 bytes, which is then the size of the state; the program uses 4 bytes of it: write all of \
              them, 4096 at most"
         );
         assert_eq!(
-            refused(WrittenForwarder { state: text("8 B"), ..monitor() }),
-            "state: the state is 8 bytes; the program uses 12, and 4096 are the most"
+            refused(WrittenForwarder { state: text("2 B"), ..monitor() }),
+            "state: the state is 2 bytes; the program uses 4, and 4096 are the most"
         );
         // A program that the verifier refuses is named by its object.
         let mut request = read(monitor()).unwrap();

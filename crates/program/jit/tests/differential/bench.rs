@@ -102,7 +102,7 @@ impl Bench {
 
     /// Runs a program that calls nothing on packet after packet, from outside and from within: what that leaves behind is the same.
     fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
-        let before: Vec<_> = maps.all().iter().map(values).collect();
+        let before: Vec<_> = maps.all().iter().map(|map| values(map)).collect();
         let from = |quiet| {
             maps.all().iter().zip(&before).for_each(|(map, bytes)| map.values().write(0, bytes));
             self.visited(compiled, maps, quiet)
@@ -143,7 +143,7 @@ impl Bench {
                 desk.show(arrival, &mut frame[..len]).run(&alone).ok()
             })
         };
-        let maps = maps.all().iter().map(values).collect();
+        let maps = maps.all().iter().map(|map| values(map)).collect();
         Some(Visited { returned, bytes, state: state.get(), maps })
     }
 
@@ -187,7 +187,7 @@ impl Bench {
             packet,
             stack: stack.bytes_mut().to_vec(),
             state: state.get(),
-            maps: maps.all().iter().map(values).collect(),
+            maps: maps.all().iter().map(|map| values(map)).collect(),
             buffer,
         }
     }
