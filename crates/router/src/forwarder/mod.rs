@@ -13,6 +13,7 @@ mod bench;
 mod cost;
 mod counters;
 mod errand;
+mod fate;
 mod key;
 mod plain;
 mod price;

@@ -1,10 +1,11 @@
 //! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are. They
 //! are made ready once for a batch, and a packet is shown to one after the other. None of them chooses links or reads marks, though they may set some.
 
+use super::fate::fate;
 use super::key::flow;
 use super::program::{Forwarder, Ready};
 use super::table::Forwarders;
-use super::through::{Programs, fate, take_queue};
+use super::through::{Programs, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;

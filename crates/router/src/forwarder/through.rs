@@ -2,6 +2,7 @@
 
 use super::bench::Bench;
 use super::cost::Sampler;
+use super::fate::{fate, into_link, lost};
 use super::key::{Words, flow, hash};
 use super::program::{Fid, Forwarder};
 use super::table::Forwarders;
@@ -463,49 +464,9 @@ pub(super) fn put_back(
     own
 }
 
-/// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads nowhere.
-#[inline]
-pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
-    match verdict {
-        Verdict::Pass => None,
-        Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
-        Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
-        Verdict::Redirect(Redirect::Processor(_)) => None,
-        // Only who knows the program knows its links.
-        Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
-        Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
-        Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
-    }
-}
-
-/// Into the link that a program knows by this number, if it may be and begins where the packet is.
-fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Meta) -> Option<Fate> {
-    let link = table.forwarder(fid)?.installation.links.get(number as usize)?;
-    if link.from.is_some_and(|from| from != meta.in_port) {
-        return None;
-    }
-    meta.set_wish(link.number);
-    Some(Fate::Out(link.port))
-}
-
 /// What a program is told of a packet that comes to its router.
 pub(super) const fn context(meta: &Meta) -> Context {
     Context { ingress: meta.in_port as u32, queue: 0, now: meta.arrival, worker: 0, mark: meta.mark() }
-}
-
-/// Out of the port with this number, if it is the router's.
-fn way_out(core: &Core, port: u32) -> Option<Fate> {
-    let place = u16::try_from(port).ok()?;
-    core.ports.number(place).map(|_| Fate::Out(place))
-}
-
-/// A packet was redirected to where no way leads.
-#[cold]
-fn lost(table: &Forwarders, fid: Fid) -> Fate {
-    if let Some(forwarder) = table.forwarder(fid) {
-        forwarder.redirected_nowhere();
-    }
-    Fate::Dropped(DropReason::Aborted)
 }
 
 impl std::fmt::Debug for Programs {

@@ -1,0 +1,48 @@
+//! What becomes of a packet by what its last program said of it.
+
+use super::program::Fid;
+use super::table::Forwarders;
+use crate::state::{Core, Fate};
+use longwire_block::DropReason;
+use longwire_packet::Meta;
+use longwire_program::{Redirect, Verdict};
+
+/// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads nowhere.
+#[inline]
+pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
+        Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
+        Verdict::Redirect(Redirect::Processor(_)) => None,
+        // Only who knows the program knows its links.
+        Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
+        Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
+        Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
+    }
+}
+
+/// Into the link that a program knows by this number, if it may be and begins where the packet is.
+pub(super) fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Meta) -> Option<Fate> {
+    let link = table.forwarder(fid)?.installation.links.get(number as usize)?;
+    if link.from.is_some_and(|from| from != meta.in_port) {
+        return None;
+    }
+    meta.set_wish(link.number);
+    Some(Fate::Out(link.port))
+}
+
+/// Out of the port with this number, if it is the router's.
+fn way_out(core: &Core, port: u32) -> Option<Fate> {
+    let place = u16::try_from(port).ok()?;
+    core.ports.number(place).map(|_| Fate::Out(place))
+}
+
+/// A packet was redirected to where no way leads.
+#[cold]
+pub(super) fn lost(table: &Forwarders, fid: Fid) -> Fate {
+    if let Some(forwarder) = table.forwarder(fid) {
+        forwarder.redirected_nowhere();
+    }
+    Fate::Dropped(DropReason::Aborted)
+}
