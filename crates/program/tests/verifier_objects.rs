@@ -49,6 +49,17 @@ fn check_fact(instruction: Instruction, fact: &Fact) {
     }
 }
 
+/// Loops that are not unrolled, and what they are said to take at most, as counted in their listings: a checksum takes 10 instructions before
+/// its loop, 10 rounds of 6, and 10 behind it; sorting takes 8, 11 rounds of 3 + 11 * 13 + 3, and 1.
+#[test]
+fn loops_are_let_in() {
+    let bytes = include_bytes!("xdp/loops.o");
+    assert_eq!(let_in("loops", bytes), ["checksum", "tags", "items", "bits", "sort"]);
+    let object = Object::parse(bytes).unwrap();
+    let most = |name| verify(object.program(name).unwrap()).unwrap().most()[Item::Instruction];
+    assert_eq!(["checksum", "tags", "items", "bits", "sort"].map(most), [80, 60, 408, 837, 1648]);
+}
+
 #[test]
 fn ordinary_programs_are_let_in() {
     let all: Vec<_> = OBJECTS.iter().map(|(name, v3, v4)| [let_in(name, v3), let_in(name, v4)]).collect();

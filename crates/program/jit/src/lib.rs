@@ -23,11 +23,11 @@ mod translate;
 mod visits;
 
 use longwire_program::{
-    Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Machine, Maps, Packet, Program,
-    Region, Stack, State, Stopped, Verified, Width,
+    Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Item, Machine, Maps, Packet,
+    Program, Region, Stack, State, Stopped, Verified, Width,
 };
 use memory::Loaded;
-use run::Run;
+use run::{Run, TOO_OFTEN};
 use std::sync::Arc;
 use thiserror::Error;
 pub use visits::{LINE, Visit};
@@ -46,12 +46,6 @@ pub struct Compiled {
 /// Why a program can't be compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// It may not end.
-    #[error("instruction {slot} leads back to where it came from; loops can't be compiled")]
-    Loop {
-        /// The number of the instruction, in slots.
-        slot: usize,
-    },
     /// A function would need more frames than there are.
     #[error("the function at instruction {slot} calls too deeply, or itself")]
     Depth {
@@ -107,32 +101,37 @@ enum Known<'a> {
 /// If the code generator can't, or there is none for this processor.
 pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, CompileError> {
     let known = Known::Facts(verified.facts());
-    Compiled::new(verified.program(), known, verified.state_size(), maps)
+    let turns = u64::from(verified.most()[Item::Instruction]);
+    Compiled::new(verified.program(), known, (verified.state_size(), turns), maps)
 }
 
 /// Compiles a program that nobody has verified. It checks at run time whatever a program could do wrong but reading registers that were
-/// not written, which are 0, and parts of the stack that were not, which have any value. `hints` says for each instruction in which region its
+/// not written, which are 0, and parts of the stack that were not, which have any value. Of its loops it may go round [`MOST_TURNS`] times. `hints` says for each instruction in which region its
 /// access probably is; wrong or missing hints make it slower.
 ///
 /// # Errors
-/// If it has a loop, calls too deeply, or as [`compile`].
+/// If it calls too deeply, or as [`compile`].
 pub fn compile_unverified(
     program: &Program,
     hints: &[Option<Region>],
     maps: Arc<Maps>,
 ) -> Result<Compiled, CompileError> {
-    Compiled::new(program, Known::Hints(hints), 0, maps)
+    Compiled::new(program, Known::Hints(hints), (0, MOST_TURNS), maps)
 }
+
+/// How often a program that nobody has verified may lead back in its loops, all together, for one packet.
+pub const MOST_TURNS: u64 = 1 << 16;
 
 impl Compiled {
     fn new(
         program: &Program,
         known: Known<'_>,
-        state_size: u32,
+        (state_size, turns): (u32, u64),
         maps: Arc<Maps>,
     ) -> Result<Self, CompileError> {
         let bodies = order::bodies(&program.code)?;
-        let source = translate::Source { code: &program.code, known, state_size, maps: &maps };
+        let turns = bodies.iter().any(|body| !body.back.is_empty()).then_some(turns);
+        let source = translate::Source { code: &program.code, known, state_size, turns, maps: &maps };
         let loaded = memory::load(&source, &bodies)?;
         Ok(Self { loaded, program: program.clone(), maps, state_size })
     }
@@ -158,7 +157,7 @@ impl Compiled {
         let ended = self.loaded.enter(run);
         match ended.number {
             0 => Ok(ended.returned),
-            number => Err(self.halted(number as usize - 1, run)),
+            number => Err(self.halted(number - 1, run)),
         }
     }
 
@@ -189,9 +188,13 @@ impl Compiled {
 
     /// Why it was stopped at this instruction.
     #[cold]
-    fn halted(&self, index: usize, run: &Run) -> Halted {
+    fn halted(&self, number: u64, run: &Run) -> Halted {
         let code = &self.program.code;
+        let index = (number & !TOO_OFTEN) as usize;
         let slot = code.slot(index);
+        if number & TOO_OFTEN != 0 {
+            return Halted::Stopped(Stopped { slot, fault: Fault::Budget });
+        }
         if run.panicked() {
             return Halted::Panicked { slot };
         }

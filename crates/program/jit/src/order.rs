@@ -1,9 +1,10 @@
-//! The functions of a program, and for each an order of instructions in which nothing comes before what leads to it.
+//! The functions of a program, and for each an order of instructions in which nothing comes before what leads to it, but for what leads back in
+//! a loop.
 
 use crate::CompileError;
 use longwire_program::memory::MAX_FRAMES;
 use longwire_program::{Code, Instruction};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A function of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +13,20 @@ pub struct Body {
     pub entry: usize,
     /// Its instructions that can be reached. The number behind the program's last stands for running off its end.
     pub order: Vec<usize>,
+    /// The ways that lead back to what may come before: to where, and from where. There is one in every circle.
+    pub back: BTreeSet<(usize, usize)>,
+}
+
+impl Body {
+    /// Whether something leads back to this instruction.
+    pub fn is_head(&self, index: usize) -> bool {
+        self.back.range((index, 0)..=(index, usize::MAX)).next().is_some()
+    }
+
+    /// All that something leads back to.
+    pub fn heads(&self) -> BTreeSet<usize> {
+        self.back.iter().map(|&(head, _)| head).collect()
+    }
 }
 
 /// Most instructions of all functions together: each is compiled once for every function that leads to it.
@@ -26,14 +41,14 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
         if places.contains_key(&entry) {
             continue;
         }
-        let order = walk.order(entry)?;
+        let (order, back) = walk.order(entry);
         total += order.len();
         if total > MAX_INSTRUCTIONS {
             return Err(CompileError::TooLarge(MAX_INSTRUCTIONS));
         }
         wanted.extend(callees(code, &order));
         places.insert(entry, bodies.len());
-        bodies.push(Body { entry, order });
+        bodies.push(Body { entry, order, back });
     }
     let mut heights = vec![0; bodies.len()];
     measure(code, &bodies, &places, &mut heights, (0, 1))?;
@@ -85,10 +100,10 @@ struct Walk<'c> {
 }
 
 impl Walk<'_> {
-    fn order(&mut self, entry: usize) -> Result<Vec<usize>, CompileError> {
+    fn order(&mut self, entry: usize) -> (Vec<usize>, BTreeSet<(usize, usize)>) {
         self.functions += 1;
         let (on_path, done) = (2 * self.functions - 1, 2 * self.functions);
-        let (mut order, mut path) = (Vec::new(), vec![(entry, 0)]);
+        let (mut order, mut path, mut back) = (Vec::new(), vec![(entry, 0)], BTreeSet::new());
         self.marks[entry] = on_path;
         while let Some((index, looked)) = path.pop() {
             let Some(&next) = next(self.code, index).get(looked) else {
@@ -99,15 +114,14 @@ impl Walk<'_> {
             path.push((index, looked + 1));
             let Some(next) = next else { continue };
             if self.marks[next] == on_path {
-                return Err(CompileError::Loop { slot: self.code.slot(index) });
-            }
-            if self.marks[next] != done {
+                back.insert((next, index));
+            } else if self.marks[next] != done {
                 self.marks[next] = on_path;
                 path.push((next, 0));
             }
         }
         order.reverse();
-        Ok(order)
+        (order, back)
     }
 }
 
@@ -135,12 +149,17 @@ mod tests {
     }
 
     #[test]
-    fn loops_and_deep_calls_are_refused() {
+    fn loops_are_found_where_they_lead_back() {
+        // Into the middle, to itself, and twice to the same.
+        let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto b\n exit";
+        let bodies = bodies(&assemble(text).unwrap()).unwrap();
+        assert_eq!(bodies[0].order.len(), 7);
+        assert_eq!(bodies[0].back, BTreeSet::from([(2, 1), (4, 4), (2, 5)]));
+    }
+
+    #[test]
+    fn deep_calls_are_refused() {
         let refused = |text: &str| orders(text).unwrap_err().to_string();
-        assert_eq!(
-            refused("a: r0 = 1\n goto a"),
-            "instruction 1 leads back to where it came from; loops can't be compiled"
-        );
         assert!(refused("a: call a\n exit").contains("calls too deeply, or itself"));
         let chain = |calls: usize| {
             let functions: String = (0..calls).map(|i| format!("f{i}: call f{}\n exit\n", i + 1)).collect();

@@ -28,6 +28,8 @@ pub struct Run {
     worker: u64,
     /// Not 0 if a function that was called wants the program to end.
     halted: u64,
+    /// How often the program may still lead back in its loops.
+    turns: u64,
     /// Where the access was that ended the program.
     pub address: u64,
     /// What the functions below work on.
@@ -48,6 +50,7 @@ pub mod offset {
     pub const NOW: i32 = offset_of!(Run, now) as i32;
     pub const WORKER: i32 = offset_of!(Run, worker) as i32;
     pub const HALTED: i32 = offset_of!(Run, halted) as i32;
+    pub const TURNS: i32 = offset_of!(Run, turns) as i32;
     pub const ADDRESS: i32 = offset_of!(Run, address) as i32;
 }
 
@@ -59,6 +62,9 @@ pub struct Ended {
     /// 0, or the number of the instruction that ended it, plus 1: then it returned nothing.
     pub number: u64,
 }
+
+/// Is in the number of an instruction that led back too often.
+pub const TOO_OFTEN: u64 = 1 << 32;
 
 const FAULT: u64 = 1;
 const PANIC: u64 = 2;
@@ -81,6 +87,7 @@ impl Run {
             now: 0,
             worker: 0,
             halted: 0,
+            turns: 0,
             address: 0,
             machine: std::ptr::null_mut(),
             fault: None,

@@ -1,6 +1,6 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
-use crate::{Arrival, CompileError, Compiled, Desk, Halted, Known, Visit, compile, compile_unverified};
+use crate::{Arrival, Compiled, Desk, Halted, Known, MOST_TURNS, Visit, compile, compile_unverified};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
     Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
@@ -149,7 +149,7 @@ fn one_packet_ends_nothing_but_itself() {
     let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
     let access = Some(Access { region: Some(Region::Packet), place: None });
     let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
-    let compiled = Compiled::new(&program, Known::Facts(&facts), 0, Arc::clone(&maps)).unwrap();
+    let compiled = Compiled::new(&program, Known::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
     let alone = compiled.alone(&state).unwrap();
     let mut visits: [Visit; 64] = std::array::from_fn(|at| aimed((0, at as u32 % 8), (0, 0)));
     let bits = Desk::new(&mut stack, Context::default()).bind(alone).run(&mut [9; 8], &mut visits, 9);
@@ -169,7 +169,7 @@ fn accesses_end_where_the_packet_does() {
             let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
             let access = Some(Access { region: Some(Region::Packet), place: None });
             let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
-            let compiled = Compiled::new(&program, Known::Facts(&facts), 0, Arc::clone(&maps)).unwrap();
+            let compiled = Compiled::new(&program, Known::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
             let alone = compiled.alone(&state).unwrap();
             for length in 0..=16 {
                 let mut desk = Desk::new(&mut stack, Context::default());
@@ -215,8 +215,36 @@ fn what_is_stopped_is_named() {
         let got = Bench::new().run(&compiled, &maps);
         assert_eq!(got, Err(Halted::Stopped(Stopped { slot, fault })), "{text}");
     }
-    let looping = compile_unverified(&program("a: goto a"), &[], maps);
-    assert!(matches!(looping, Err(CompileError::Loop { slot: 0 })));
+}
+
+/// As often as may be, then no more: by jumping back, running into the head from above, and in a function that is called.
+#[test]
+fn loops_end_whatever_they_do() {
+    let maps = no_maps();
+    for (text, slot) in [
+        ("a: goto a", 0),
+        ("r0 = 0\n a: r0 += 1\n if r0 != 0 goto a\n exit", 2),
+        ("r0 = 0\n goto b\n a: r0 = *(u32 *)(r1 + 12)\n b: r2 = 0\n if r2 == 0 goto a\n exit", 2),
+        ("a: call f\n goto a\n f: b: goto b", 2),
+    ] {
+        let compiled = compile_unverified(&program(text), &[], Arc::clone(&maps)).unwrap();
+        let stopped = Stopped { slot, fault: Fault::Budget };
+        let (mut bench, turns) = (Bench::new(), MOST_TURNS);
+        assert_eq!(bench.run(&compiled, &maps), Err(Halted::Stopped(stopped)), "{text}");
+        // The same again: what is left is counted for each packet.
+        assert_eq!(bench.run(&compiled, &maps), Err(Halted::Stopped(stopped)), "{text}");
+        let rounds = |limit: u64| format!("r0 = 0\n r1 = {limit} ll\n a: r0 += 1\n if r0 < r1 goto a\n exit");
+        let longest = compile_unverified(&program(&rounds(turns + 1)), &[], Arc::clone(&maps)).unwrap();
+        assert_eq!(bench.run(&longest, &maps), Ok(turns + 1));
+        let longer = compile_unverified(&program(&rounds(turns + 2)), &[], Arc::clone(&maps)).unwrap();
+        assert!(bench.run(&longer, &maps).is_err());
+    }
+    // Wrong facts, too.
+    let facts = [Fact::default(); 1];
+    let compiled =
+        Compiled::new(&program("a: goto a"), Known::Facts(&facts), (0, 7), Arc::clone(&maps)).unwrap();
+    let stopped = Stopped { slot: 0, fault: Fault::Budget };
+    assert_eq!(Bench::new().run(&compiled, &maps), Err(Halted::Stopped(stopped)));
 }
 
 #[test]
@@ -286,7 +314,8 @@ fn wrong_facts_open_nothing() {
                 let fact = Fact { access: Some(Access { region, place }), ..Fact::default() };
                 let maps = Arc::new(Maps::new(&specs, 1, 0).unwrap());
                 let facts = [Fact::default(), fact, Fact::default()];
-                let compiled = Compiled::new(&program, Known::Facts(&facts), 16, Arc::clone(&maps)).unwrap();
+                let compiled =
+                    Compiled::new(&program, Known::Facts(&facts), (16, 0), Arc::clone(&maps)).unwrap();
                 let mut bench = Bench::new();
                 match bench.run(&compiled, &maps) {
                     Ok(_) => ended += 1,

@@ -2,7 +2,7 @@
 
 use crate::Known;
 use crate::order::{Body, next};
-use crate::run::offset;
+use crate::run::{TOO_OFTEN, offset};
 use crate::visits::Visits;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -21,6 +21,8 @@ pub struct Source<'a> {
     pub known: Known<'a>,
     /// Bytes of state that there are in any case.
     pub state_size: u32,
+    /// How often the program may lead back in its loops, for one packet, if it has any.
+    pub turns: Option<u64>,
     pub maps: &'a Maps,
 }
 
@@ -74,6 +76,8 @@ pub struct Translator<'a, 'f> {
     pub memory: Memory,
     /// The [`Run`](crate::run::Run).
     pub run: Value,
+    /// The function that is being translated.
+    body: &'a Body,
     /// The instruction that is being translated.
     pub index: usize,
     pub role: Role,
@@ -90,10 +94,10 @@ pub struct Translator<'a, 'f> {
 }
 
 /// Translates a function.
-pub fn translate(
-    source: &Source<'_>,
-    (body, role): (&Body, Role),
-    callees: Callees<'_>,
+pub fn translate<'a>(
+    source: &'a Source<'a>,
+    (body, role): (&'a Body, Role),
+    callees: Callees<'a>,
     function: &mut Function,
     scratch: &mut FunctionBuilderContext,
 ) {
@@ -119,6 +123,7 @@ pub fn translate(
         builder,
         memory,
         run,
+        body,
         index: body.entry,
         role,
         visits: None,
@@ -134,10 +139,15 @@ pub fn translate(
     }
     translator.begin(first);
     translator.make_blocks(body);
-    translator.go_on(body.entry);
+    let entry = translator.block(body.entry);
+    translator.builder.ins().jump(entry, []);
     for &index in &body.order {
         translator.index = index;
         translator.instruction();
+    }
+    for head in body.heads() {
+        let block = translator.block(head);
+        translator.builder.seal_block(block);
     }
     translator.end();
     translator.builder.finalize(frontend);
@@ -163,6 +173,9 @@ impl Memory {
 impl Translator<'_, '_> {
     /// Gives the registers what a function begins with.
     fn begin(&mut self, first: Block) {
+        if self.role != Role::Called {
+            self.wind_up();
+        }
         let zero = self.constant(0);
         let given = self.builder.block_params(first).to_vec();
         for number in 0..Register::COUNT {
@@ -209,9 +222,11 @@ impl Translator<'_, '_> {
     fn instruction(&mut self) {
         let index = self.index;
         if let Some(&block) = self.blocks.get(&index) {
-            // All that leads here came before.
             self.builder.switch_to_block(block);
-            self.builder.seal_block(block);
+            // All that leads here came before, but for what leads back.
+            if !self.body.is_head(index) {
+                self.builder.seal_block(block);
+            }
         }
         let Some(&instruction) = self.source.code.instructions().get(index) else {
             return self.stop();
@@ -221,8 +236,9 @@ impl Translator<'_, '_> {
             Instruction::Jump { .. } | Instruction::JumpLong { .. } => return self.go_on(target),
             Instruction::Branch { width, condition, dst, source, .. } => {
                 let holds = self.holds(width, condition, dst, source);
-                let (then, otherwise) = (self.block(target), self.block(index + 1));
-                self.builder.ins().brif(holds, then, [], otherwise, []);
+                let ways = [target, index + 1].map(|next| (next, self.way_to(next)));
+                self.builder.ins().brif(holds, ways[0].1, [], ways[1].1, []);
+                ways.into_iter().for_each(|(next, block)| self.turn(next, block));
                 return;
             }
             Instruction::Exit => return self.leave(),
@@ -250,8 +266,42 @@ impl Translator<'_, '_> {
     }
 
     fn go_on(&mut self, index: usize) {
-        let block = self.block(index);
+        let block = self.way_to(index);
         self.builder.ins().jump(block, []);
+        self.turn(index, block);
+    }
+
+    /// Whether it leads back from here to this instruction.
+    fn turns(&self, next: usize) -> bool {
+        self.body.back.contains(&(next, self.index))
+    }
+
+    /// The block by which an instruction is reached from here: where it leads back, one that is still empty, for [`turn`](Self::turn).
+    fn way_to(&mut self, next: usize) -> Block {
+        if self.turns(next) { self.builder.create_block() } else { self.block(next) }
+    }
+
+    /// Where it leads back to `next`, by way of `block`: counts that, and ends the program if it was too often, which that of a verified program
+    /// never is.
+    fn turn(&mut self, next: usize, block: Block) {
+        if !self.turns(next) {
+            return;
+        }
+        self.builder.switch_to_block(block);
+        self.builder.seal_block(block);
+        let left = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::TURNS);
+        let after = self.builder.ins().iadd_imm_s(left, -1);
+        self.builder.ins().store(self.memory.run, after, self.run, offset::TURNS);
+        let head = self.block(next);
+        let number = self.constant(TOO_OFTEN | (self.index as u64 + 1));
+        self.builder.ins().brif(left, head, [], self.exit, &[BlockArg::from(number)]);
+    }
+
+    /// Begins to count how often it leads back.
+    fn wind_up(&mut self) {
+        let Some(turns) = self.source.turns else { return };
+        let turns = self.constant(turns);
+        self.builder.ins().store(self.memory.run, turns, self.run, offset::TURNS);
     }
 
     fn holds(&mut self, width: Width, condition: Condition, left: Register, right: Operand) -> Value {

@@ -1,6 +1,6 @@
 //! What a program costs at worst: what it does, counted, along the dearest way through it.
 //!
-//! Programs have no loops, so one pass from the ends to the beginning finds, for every instruction, the most that can still come.
+//! One pass from the ends to the beginning finds, for every instruction, the most that can still come (`path`).
 
 use crate::call::Cost;
 use crate::memory::Region;
@@ -82,6 +82,13 @@ impl Counts {
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         self.0.iter_mut().zip(&other.0).for_each(|(mine, more)| *mine = mine.saturating_add(*more));
+        self
+    }
+
+    /// This so many times, one after the other.
+    #[must_use]
+    pub fn repeated(mut self, times: u32) -> Self {
+        self.0.iter_mut().for_each(|count| *count = count.saturating_mul(times));
         self
     }
 

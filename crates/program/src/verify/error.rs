@@ -41,12 +41,34 @@ impl Rejected {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It leads back to where the program was before.
-    #[error("it leads back to instruction {to}, a loop; unroll it (#pragma unroll)")]
-    Loop {
+    /// It leads back to where a loop begins, and nothing has changed that could end it.
+    #[error(
+        "it leads back to instruction {to} with nothing changed that must end the loop; count up to a constant in a \
+         variable of its own, as in for (i = 0; i < 16; i++)"
+    )]
+    Endless {
         /// Where it leads, in slots.
         to: usize,
     },
+    /// It leads back to where a loop begins, which was followed as often as may be.
+    #[error(
+        "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the program was \
+         followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the constant or the \
+         loop's body smaller",
+        limit = super::explore::MAX_STEPS
+    )]
+    Unbounded {
+        /// Where it leads, in slots.
+        to: usize,
+        /// How often the loop was followed.
+        rounds: u32,
+    },
+    /// It leads back into a loop that is entered in several places.
+    #[error("it leads back into a loop that has several beginnings; enter the loop in one place only")]
+    Entries,
+    /// It leads back in a loop within too many others.
+    #[error("loops are nested more than {limit} deep; make functions of the inner ones", limit = super::loops::MAX_NESTED)]
+    Nested,
     /// Nothing leads to it.
     #[error("nothing leads to it; leave it out")]
     Unreachable,

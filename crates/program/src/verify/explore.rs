@@ -2,10 +2,14 @@
 //!
 //! Instructions are looked at in an order in which nothing comes before what leads to it. Each is looked at once, with all states that
 //! the ways to it have left: a state that another one includes is dropped, and where too many remain, they are joined.
+//!
+//! A loop is followed round by round where its head comes in the order, until no way leads back to the head: what it leaves behind is
+//! then complete. States of different rounds are never compared within the loop, so that a loop that can't be followed to its end is refused.
 
 use super::cost::{Counts, Item, Touch};
 use super::cycles::cycles;
 use super::error::{Rejected, Rejection};
+use super::loops::Loop;
 use super::scalar::Scalar;
 use super::state::State;
 use super::structure::{At, Structure};
@@ -17,11 +21,14 @@ use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
 
-/// Most states of all instructions together: so that a hostile program is refused in about a second.
-const MAX_STEPS: usize = 400_000;
+/// Most states of all instructions together, each round of a loop by itself: so that a hostile program is refused in about a second.
+pub const MAX_STEPS: usize = 400_000;
 
 /// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes at most.
 const MAX_WAITING: usize = 16_384;
+
+/// How many instructions that are passed by cost as much as one that is looked at.
+const PASSED: usize = 16;
 
 /// Where a state goes on.
 pub enum Flow {
@@ -50,6 +57,18 @@ pub struct Explorer<'p> {
     steps: usize,
     waiting: usize,
     names: Names,
+    /// For each loop, how often its head is passed at most when it is entered once.
+    rounds: Vec<u32>,
+    /// The loops that are being followed, and how often they were.
+    following: Vec<(usize, u32)>,
+}
+
+/// A function that is being followed.
+struct Way {
+    start: usize,
+    /// For each instruction the states that wait for it.
+    pending: Vec<Vec<State>>,
+    exits: Vec<State>,
 }
 
 /// What was found.
@@ -59,6 +78,8 @@ pub struct Explored {
     pub costs: Vec<Counts>,
     pub state_size: u32,
     pub links: u32,
+    /// For each loop, how often its head is passed at most when it is entered once.
+    pub rounds: Vec<u32>,
 }
 
 impl<'p> Explorer<'p> {
@@ -76,57 +97,117 @@ impl<'p> Explorer<'p> {
             steps: 0,
             waiting: 0,
             names: Names::default(),
+            rounds: vec![0; structure.loops().all().len()],
+            following: Vec::new(),
         };
         explorer.run(0, vec![State::new()]).map_err(|(at, fault)| Rejected::new(program, at, fault))?;
-        let Self { facts, costs, state_size, links, .. } = explorer;
-        Ok(Explored { facts, costs, state_size, links })
+        let Self { facts, costs, state_size, links, rounds, .. } = explorer;
+        Ok(Explored { facts, costs, state_size, links, rounds })
     }
 
     /// Follows a function from these states; gives those that it returns with.
     fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
-        let structure = self.structure;
-        let body = &structure.functions()[function];
-        let start = body.range.start;
-        let mut pending: Vec<Vec<State>> = vec![Vec::new(); body.range.len()];
-        let mut exits = Vec::new();
+        let body = &self.structure.functions()[function];
+        let mut way =
+            Way { start: body.range.start, pending: vec![Vec::new(); body.range.len()], exits: Vec::new() };
         self.waiting += states.len();
-        pending[0] = states;
-        for &index in &body.order {
-            let states = std::mem::take(&mut pending[index - start]);
-            self.waiting -= states.len();
-            let mut entering = Vec::new();
-            for mut state in states {
-                let flow = self.look(index, &mut state).map_err(|fault| (index, fault))?;
-                let target = self.program.code.target(index).unwrap_or(index);
-                match flow {
-                    Flow::Next => self.arrive(&mut pending, start, index + 1, state),
-                    Flow::Jump => self.arrive(&mut pending, start, target, state),
-                    Flow::Branch { falls, jumps } => {
-                        self.facts[index].falls |= falls;
-                        self.facts[index].jumps |= jumps.is_some();
-                        if let Some(jumps) = jumps {
-                            self.arrive(&mut pending, start, target, *jumps);
-                        }
-                        if falls {
-                            self.arrive(&mut pending, start, index + 1, state);
-                        }
-                    }
-                    Flow::Enter => {
-                        state.keep(structure.live(index));
-                        state.enter();
-                        self.add(&mut entering, state);
-                    }
-                    Flow::Exit => {
-                        state.keep(Register::R0.bit());
-                        self.add(&mut exits, state);
-                    }
-                }
+        way.pending[0] = states;
+        self.follow(&mut way, &body.order, None)?;
+        Ok(way.exits)
+    }
+
+    /// Follows these instructions, of the whole function or `within` a loop.
+    fn follow(&mut self, way: &mut Way, order: &[usize], within: Option<usize>) -> Result<(), At> {
+        let loops = self.structure.loops();
+        self.steps += order.len() / PASSED;
+        for &index in order {
+            if way.pending[index - way.start].is_empty() {
+                continue;
             }
-            for state in self.enter(index, entering)? {
-                self.arrive(&mut pending, start, index + 1, state);
+            match loops.headed(index) {
+                // Those of loops within are followed with their heads, so that nothing waits for them any more.
+                Some(inner) if within != Some(inner) => self.go_round(way, inner)?,
+                _ => self.pass(way, index).map_err(|(at, fault)| self.blamed(at, fault))?,
             }
         }
-        Ok(exits)
+        Ok(())
+    }
+
+    /// Follows a loop round by round from the states that wait for its head, until none comes back there.
+    fn go_round(&mut self, way: &mut Way, number: usize) -> Result<(), At> {
+        let Loop { head, back, members, .. } = &self.structure.loops().all()[number];
+        let place = head - way.start;
+        self.following.push((number, 0));
+        let (mut rounds, mut before) = (0u32, Vec::new());
+        while !way.pending[place].is_empty() {
+            rounds += 1;
+            if let Some(last) = self.following.last_mut() {
+                last.1 = rounds;
+            }
+            if rounds.is_power_of_two() {
+                before.clone_from(&way.pending[place]);
+            }
+            self.follow(way, members, Some(number))?;
+            // What could happen before can happen again, and so for ever.
+            let (after, names) = (&way.pending[place], &mut self.names);
+            let mut again = |state: &State| after.iter().any(|later| later.contains(state, names));
+            if before.iter().all(&mut again) {
+                return Err((*back, Rejection::Endless { to: self.program.code.slot(*head) }));
+            }
+        }
+        self.following.pop();
+        self.rounds[number] = self.rounds[number].max(rounds);
+        Ok(())
+    }
+
+    /// A loop is at fault if it made the program too complex: that with most rounds.
+    fn blamed(&self, at: usize, fault: Rejection) -> At {
+        // Of several that went round as often the innermost one.
+        let longest = self.following.iter().max_by_key(|&&(_, rounds)| rounds);
+        match (&fault, longest) {
+            (Rejection::TooComplex, Some(&(number, rounds))) => {
+                let Loop { head, back, .. } = self.structure.loops().all()[number];
+                (back, Rejection::Unbounded { to: self.program.code.slot(head), rounds })
+            }
+            _ => (at, fault),
+        }
+    }
+
+    /// Looks at an instruction with all states that wait for it.
+    fn pass(&mut self, way: &mut Way, index: usize) -> Result<(), At> {
+        let states = std::mem::take(&mut way.pending[index - way.start]);
+        self.waiting -= states.len();
+        let target = self.program.code.target(index).unwrap_or(index);
+        let mut entering = Vec::new();
+        for mut state in states {
+            match self.look(index, &mut state).map_err(|fault| (index, fault))? {
+                Flow::Next => self.arrive(way, index + 1, state),
+                Flow::Jump => self.arrive(way, target, state),
+                Flow::Branch { falls, jumps } => {
+                    self.facts[index].falls |= falls;
+                    self.facts[index].jumps |= jumps.is_some();
+                    if let Some(jumps) = jumps {
+                        self.arrive(way, target, *jumps);
+                    }
+                    if falls {
+                        self.arrive(way, index + 1, state);
+                    }
+                }
+                Flow::Enter => {
+                    state.keep(self.structure.live(index));
+                    state.enter();
+                    self.add(&mut entering, state);
+                }
+                Flow::Exit => {
+                    state.keep(Register::R0.bit());
+                    self.add(&mut way.exits, state);
+                }
+            }
+        }
+        for state in self.enter(index, entering)? {
+            self.arrive(way, index + 1, state);
+        }
+        Ok(())
     }
 
     /// Follows a function that is called, and gives the states after its return.
@@ -155,11 +236,14 @@ impl<'p> Explorer<'p> {
     }
 
     /// A state that reaches an instruction.
-    fn arrive(&mut self, pending: &mut [Vec<State>], start: usize, index: usize, mut state: State) {
-        let states = &mut pending[index - start];
+    fn arrive(&mut self, way: &mut Way, index: usize, mut state: State) {
+        let states = &mut way.pending[index - way.start];
         self.waiting -= states.len();
         if self.structure.is_merge(index) {
             state.keep(self.structure.live(index));
+            if self.structure.loops().headed(index).is_some() {
+                state.forget_unnamed();
+            }
             self.add(states, state);
         } else {
             states.push(state);

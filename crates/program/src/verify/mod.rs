@@ -1,10 +1,10 @@
 //! The verifier: what no program may do that runs on packets, and what a program costs at worst.
 //!
 //! A program that it lets in never meets a [`Fault`](crate::Fault), whatever the packet, and ends after a known number of instructions. One pass goes
-//! forward over the instructions and knows what each register and each byte of the stack may be; there are no loops, so each instruction
-//! is looked at once. One goes backward and adds up costs.
+//! forward over the instructions and knows what each register and each byte of the stack may be; each instruction is looked at once, or
+//! once in each round of a loop. One goes backward and adds up costs.
 //!
-//! - `structure`: functions, order, loops, what is unreachable;
+//! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
 //! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
 //! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
@@ -22,6 +22,7 @@ mod cost;
 mod cycles;
 mod error;
 mod explore;
+mod loops;
 mod path;
 mod refine;
 mod scalar;
@@ -48,6 +49,7 @@ pub struct Verified {
     facts: Box<[Fact]>,
     costs: Box<[Counts]>,
     most: Counts,
+    rounds: Box<[u32]>,
     state_size: u32,
     links: u32,
 }
@@ -95,7 +97,7 @@ pub struct Dearest {
     pub price: u64,
     /// What happens on it.
     pub counts: Counts,
-    /// Its instructions in order, those of called functions after the call. Perhaps no packet takes it: the conditions on it may
+    /// Its instructions in order, those of called functions after the call, those of a loop as often as it goes round; at most a million. Perhaps no packet takes it: the conditions on it may
     /// exclude each other.
     pub path: Vec<usize>,
 }
@@ -121,10 +123,12 @@ pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
         Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;
     let explored = Explorer::explore(&program, &structure)?;
     let (facts, costs) = (explored.facts.into_boxed_slice(), explored.costs.into_boxed_slice());
-    let graph = Graph { code: &program.code, structure: &structure, facts: &facts, costs: &costs };
+    let rounds = explored.rounds.into_boxed_slice();
+    let graph =
+        Graph { code: &program.code, structure: &structure, facts: &facts, costs: &costs, rounds: &rounds };
     let most = graph.most();
     let (state_size, links) = (explored.state_size, explored.links);
-    Ok(Verified { structure, facts, costs, most, state_size, links, program })
+    Ok(Verified { structure, facts, costs, most, rounds, state_size, links, program })
 }
 
 impl Verified {
@@ -166,7 +170,7 @@ impl Verified {
 
     /// The most that a packet can cost at these prices, and how.
     pub fn dearest_path(&self, prices: &Prices) -> Dearest {
-        let Self { program, structure, facts, costs, .. } = self;
-        Graph { code: &program.code, structure, facts, costs }.dearest(prices)
+        let Self { program, structure, facts, costs, rounds, .. } = self;
+        Graph { code: &program.code, structure, facts, costs, rounds }.dearest(prices)
     }
 }

@@ -1,6 +1,10 @@
 //! The worst that a program can cost, found from its ends backward.
+//!
+//! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one of its loops. The most that each can
+//! cost is kept apart. A loop costs its dearest round as often as it comes back to its head, and then the dearest way out of it.
 
 use super::cost::{Counts, Prices};
+use super::loops::MAX_NESTED;
 use super::structure::{Body, Structure, next};
 use super::{Dearest, Fact};
 use crate::{Code, Instruction};
@@ -11,64 +15,158 @@ pub struct Graph<'a> {
     pub structure: &'a Structure,
     pub facts: &'a [Fact],
     pub costs: &'a [Counts],
+    /// For each loop, how often its head is passed at most when it is entered once.
+    pub rounds: &'a [u32],
 }
 
 /// Most instructions of a path that is written down.
 const MAX_PATH: usize = 1 << 20;
 
+/// What is added up backward.
+trait Sum: Copy {
+    const NONE: Self;
+    /// This, and then `after`.
+    fn and(self, after: Self) -> Self;
+    fn times(self, count: u32) -> Self;
+    fn worst(self, other: Self) -> Self;
+    /// The same, where it goes on with this instruction.
+    fn by(self, _next: usize) -> Self {
+        self
+    }
+}
+
+impl Sum for Counts {
+    const NONE: Self = Self::NONE;
+
+    fn and(self, after: Self) -> Self {
+        self.plus(&after)
+    }
+
+    fn times(self, count: u32) -> Self {
+        self.repeated(count)
+    }
+
+    fn worst(self, other: Self) -> Self {
+        self.most(&other)
+    }
+}
+
+/// The dearest way from an instruction on.
+#[derive(Clone, Copy)]
+struct Priced {
+    price: u64,
+    counts: Counts,
+    /// Where it goes on.
+    next: Option<usize>,
+}
+
+impl Sum for Priced {
+    const NONE: Self = Self { price: 0, counts: Counts::NONE, next: None };
+
+    fn and(self, after: Self) -> Self {
+        let price = self.price.saturating_add(after.price);
+        Self { price, counts: self.counts.plus(&after.counts), next: after.next }
+    }
+
+    fn times(self, count: u32) -> Self {
+        let price = self.price.saturating_mul(count.into());
+        Self { price, counts: self.counts.repeated(count), ..self }
+    }
+
+    /// Of two that cost the same, the first.
+    fn worst(self, other: Self) -> Self {
+        if other.price > self.price { other } else { self }
+    }
+
+    fn by(self, next: usize) -> Self {
+        Self { next: Some(next), ..self }
+    }
+}
+
+/// For each instruction the most that can still come: to the end of its function, and back to the head of its first, second, … loop from outside.
+struct Still<T> {
+    all: Vec<Option<T>>,
+    /// How many there are of each instruction.
+    goals: usize,
+}
+
+impl<T: Copy> Still<T> {
+    fn of(&self, index: usize, goal: usize) -> Option<T> {
+        self.all[index * self.goals + goal]
+    }
+}
+
 impl Graph<'_> {
     /// The most that each item can happen in one run. Not all need happen in the same run.
     pub fn most(&self) -> Counts {
-        let mut still = vec![Counts::NONE; self.code.len()];
-        for body in self.callees_first() {
-            for &index in body.order.iter().rev() {
-                let after = self.after(index).fold(Counts::NONE, |most, next| most.most(&still[next]));
-                let called = self.callee(index).map_or(Counts::NONE, |callee| still[callee]);
-                still[index] = self.costs[index].plus(&called).plus(&after);
-            }
-        }
-        still[0]
+        self.entered(&self.sums(|index| self.costs[index]), 0, 0).unwrap_or(Counts::NONE)
     }
 
     /// The path that costs most at these prices.
     pub fn dearest(&self, prices: &Prices) -> Dearest {
-        let mut still = vec![0; self.code.len()];
-        // Where the dearest way goes on.
-        let mut ways: Vec<Option<usize>> = vec![None; self.code.len()];
-        for body in self.callees_first() {
-            for &index in body.order.iter().rev() {
-                // Of two that cost the same, the first.
-                let way = self.after(index).reduce(|a, b| if still[b] > still[a] { b } else { a });
-                let called = self.callee(index).map_or(0, |callee| still[callee]);
-                let own = prices.total(&self.costs[index]).saturating_add(called);
-                still[index] = own.saturating_add(way.map_or(0, |way| still[way]));
-                ways[index] = way;
-            }
-        }
-        let path = self.follow(&ways);
-        let counts = path.iter().fold(Counts::NONE, |sum, &index| sum.plus(&self.costs[index]));
-        Dearest { price: still[0], counts, path }
+        let own = |index: usize| {
+            let counts = self.costs[index];
+            Priced { price: prices.total(&counts), counts, next: None }
+        };
+        let still = self.sums(own);
+        let Priced { price, counts, .. } = self.entered(&still, 0, 0).unwrap_or(Priced::NONE);
+        Dearest { price, counts, path: Follower { graph: self, still: &still, loops: Vec::new() }.path() }
     }
 
-    fn follow(&self, ways: &[Option<usize>]) -> Vec<usize> {
-        let (mut path, mut resume) = (Vec::new(), Vec::new());
-        let mut at = Some(0);
-        while let Some(index) = at.filter(|_| path.len() < MAX_PATH) {
-            path.push(index);
-            at = match self.callee(index) {
-                Some(callee) => {
-                    resume.push(ways[index]);
-                    Some(callee)
+    /// Adds up from the ends backward.
+    fn sums<T: Sum>(&self, own: impl Fn(usize) -> T) -> Still<T> {
+        let goals = 1 + self.structure.loops().deepest();
+        let mut still = Still { all: vec![None; self.code.len() * goals], goals };
+        for body in self.callees_first() {
+            for &index in body.order.iter().rev() {
+                let after = self.onward(&still, index);
+                let called = self.callee(index).and_then(|callee| self.entered(&still, callee, 0));
+                let own = own(index).and(called.unwrap_or(T::NONE));
+                for (goal, after) in after.into_iter().enumerate().take(goals) {
+                    still.all[index * goals + goal] = after.map(|after| own.and(after));
                 }
-                None => ways[index],
-            };
-            while at.is_none()
-                && let Some(back) = resume.pop()
-            {
-                at = back;
             }
         }
-        path
+        still
+    }
+
+    /// The most that can come after an instruction, for each goal.
+    fn onward<T: Sum>(&self, still: &Still<T>, index: usize) -> [Option<T>; MAX_NESTED + 1] {
+        let loops = self.structure.loops();
+        let mut most = [None; MAX_NESTED + 1];
+        let mut add = |goal: usize, sum: Option<T>| {
+            let old: Option<T> = most[goal];
+            most[goal] = match (old, sum) {
+                (Some(old), Some(sum)) => Some(old.worst(sum)),
+                (old, sum) => old.or(sum),
+            };
+        };
+        let mut ends = true;
+        for next in self.after(index) {
+            ends = false;
+            if let Some(closed) = loops.closed(index, next) {
+                add(loops.all()[closed].depth, Some(T::NONE.by(next)));
+                continue;
+            }
+            // The loop that is entered is left again on the way to any goal.
+            let shared = loops.depth(next) - usize::from(loops.headed(next).is_some());
+            for goal in 0..=shared {
+                add(goal, self.entered(still, next, goal).map(|sum| sum.by(next)));
+            }
+        }
+        if ends {
+            add(0, Some(T::NONE));
+        }
+        most
+    }
+
+    /// The most from an instruction on that does not lead back: if it is a loop's head, with all rounds of the loop.
+    fn entered<T: Sum>(&self, still: &Still<T>, index: usize, goal: usize) -> Option<T> {
+        let out = still.of(index, goal)?;
+        let loops = self.structure.loops();
+        let Some(number) = loops.headed(index) else { return Some(out) };
+        let round = still.of(index, loops.all()[number].depth);
+        Some(round.map_or(out, |round| round.times(self.rounds[number].saturating_sub(1)).and(out)))
     }
 
     /// Functions, none before those that it calls.
@@ -90,5 +188,68 @@ impl Graph<'_> {
         let [falls, jumps] = next(self.code, index);
         let taken = [falls.filter(|_| !branches || fact.falls), jumps.filter(|_| !branches || fact.jumps)];
         taken.into_iter().flatten().filter(|&next| self.facts[next].reached)
+    }
+}
+
+/// Follows the dearest path forward.
+struct Follower<'a> {
+    graph: &'a Graph<'a>,
+    still: &'a Still<Priced>,
+    /// The loops that it is in, with the rounds that still lead back, and the goal after the last.
+    loops: Vec<(u32, usize)>,
+}
+
+impl Follower<'_> {
+    fn path(mut self) -> Vec<usize> {
+        let (mut path, mut resume) = (Vec::new(), Vec::new());
+        let mut at = Some((0, self.enter(0, 0)));
+        while let Some((index, goal)) = at.filter(|_| path.len() < MAX_PATH) {
+            path.push(index);
+            at = match self.graph.callee(index) {
+                Some(callee) => {
+                    resume.push((index, goal));
+                    Some((callee, self.enter(callee, 0)))
+                }
+                None => self.onward(index, goal),
+            };
+            while at.is_none()
+                && let Some((index, goal)) = resume.pop()
+            {
+                at = self.onward(index, goal);
+            }
+        }
+        path
+    }
+
+    /// The goal of what follows when an instruction is reached on the way to `goal`, other than by leading back.
+    fn enter(&mut self, index: usize, goal: usize) -> usize {
+        let loops = self.graph.structure.loops();
+        let Some(number) = loops.headed(index) else { return goal };
+        let depth = loops.all()[number].depth;
+        let again = self.graph.rounds[number].saturating_sub(1);
+        let rounds = if self.still.of(index, depth).is_some() { again } else { 0 };
+        self.loops.push((rounds, goal));
+        self.turn(depth)
+    }
+
+    /// The goal of the next round of the innermost loop, or of the way out of it.
+    fn turn(&mut self, depth: usize) -> usize {
+        match self.loops.last_mut() {
+            Some((0, _)) | None => self.loops.pop().map_or(0, |(_, goal)| goal),
+            Some((rounds, _)) => {
+                *rounds -= 1;
+                depth
+            }
+        }
+    }
+
+    fn onward(&mut self, index: usize, goal: usize) -> Option<(usize, usize)> {
+        let next = self.still.of(index, goal)?.next?;
+        let loops = self.graph.structure.loops();
+        let goal = match loops.closed(index, next) {
+            Some(number) => self.turn(loops.all()[number].depth),
+            None => self.enter(next, goal),
+        };
+        Some((next, goal))
     }
 }

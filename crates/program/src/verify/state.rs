@@ -3,6 +3,7 @@
 use super::scalar::Scalar;
 use super::stack::Frame;
 use super::value::{Id, Kind, Names, Value};
+use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
 /// Bytes that are brought into the cache together.
@@ -166,6 +167,25 @@ impl State {
             }
         }
         self.origins = vec![Self::beginning()];
+    }
+
+    /// Forgets origins and lines of objects that no address is counted from: a loop makes new ones in each round.
+    pub fn forget_unnamed(&mut self) {
+        let (mut origins, mut objects) = (Vec::new(), Vec::new());
+        for value in self.values_mut() {
+            match *value {
+                Value::Packet { origin, .. } => origins.push(origin),
+                Value::Map { object, .. } => objects.push(object),
+                _ => {}
+            }
+        }
+        self.origins.retain(|origin| origin.id == 0 || origins.contains(&origin.id));
+        // Those of a map's only value come by their name again.
+        let lasts = |object: &Object| match object {
+            Object::State => true,
+            Object::Value(id) => *id > Id::MAX - MAX_MAPS as Id || objects.contains(id),
+        };
+        self.touched.retain(|(object, _)| lasts(object));
     }
 
     fn origin(&self, id: Id) -> Origin {

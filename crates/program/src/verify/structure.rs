@@ -2,12 +2,16 @@
 //! of interest.
 
 use super::error::Rejection;
+use super::loops::Loops;
 use crate::memory::MAX_FRAMES;
 use crate::{Code, Helper, Instruction, Register};
 use std::ops::Range;
 
 /// A rejection, and the instruction that it is about.
 pub type At = (usize, Rejection);
+
+/// From where to where.
+pub type Ways = Vec<(usize, usize)>;
 
 /// What is known of a program before its data is looked at.
 #[derive(Debug)]
@@ -18,13 +22,14 @@ pub struct Structure {
     live: Vec<u16>,
     /// For each instruction, whether more than one lead there.
     merges: Vec<bool>,
+    loops: Loops,
 }
 
 /// A function.
 #[derive(Debug)]
 pub struct Body {
     pub range: Range<usize>,
-    /// Its instructions in an order in which nothing comes before what leads to it.
+    /// Its instructions in an order in which nothing comes before what leads to it, but for what leads back in a loop.
     pub order: Vec<usize>,
     /// Frames that it and what it calls need at most.
     pub frames: usize,
@@ -36,11 +41,14 @@ impl Structure {
         let entries = code.entries();
         let ends = entries.iter().skip(1).copied().chain([code.len()]);
         let mut functions = Vec::with_capacity(entries.len());
+        let mut loops = Loops::none(code.len());
         for (&start, end) in entries.iter().zip(ends) {
-            let order = Walk::new(code, start..end).order()?;
+            let (order, back) = Walk::new(code, start..end).order()?;
+            loops.find(code, &(start..end), &order, &back)?;
             functions.push(Body { range: start..end, order, frames: 0 });
         }
-        let mut structure = Self { functions, live: vec![0; code.len()], merges: vec![false; code.len()] };
+        let mut structure =
+            Self { functions, live: vec![0; code.len()], merges: vec![false; code.len()], loops };
         structure.count_frames(code)?;
         if let Some(unused) = structure.functions.iter().find(|body| body.frames == 0) {
             return Err((unused.range.start, Rejection::Unreachable));
@@ -61,6 +69,10 @@ impl Structure {
 
     pub fn live(&self, instruction: usize) -> u16 {
         self.live[instruction]
+    }
+
+    pub fn loops(&self) -> &Loops {
+        &self.loops
     }
 
     pub fn is_merge(&self, instruction: usize) -> bool {
@@ -105,19 +117,28 @@ impl Structure {
         Ok(())
     }
 
-    /// Which registers are read later, and where paths meet.
+    /// Which registers are read later, and where paths meet: those that leave a loop may have gone round it more or less often.
     fn look_back(&mut self, code: &Code) {
         for body in &self.functions {
             let mut reached = vec![false; body.range.len()];
-            for &index in body.order.iter().rev() {
-                let instruction = &code.instructions()[index];
-                let mut after = 0;
+            for &index in &body.order {
                 for next in next(code, index).into_iter().flatten() {
-                    after |= self.live[next];
-                    self.merges[next] |= reached[next - body.range.start];
+                    self.merges[next] |= reached[next - body.range.start] || self.loops.leaves(index, next);
                     reached[next - body.range.start] = true;
                 }
-                self.live[index] = reads(instruction) | after & !writes(instruction);
+            }
+            // What is read in a loop is known at its end when its beginning was looked at.
+            let mut changed = true;
+            while changed {
+                changed = false;
+                for &index in body.order.iter().rev() {
+                    let instruction = &code.instructions()[index];
+                    let following = next(code, index).into_iter().flatten();
+                    let after = following.fold(0, |after, next| after | self.live[next]);
+                    let live = reads(instruction) | after & !writes(instruction);
+                    changed |= live != self.live[index] && !self.loops.all().is_empty();
+                    self.live[index] = live;
+                }
             }
         }
     }
@@ -161,6 +182,8 @@ struct Walk<'c> {
     /// The way: instructions, and how many of what may follow them were looked at.
     path: Vec<(usize, usize)>,
     done: Vec<usize>,
+    /// From where to where it leads back to what was on the way.
+    back: Ways,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,10 +196,10 @@ enum Mark {
 impl<'c> Walk<'c> {
     fn new(code: &'c Code, range: Range<usize>) -> Self {
         let (marks, done) = (vec![Mark::New; range.len()], Vec::with_capacity(range.len()));
-        Self { code, range, marks, path: Vec::new(), done }
+        Self { code, range, marks, path: Vec::new(), done, back: Vec::new() }
     }
 
-    fn order(mut self) -> Result<Vec<usize>, At> {
+    fn order(mut self) -> Result<(Vec<usize>, Ways), At> {
         self.go(self.range.start);
         while let Some((index, looked)) = self.path.pop() {
             let Some(&next) = next(self.code, index).get(looked) else {
@@ -191,7 +214,7 @@ impl<'c> Walk<'c> {
             }
             match self.marks[next - self.range.start] {
                 Mark::New => self.go(next),
-                Mark::OnPath => return Err(self.back(next)),
+                Mark::OnPath => self.back.push((index, next)),
                 Mark::Done => {}
             }
         }
@@ -199,7 +222,7 @@ impl<'c> Walk<'c> {
             return Err((self.range.start + unseen, Rejection::Unreachable));
         }
         self.done.reverse();
-        Ok(self.done)
+        Ok((self.done, self.back))
     }
 
     fn go(&mut self, index: usize) {
@@ -209,15 +232,5 @@ impl<'c> Walk<'c> {
 
     fn outside(&self, looked: usize, next: usize) -> Rejection {
         if looked == 0 { Rejection::RunsOff } else { Rejection::Leaves { to: self.code.slot(next) } }
-    }
-
-    /// The jump of a loop that leads backward: one does.
-    fn back(&self, to: usize) -> At {
-        let cycle: Vec<usize> =
-            self.path.iter().map(|&(index, _)| index).skip_while(|&index| index != to).collect();
-        let mut jumps = cycle.iter().filter_map(|&index| Some((index, next(self.code, index)[1]?)));
-        let backward = |&(index, target): &(usize, usize)| target <= index && cycle.contains(&target);
-        let (index, target) = jumps.find(backward).unwrap_or((to, to));
-        (index, Rejection::Loop { to: self.code.slot(target) })
     }
 }

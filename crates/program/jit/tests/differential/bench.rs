@@ -66,8 +66,17 @@ impl Bench {
 
     /// With maps that others were run with before.
     pub fn interpreted_with(&self, maps: &Arc<Maps>) -> Left {
+        self.interpreted_within(maps, 100_000)
+    }
+
+    /// For so many instructions at most.
+    pub fn interpreted_for(&self, budget: u64) -> Left {
+        self.interpreted_within(&self.maps(), budget)
+    }
+
+    fn interpreted_within(&self, maps: &Arc<Maps>, budget: u64) -> Left {
         self.left(maps, |machine| {
-            interpret(&self.program.code, machine, 100_000).map(|finished| finished.returned)
+            interpret(&self.program.code, machine, budget).map(|finished| finished.returned)
         })
     }
 

@@ -259,6 +259,44 @@ pub fn maps() -> [MapSpec; 2] {
 
 /// Puts pieces together, with an end for all branches.
 pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>) {
+    let (body, body_hints) = body(pieces);
+    let mut all = beginning(slots(&body), kind);
+    let mut hints = BEGINNING_HINTS.to_vec();
+    hints.resize(all.len(), None);
+    all.extend(body);
+    hints.extend(body_hints);
+    all.push(Instruction::Exit);
+    (Program::new("random", Code::new(all).unwrap(), maps()), hints)
+}
+
+/// The same pieces in a loop in a loop, which count in the stack.
+pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Program {
+    let (body, _) = body(pieces);
+    let length = slots(&body);
+    let before = "*(u64 *)(r10 - 48) = 0\n *(u64 *)(r10 - 56) = 0";
+    let turn = |place: u8, rounds: u8, back: usize| {
+        format!(
+            "r1 = *(u64 *)(r10 - {place})\n r1 += 1\n *(u64 *)(r10 - {place}) = r1\n if r1 < {rounds} goto -{back}\n"
+        )
+    };
+    let after = turn(56, inner, length + 4) + &turn(48, outer, length + 9);
+    // Where it leads is not there yet.
+    let pad = "r0 = 0\n".repeat(length + 2);
+    let after = assemble(&format!("{pad}{after}")).unwrap().instructions()[length + 2..].to_vec();
+    let mut all = beginning(2 + length + slots(&after), kind);
+    all.extend_from_slice(assemble(before).unwrap().instructions());
+    all.extend(body);
+    all.extend(after);
+    all.push(Instruction::Exit);
+    Program::new("looped", Code::new(all).unwrap(), maps())
+}
+
+fn slots(instructions: &[Instruction]) -> usize {
+    instructions.iter().map(Instruction::slots).sum()
+}
+
+/// Pieces one after the other, and the regions of their accesses.
+fn body(pieces: Vec<Piece>) -> (Vec<Instruction>, Vec<Option<Region>>) {
     let starts: Vec<usize> = pieces
         .iter()
         .scan(0, |at, piece| {
@@ -286,13 +324,7 @@ pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>)
             body_hints.push(piece.hint);
         }
     }
-    let mut all = beginning(end, kind);
-    let mut hints = BEGINNING_HINTS.to_vec();
-    hints.resize(all.len(), None);
-    all.extend(body);
-    hints.extend(body_hints);
-    all.push(Instruction::Exit);
-    (Program::new("random", Code::new(all).unwrap(), maps()), hints)
+    (body, body_hints)
 }
 
 /// The beginning, whose branch leads to the end.

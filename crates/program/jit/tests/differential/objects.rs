@@ -23,6 +23,7 @@ const OBJECTS: &[(&str, &[u8])] = &[
     ("limits.v4", include_bytes!("../../../tests/xdp/limits.v4.o")),
     ("options.v3", include_bytes!("../../../tests/xdp/options.v3.o")),
     ("options.v4", include_bytes!("../../../tests/xdp/options.v4.o")),
+    ("loops", include_bytes!("../../../tests/xdp/loops.o")),
     ("prefixes", include_bytes!("../../../tests/xdp/prefixes.o")),
     ("rewrite.v3", include_bytes!("../../../tests/xdp/rewrite.v3.o")),
     ("rewrite.v4", include_bytes!("../../../tests/xdp/rewrite.v4.o")),

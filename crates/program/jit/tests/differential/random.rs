@@ -1,10 +1,10 @@
 //! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where they are stopped and why.
 
 use crate::bench::Bench;
-use crate::generate::{Kind, any_instruction, beginning, maps, packet, piece, program, some_region};
+use crate::generate::{Kind, any_instruction, beginning, looped, maps, packet, piece, program, some_region};
 use crate::kernel;
 use longwire_jit::{compile, compile_unverified};
-use longwire_program::{Code, Fault, Instruction, Program, Stopped, verify};
+use longwire_program::{Code, Fault, Instruction, Item, Program, Stopped, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::sync::Arc;
@@ -62,6 +62,60 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// In loops, too, and they take no more instructions than was said.
+    #[test]
+    fn loops_do_what_the_interpreter_does(
+        pieces in prop::collection::vec(piece(Kind::Tame), 1..12),
+        rounds in (1..9u8, 1..5u8),
+        packet in packet(),
+    ) {
+        let program = looped(pieces, Kind::Tame, rounds);
+        let bench = Bench::new(program.clone(), &packet);
+        let Some(got) = bench.verified() else { return Ok(()) };
+        let wanted = bench.interpreted();
+        prop_assert!(wanted.result.is_ok());
+        prop_assert_eq!(&got, &wanted);
+        let most = verify(program).unwrap().most()[Item::Instruction];
+        prop_assert_eq!(bench.interpreted_for(u64::from(most)), wanted);
+    }
+}
+
+/// The kernel's verifier follows the same loops, and its compiler makes the same of them.
+#[test]
+fn loops_do_what_the_kernel_does() {
+    if let Some(reason) = kernel::refusal() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..8), (1..9u8, 1..5u8), packet());
+    let (mut compared, mut refused) = (0, 0);
+    for _ in 0..150 {
+        let (pieces, rounds, packet) = strategy.new_tree(&mut runner).unwrap().current();
+        let bench = Bench::new(looped(pieces, Kind::Kernel, rounds), &packet);
+        let maps = bench.maps();
+        let Ok(in_kernel) = kernel::InKernel::new(&bench.program, &maps) else {
+            refused += 1;
+            continue;
+        };
+        let Ok(verified) = verify(bench.program.clone()) else {
+            refused += 1;
+            continue;
+        };
+        let left = bench.run(&compile(&verified, Arc::clone(&maps)).unwrap(), &maps);
+        let (returned, after) = in_kernel.run(&packet).unwrap();
+        assert_eq!(left.result.unwrap() as u32, returned, "{}", bench.program);
+        assert_eq!(left.buffer[left.packet.clone()], after, "{}", bench.program);
+        assert_eq!(left.maps[0], in_kernel.array(0, &maps.all()[0]).unwrap(), "{}", bench.program);
+        compared += 1;
+    }
+    println!("the same for {compared} programs, {refused} refused by the kernel or here");
+    assert!(compared >= 50, "{compared} compared, {refused} refused");
+}
+
 /// The second property says something only of programs that are let in.
 #[test]
 fn most_tame_programs_are_verified() {
@@ -76,6 +130,16 @@ fn most_tame_programs_are_verified() {
         }
     }
     assert!(let_in >= 150, "{let_in} of 200");
+    let mut in_loops = 0;
+    let strategy = prop::collection::vec(piece(Kind::Tame), 1..12);
+    for _ in 0..50 {
+        let pieces = strategy.new_tree(&mut runner).unwrap().current();
+        match verify(looped(pieces, Kind::Tame, (5, 3))) {
+            Ok(_) => in_loops += 1,
+            Err(rejected) => println!("{rejected}"),
+        }
+    }
+    assert!(in_loops >= 35, "{in_loops} of 50");
 }
 
 /// And the first one says more of programs that get far.

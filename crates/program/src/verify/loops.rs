@@ -1,0 +1,155 @@
+//! Loops: which instructions belong to one, where it is entered, and which is within which.
+//!
+//! A loop is entered at one instruction only, its head; all that leads back to its head is one loop. So any two loops of a function are
+//! one within the other, or have nothing in common.
+
+use super::error::Rejection;
+use super::structure::{At, next};
+use crate::Code;
+use std::ops::Range;
+
+/// Most loops within each other in a function.
+pub const MAX_NESTED: usize = 8;
+
+/// A loop.
+#[derive(Debug)]
+pub struct Loop {
+    /// The only instruction of it that others lead to.
+    pub head: usize,
+    /// An instruction of it that leads back to the head.
+    pub back: usize,
+    /// The smallest loop around it.
+    pub outer: Option<usize>,
+    /// How many loops are around its instructions, itself included.
+    pub depth: usize,
+    /// Its instructions and those of loops within it, in the order of the function.
+    pub members: Vec<usize>,
+}
+
+/// The loops of a program.
+#[derive(Debug)]
+pub struct Loops {
+    all: Vec<Loop>,
+    /// For each instruction the smallest loop that it is in.
+    innermost: Vec<Option<usize>>,
+}
+
+impl Loops {
+    /// None yet, in a program of so many instructions.
+    pub fn none(instructions: usize) -> Self {
+        Self { all: Vec::new(), innermost: vec![None; instructions] }
+    }
+
+    pub fn all(&self) -> &[Loop] {
+        &self.all
+    }
+
+    /// How many loops an instruction is in.
+    pub fn depth(&self, index: usize) -> usize {
+        self.innermost[index].map_or(0, |number| self.all[number].depth)
+    }
+
+    /// The greatest depth of all.
+    pub fn deepest(&self) -> usize {
+        self.all.iter().map(|each| each.depth).max().unwrap_or(0)
+    }
+
+    /// The loop that has its head here.
+    pub fn headed(&self, index: usize) -> Option<usize> {
+        self.innermost[index].filter(|&number| self.all[number].head == index)
+    }
+
+    /// Whether an instruction is in this loop.
+    pub fn contains(&self, number: usize, index: usize) -> bool {
+        let around = |&inner: &usize| self.all[inner].outer;
+        std::iter::successors(self.innermost[index], around).any(|inner| inner == number)
+    }
+
+    /// The loop that goes round by this way from one instruction to the next.
+    pub fn closed(&self, from: usize, to: usize) -> Option<usize> {
+        self.headed(to).filter(|&number| self.contains(number, from))
+    }
+
+    /// Whether this way leads out of a loop.
+    pub fn leaves(&self, from: usize, to: usize) -> bool {
+        self.innermost[from].is_some_and(|number| !self.contains(number, to))
+    }
+
+    /// Finds the loops of a function from all that leads back in it.
+    pub fn find(
+        &mut self,
+        code: &Code,
+        range: &Range<usize>,
+        order: &[usize],
+        back: &[(usize, usize)],
+    ) -> Result<(), At> {
+        if back.is_empty() {
+            return Ok(());
+        }
+        let mut before = vec![Vec::new(); range.len()];
+        let mut places = vec![0; range.len()];
+        for (place, &index) in order.iter().enumerate() {
+            places[index - range.start] = place;
+            for next in next(code, index).into_iter().flatten() {
+                before[next - range.start].push(index);
+            }
+        }
+        let mut back = back.to_vec();
+        back.sort_unstable_by_key(|&(from, to)| (to, from));
+        let mut seen = vec![false; range.len()];
+        let (mut found, mut total) = (Vec::new(), 0);
+        for ways in back.chunk_by(|a, b| a.1 == b.1) {
+            let mut members = gather(range, &before, ways, &mut seen).map_err(|fault| (ways[0].0, fault))?;
+            total += members.len();
+            let (last, head) = ways[ways.len() - 1];
+            if total > MAX_NESTED * range.len() {
+                return Err((last, Rejection::Nested));
+            }
+            members.sort_unstable_by_key(|&index| places[index - range.start]);
+            found.push(Loop { head, back: last, outer: None, depth: 0, members });
+        }
+        // Of two that are one within the other, the larger one is around.
+        found.sort_by_key(|each| std::cmp::Reverse(each.members.len()));
+        for each in found {
+            self.add(each)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, mut each: Loop) -> Result<(), At> {
+        let number = self.all.len();
+        each.outer = self.innermost[each.head];
+        each.depth = 1 + self.depth(each.head);
+        if each.depth > MAX_NESTED {
+            return Err((each.back, Rejection::Nested));
+        }
+        each.members.iter().for_each(|&index| self.innermost[index] = Some(number));
+        self.all.push(each);
+        Ok(())
+    }
+}
+
+/// The instructions of the loop that these ways, all to one head, go round by.
+fn gather(
+    range: &Range<usize>,
+    before: &[Vec<usize>],
+    ways: &[(usize, usize)],
+    seen: &mut [bool],
+) -> Result<Vec<usize>, Rejection> {
+    let head = ways[0].1;
+    let mut members = vec![head];
+    seen[head - range.start] = true;
+    let mut wanted: Vec<usize> = ways.iter().map(|&(from, _)| from).collect();
+    while let Some(index) = wanted.pop() {
+        if std::mem::replace(&mut seen[index - range.start], true) {
+            continue;
+        }
+        if index == range.start {
+            return Err(Rejection::Entries);
+        }
+        members.push(index);
+        wanted.extend(&before[index - range.start]);
+    }
+    members.iter().for_each(|&index| seen[index - range.start] = false);
+    Ok(members)
+}
