@@ -46,6 +46,14 @@ impl Flood {
         send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), 1)?)
     }
 
+    /// Sends one frame the way that the flood will go.
+    ///
+    /// # Errors
+    /// As for the port.
+    pub fn probe(&mut self) -> Result<(), BenchError> {
+        send(&mut self.port, &mut Pool::new(1 << 20)?, &mut source(self.macs, 1)?)
+    }
+
     /// Sends on the processor that the engine leaves free, until `stop` is set.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod installing;
 pub mod latency;
 mod lateness;
 mod memory;
+mod peers;
 mod ports;
 pub mod punt;
 mod rate;
@@ -115,6 +116,14 @@ pub enum BenchError {
     /// Control processes can't be let in.
     #[error(transparent)]
     Listener(#[from] longwire_punt::ListenerError),
+    /// A program of others, or a tool that sets up the kernel, failed.
+    #[error("{command}: {reason}")]
+    Tool {
+        /// What was run.
+        command: String,
+        /// What it said.
+        reason: String,
+    },
     /// The system did not answer.
     #[error("{doing}: {source}")]
     System {
@@ -144,6 +153,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("aqm", "TCP behind queues that drop or mark early", aqm::rows),
     ("delay", "error of one-way delays on real ports", delay::rows),
     ("rate", "error of bandwidths on real ports", rate::rows),
+    ("peers", "other forwarders and emulators of this machine beside Longwire", peers::rows),
 ];
 
 /// The names of the benches and what each measures.

@@ -36,7 +36,7 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         settings.next(&format!("ports: {}, round {round}, bare loop", driver.name()))?;
         let mut open = world.open()?;
         ports = open.iter().map(|port| port.describe()).collect::<Vec<_>>().join("; ");
-        bare.push(forward(settings, &world, &mut open)?);
+        bare.push(forward(&mut open, || flooded(settings, &world))?);
         missed.0 += open[0].stats().in_missed;
         drop(open);
         settings.next(&format!("ports: {}, round {round}, engine", driver.name()))?;
@@ -78,7 +78,7 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
 }
 
 /// Lets frames flood in by the first port, and measures how many a second come out by the second.
-fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
+pub(crate) fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
     let mut flood = Flood::open(world)?;
     flood.greet()?;
     let stop = AtomicBool::new(false);
@@ -100,8 +100,11 @@ fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
     Ok((after - before) as f64 / (to - from).as_secs_f64())
 }
 
-/// The bare loop: what comes in by one port goes out by the other, both ways.
-fn forward(settings: &Settings<'_>, world: &World, ports: &mut [Box<dyn Port>]) -> Result<f64, BenchError> {
+/// The bare loop while `measure` runs: what comes in by one port goes out by the other, both ways.
+pub(crate) fn forward(
+    ports: &mut [Box<dyn Port>],
+    measure: impl FnOnce() -> Result<f64, BenchError>,
+) -> Result<f64, BenchError> {
     let [a, b] = ports else { return Ok(0.0) };
     let stop = AtomicBool::new(false);
     let ended = Ending(&stop);
@@ -116,7 +119,7 @@ fn forward(settings: &Settings<'_>, world: &World, ports: &mut [Box<dyn Port>]) 
             }
             Ok(())
         });
-        let measured = flooded(settings, world);
+        let measured = measure();
         drop(ended);
         let forwarded = forwarding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         forwarded.and(measured)

@@ -115,12 +115,25 @@ impl World {
         Ok(self.lab.host(name)?)
     }
 
+    /// The lab that holds the hosts.
+    pub const fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
     /// Opens the ports, in the hosts' order.
     ///
     /// # Errors
     /// What can't be opened.
     pub fn open(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
-        match self.driver {
+        self.open_by(self.driver)
+    }
+
+    /// Opens the ports by another driver than the one the wires were made for: wires for AF_XDP serve AF_PACKET too.
+    ///
+    /// # Errors
+    /// What can't be opened.
+    pub fn open_by(&self, driver: Driver) -> Result<Vec<Box<dyn Port>>, BenchError> {
+        match driver {
             Driver::Tap => self.open_taps(),
             Driver::AfPacket => self.lab.in_core(|| {
                 let open = |host: &Host| -> Result<Box<dyn Port>, BenchError> {
@@ -167,7 +180,16 @@ impl World {
     /// # Errors
     /// What can't be opened or made.
     pub fn start(&self, forward: &str) -> Result<Run, BenchError> {
-        let driver = self.driver.name();
+        self.start_by(self.driver, forward)
+    }
+
+    /// Starts the engine as [`World::start`] does, on ports opened as by [`World::open_by`].
+    ///
+    /// # Errors
+    /// What can't be opened or made.
+    pub fn start_by(&self, driver: Driver, forward: &str) -> Result<Run, BenchError> {
+        let ports = self.open_by(driver)?;
+        let driver = driver.name();
         let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
         for (place, host) in self.lab.hosts().iter().enumerate() {
             let (name, address) = (host.name(), address(place));
@@ -176,7 +198,7 @@ impl World {
         }
         text += &format!("[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\n{forward}\n");
         text += "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\nloss = \"0 %\"\n";
-        self.start_scenario(&text)
+        run(&text, ports)
     }
 
     /// Starts the engine on new ports with a whole scenario, which has a port or host for each of this world's, in order.
@@ -184,8 +206,7 @@ impl World {
     /// # Errors
     /// What can't be read, opened or made.
     pub fn start_scenario(&self, text: &str) -> Result<Run, BenchError> {
-        let plan = longwire_scenario::parse("bench", text)?;
-        Ok(longwire_scenario::build(&plan, self.open()?, |_| None)?.setup.start())
+        run(text, self.open()?)
     }
 
     /// Runs `f` in host `a` with a receiver of traffic in host `b`, both on the processor that the engine leaves them.
@@ -232,6 +253,11 @@ impl World {
             Ok(result)
         })
     }
+}
+
+fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
+    let plan = longwire_scenario::parse("bench", scenario)?;
+    Ok(longwire_scenario::build(&plan, ports, |_| None)?.setup.start())
 }
 
 /// Ties this thread to the last processor: the engine has the first.

@@ -19,9 +19,10 @@ Examples:
   longwire bench
   longwire bench engine lateness
   longwire bench delay --runs 5 --json
+  longwire bench peers
   longwire bench --quick
 
-All of them take about a quarter of an hour.")]
+All of them take about 25 minutes.")]
 pub struct Args {
     /// What to measure. Default: all of it.
     #[arg(value_name = "NAME", value_parser = known_names())]

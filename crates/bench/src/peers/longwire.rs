@@ -1,0 +1,43 @@
+//! Longwire itself, with each driver that works on the interfaces that all peers get.
+
+use super::testbed::Testbed;
+use super::{Carrier, DELAY_MS, Job, Peer, RATE};
+use crate::BenchError;
+use crate::world::Driver;
+
+/// Longwire by one driver.
+pub struct Longwire(pub Driver);
+
+impl Peer for Longwire {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Driver::AfXdp => "Longwire, AF_XDP",
+            _ => "Longwire, AF_PACKET",
+        }
+    }
+
+    fn nominal_delay_ms(&self) -> Option<u64> {
+        Some(DELAY_MS)
+    }
+
+    /// A link counts Ethernet frames with their check sequence unless told otherwise.
+    fn rate_overhead(&self) -> Option<u32> {
+        Some(18)
+    }
+
+    fn presence(&self, bed: &Testbed) -> Result<String, String> {
+        let opened = bed.world.open_by(self.0).map_err(|error| error.to_string())?;
+        let version = env!("CARGO_PKG_VERSION");
+        let ports = opened.iter().map(|port| port.describe()).collect::<Vec<_>>().join("; ");
+        Ok(format!("version {version}; {ports}"))
+    }
+
+    fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError> {
+        let link = match job {
+            Job::Forward => "loss = \"0 %\"".to_owned(),
+            Job::Delay => format!("delay = \"{DELAY_MS} ms\"\nloss = \"0 %\""),
+            Job::Rate => format!("rate = \"{RATE} bit/s\"\nloss = \"0 %\"\nqueue = \"200 ms\""),
+        };
+        Ok(Carrier::Engine(Box::new(bed.world.start_by(self.0, &link)?)))
+    }
+}

@@ -1,0 +1,173 @@
+//! Two hosts and the two interfaces between which a peer is started.
+
+use super::program::Program;
+use crate::flood::{Flood, received};
+use crate::world::{Driver, World};
+use crate::{BenchError, Settings};
+use longwire_lab::Host;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a peer may take until the first frame crosses.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Addresses of the sending and of the receiving host.
+pub const ADDRESSES: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+
+/// Host `a`, which sends, host `b`, which receives, and the other ends of their veth pairs in a namespace of
+/// their own.
+pub struct Testbed {
+    pub world: World,
+    ports: [String; 2],
+    macs: [String; 2],
+}
+
+impl Testbed {
+    /// Makes the hosts, with offloads off, since few peers can finish checksums. Each host knows the other's
+    /// Ethernet address.
+    ///
+    /// # Errors
+    /// What can't be made.
+    pub fn new(addresses: bool) -> Result<Self, BenchError> {
+        let world = World::new(Driver::AfXdp, addresses)?;
+        let [a, b] = [world.host("a")?, world.host("b")?];
+        let port = |host: &Host| host.port().unwrap_or_default().to_owned();
+        let mac = |host: &Host| host.spec().mac.map(|mac| mac.to_string()).unwrap_or_default();
+        let (ports, macs) = ([port(a), port(b)], [mac(a), mac(b)]);
+        for (host, other) in [(a, 1), (b, 0)] {
+            let arguments = neighbour(ADDRESSES[other], &macs[other], host.interface());
+            host.run(|| run("ip", &arguments))??;
+        }
+        Ok(Self { world, ports, macs })
+    }
+
+    /// The interfaces that lead to `a` and to `b`.
+    pub fn interfaces(&self) -> [&str; 2] {
+        [&self.ports[0], &self.ports[1]]
+    }
+
+    /// Runs a tool where the interfaces are, and returns what it prints. Its arguments are separated by
+    /// spaces.
+    ///
+    /// # Errors
+    /// It is missing or fails.
+    pub fn tool(&self, line: &str) -> Result<String, BenchError> {
+        let mut words = line.split_ascii_whitespace();
+        let program = words.next().unwrap_or_default();
+        let arguments: Vec<&str> = words.collect();
+        self.world.lab().in_core(|| run(program, &arguments))?
+    }
+
+    /// Sets a value below `/proc/sys/net/ipv4` where the interfaces are.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), BenchError> {
+        let path = format!("/proc/sys/net/ipv4/{name}");
+        let written = self.world.lab().in_core(|| std::fs::write(path, value))?;
+        written.map_err(|source| BenchError::System { doing: "setting up forwarding of IP", source })
+    }
+
+    /// Starts a program where the interfaces are.
+    ///
+    /// # Errors
+    /// It is missing.
+    pub fn spawn(&self, command: Command) -> Result<Program, BenchError> {
+        self.world.lab().in_core(|| Program::start(command))?
+    }
+
+    /// Does `f` while the hosts' addresses are taken where the interfaces are, so that a program that looks
+    /// for free ones chooses others.
+    ///
+    /// # Errors
+    /// What `f` returns, or the kernel refuses.
+    pub fn shielded<R>(&self, f: impl FnOnce() -> Result<R, BenchError>) -> Result<R, BenchError> {
+        self.set("ip_forward", "1")?;
+        for address in ADDRESSES {
+            self.tool(&format!("ip addr add {address}/32 dev lo"))?;
+        }
+        let done = f()?;
+        for address in ADDRESSES {
+            self.tool(&format!("ip addr del {address}/32 dev lo"))?;
+        }
+        Ok(done)
+    }
+
+    /// Makes the namespace of the interfaces forward IP from one to the other. Each interface has the
+    /// Ethernet address of the far host, so that hosts need not know that there is a router.
+    ///
+    /// # Errors
+    /// A tool is missing, or the kernel refuses.
+    pub fn route(&self) -> Result<(), BenchError> {
+        self.set("ip_forward", "1")?;
+        self.set("conf/all/rp_filter", "0")?;
+        for side in [0, 1] {
+            let port = &self.ports[side];
+            self.set(&format!("conf/{port}/rp_filter"), "0")?;
+            self.tool(&format!("ip link set {port} address {}", self.macs[1 - side]))?;
+            self.attach(side, "")?;
+        }
+        Ok(())
+    }
+
+    /// The commands by which a namespace knows the host behind an interface, each with `prefix` before it.
+    ///
+    /// # Errors
+    /// A tool is missing, or the kernel refuses.
+    pub fn attach(&self, side: usize, prefix: &str) -> Result<(), BenchError> {
+        let (port, address) = (&self.ports[side], ADDRESSES[side]);
+        self.tool(&format!("{prefix} ip route replace {address}/32 dev {port}"))?;
+        let neighbour = neighbour(address, &self.macs[side], port).join(" ");
+        self.tool(&format!("{prefix} ip {neighbour}")).map(|_| ())
+    }
+
+    /// Has the kernel process frames that come in by the interfaces on the first processor, where Longwire's
+    /// worker is, instead of within the generator's system call (receive packet steering).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn steer_to_first_processor(&self) -> Result<(), BenchError> {
+        // /sys shows the interfaces of the namespace in which it was mounted.
+        let lines =
+            self.ports.iter().map(|port| format!("echo 1 > /sys/class/net/{port}/queues/rx-0/rps_cpus"));
+        let script = ["mount -t sysfs sysfs /sys".to_owned()].into_iter().chain(lines);
+        let script = script.collect::<Vec<_>>().join(" && ");
+        self.world.lab().in_core(|| run("unshare", &["--mount", "sh", "-c", &script]))?.map(|_| ())
+    }
+
+    /// Sends single frames until one crosses.
+    ///
+    /// # Errors
+    /// None does in ten seconds.
+    pub fn wait_until_it_carries(&self, settings: &Settings<'_>) -> Result<(), BenchError> {
+        let mut flood = Flood::open(&self.world)?;
+        flood.greet()?;
+        let (before, _) = received(&self.world)?;
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            flood.probe()?;
+            settings.pause(Duration::from_millis(20))?;
+            if received(&self.world)?.0 > before {
+                return Ok(());
+            }
+        }
+        let reason = format!("no frame crossed in {} s", PATIENCE.as_secs());
+        Err(BenchError::Tool { command: "waiting for the first frame".into(), reason })
+    }
+}
+
+fn neighbour<'a>(address: &'a str, mac: &'a str, interface: &'a str) -> [&'a str; 9] {
+    ["neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent"]
+}
+
+/// Runs a tool in this thread's namespace.
+fn run(program: &str, arguments: &[&str]) -> Result<String, BenchError> {
+    let failed = |reason| BenchError::Tool { command: format!("{program} {}", arguments.join(" ")), reason };
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(said.trim().lines().next().unwrap_or("failed, and does not say why").to_owned()))
+}
