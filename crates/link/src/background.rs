@@ -74,7 +74,8 @@ impl Link {
             let phantom = self.next_phantom();
             let finish = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
             let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
-            let next = finish.min(resume).min(phantom);
+            let front = self.next_in_front();
+            let next = finish.min(resume).min(phantom).min(front);
             if next > now || next == Nanos::NEVER {
                 return;
             }
@@ -83,8 +84,10 @@ impl Link {
             } else if next == resume {
                 self.latest = self.latest.max(resume);
                 self.begin_next(pool, resume);
-            } else {
+            } else if next == phantom {
                 self.phantom_arrives(pool, phantom);
+            } else {
+                self.arrive_from_front(pool, front);
             }
         }
     }
@@ -103,10 +106,13 @@ impl Link {
         self.catch_up_with_others(pool, Self::behind(now));
     }
 
-    /// When a background packet comes, or the queue has a packet again.
+    /// When a packet comes to the queue by itself, or the queue has one again.
     pub(crate) fn next_at_queue(&self) -> Nanos {
         let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
-        if self.features & has::BACKGROUND == 0 { resume } else { resume.min(self.next_phantom()) }
+        if self.features & (has::BACKGROUND | has::FRONT) == 0 {
+            return resume;
+        }
+        resume.min(self.next_phantom()).min(self.next_in_front())
     }
 
     /// How far background traffic is caught up with, if that is all there is.

@@ -1,7 +1,7 @@
 //! Changes to a link while packets flow.
 
 use crate::background::Background;
-use crate::delay::{Delay, Order};
+use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::judge::{Chain, Either};
 use crate::link::{Link, has};
@@ -87,18 +87,25 @@ fn change_delay(
     when: When,
     dice: impl Fn() -> Dice,
 ) {
+    let before = before_queue(spec, values);
+    let moved = link.place_delay(before);
+    let front = link.books.counters.rare.as_mut().and_then(|rare| rare.front.as_deref_mut());
+    let (last, delay) = match front {
+        Some(front) if before => (front.last(), &mut front.delay),
+        _ => (link.line.last(), &mut link.delay),
+    };
     let mut handed_over = false;
-    if spec.is(link.delay.spec()) {
-        handed_over = link.delay.hand_over(link.line.last());
-        link.delay.change(values);
-    } else if let Some(mut delay) = Delay::build(spec, values, dice) {
-        delay.start(when.begin);
-        link.delay = delay;
+    if spec.is(delay.spec()) {
+        handed_over = !moved && delay.hand_over(last);
+        delay.change(values);
+    } else if let Some(mut other) = Delay::build(spec, values, dice) {
+        other.start(when.begin);
+        *delay = other;
     }
     link.note_order();
-    if link.order == Order::Sorted && !handed_over {
+    if !handed_over {
         // Those on their way have their times; what is sent later is sorted apart from them, and behind them.
-        link.line.part(&mut link.books.counters.rare().heaps);
+        link.part_line(before);
     }
 }
 
@@ -164,6 +171,7 @@ impl Link {
         if let Some(rare) = &mut self.books.counters.rare {
             rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
             rare.background.iter_mut().for_each(|background| background.start(begin));
+            rare.front.iter_mut().for_each(|front| front.delay.start(begin));
         }
         self.queue.start(begin);
         self.transmit.start(begin);

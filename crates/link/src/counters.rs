@@ -1,6 +1,7 @@
 //! What a link counts.
 
 use crate::background::Background;
+use crate::front::Front;
 use crate::judge::Chain;
 use crate::line::Heaps;
 use crate::link::Link;
@@ -47,6 +48,8 @@ pub(crate) struct Rare {
     pub phantoms: u32,
     /// Where background packets come from.
     pub background: Option<Background>,
+    /// The delay before the queue.
+    pub front: Option<Box<Front>>,
     /// Its place at a shared medium.
     pub seat: Option<Seat>,
 }
@@ -105,7 +108,7 @@ pub struct LinkStats {
     pub queued_packets: u64,
     /// Their bytes, as the link's rate counts them.
     pub queued_bytes: u64,
-    /// Packets in the delay line.
+    /// Packets in the delay line, and in the one before the queue.
     pub travelling_packets: u64,
     /// Packets that left later than the run calls faithful.
     pub late_packets: u64,
@@ -134,7 +137,7 @@ impl Link {
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
             queued_packets: u64::from(self.books.queued_packets),
             queued_bytes: self.books.queued_bytes,
-            travelling_packets: u64::from(self.line.packets()),
+            travelling_packets: u64::from(self.line.packets()) + u64::from(self.packets_in_front()),
             late_packets: u64::from(self.books.late),
             max_late: counters.max_late,
         }

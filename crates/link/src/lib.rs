@@ -13,6 +13,7 @@ mod counters;
 pub mod delay;
 mod fifo;
 pub mod filter;
+mod front;
 pub mod impair;
 mod judge;
 mod line;

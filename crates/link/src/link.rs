@@ -64,8 +64,12 @@ pub(crate) mod has {
     pub const DIRECT: u16 = 256;
     /// Those that concern a packet whose last bit is sent.
     pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+    /// Packets are delayed before the queue, or were.
+    pub const FRONT: u16 = 512;
+    /// Something other than ends of transmission happens at the queue.
+    pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT;
     /// Those of links on which more happens than ends of transmission.
-    pub const EVENTFUL: u16 = BACKGROUND | WAITING | MEDIUM;
+    pub const EVENTFUL: u16 = OTHERS | MEDIUM;
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
@@ -117,18 +121,16 @@ impl Link {
         if self.features & has::EVENTFUL != 0 {
             // Perhaps only since now: the queue has begun to make the link wait.
             self.catch_up_with_others(at.pool, now);
+            if self.features & has::FRONT != 0 {
+                return self.arrive_before(at, handle, now);
+            }
         }
         if self.line.is_irregular() && self.line.next() <= now {
             // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
             self.release(at.pool, now, at.out);
         }
         let meta = at.pool.meta_mut(handle);
-        meta.arrival = now.0;
-        if meta.flags & Meta::BANDED == 0 {
-            meta.band = Meta::NO_BAND;
-        } else {
-            meta.flags &= !Meta::BANDED;
-        }
+        note_arrival(meta, now);
         if meta.is_train() {
             return self.arrive_train(at, handle, now);
         }
@@ -166,23 +168,41 @@ impl Link {
             return;
         }
         let copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
-        self.join(at, handle, (now, frame));
-        if let Some(copy) = copy {
-            self.join(at, copy, (now, frame));
+        for handle in [Some(handle), copy].into_iter().flatten() {
+            if self.features & has::FRONT == 0 {
+                self.join(at, handle, (now, frame));
+            } else {
+                self.delay_before(at.pool, handle, now);
+            }
         }
     }
 
     /// Lets a packet into the queue, or drops it.
     #[inline]
     pub(crate) fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) {
-        let bytes = self.counted(at.pool, handle, frame);
-        let verdict = self.admit(at.pool, handle, now, bytes, at.pool.meta(handle).band);
-        match verdict {
-            Verdict::Pass => {}
-            Verdict::Mark => self.mark(at.pool, handle),
-            Verdict::Drop(reason) => return self.drop(at.pool, handle, reason),
+        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
+            self.enqueue(at, handle, now, bytes);
         }
-        self.enqueue(at, handle, now, bytes);
+    }
+
+    /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
+    #[inline]
+    pub(crate) fn let_in(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+    ) -> Option<u64> {
+        let bytes = self.counted(pool, handle, frame);
+        match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
+            Verdict::Pass => {}
+            Verdict::Mark => self.mark(pool, handle),
+            Verdict::Drop(reason) => {
+                self.drop(pool, handle, reason);
+                return None;
+            }
+        }
+        Some(bytes)
     }
 
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
@@ -229,7 +249,7 @@ impl Link {
     /// Carries out everything up to `now` but leaving.
     #[inline]
     pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
-        if self.features & (has::BACKGROUND | has::WAITING) != 0 {
+        if self.features & has::OTHERS != 0 {
             return self.catch_up_with_others(pool, now);
         }
         self.catch_up_sending(pool, now);
@@ -301,7 +321,8 @@ impl Link {
     /// Drops all that the link holds: a run ends.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
         let heaps = self.books.counters.rare.as_mut().map(|rare| &mut rare.heaps);
-        let mut lists = [self.books.list.take(), self.queue.drain(pool), self.line.drain(heaps, pool)];
+        let on_line = self.line.drain(heaps, pool);
+        let mut lists = [self.books.list.take(), self.queue.drain(pool), on_line, self.drain_front(pool)];
         if !self.sending.is_none() {
             self.drop(pool, self.sending, DropReason::Stopped);
             self.sending = Handle::NONE;
@@ -327,7 +348,7 @@ impl Link {
     /// again.
     #[inline]
     fn wake(&mut self) -> Nanos {
-        if self.features & (has::BACKGROUND | has::WAITING | has::MEDIUM) != 0 {
+        if self.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
         if self.sending.is_none() {
@@ -348,19 +369,19 @@ impl Link {
         if self.features & has::MEDIUM != 0 {
             return Nanos::NEVER;
         }
-        let keep_up = self.keep_up();
+        let arrives = self.keep_up().min(self.next_in_front());
         if self.real_packets() == 0 {
-            return keep_up;
+            return arrives;
         }
         let sent = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
         let resume = if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
-        sent.min(resume).min(keep_up)
+        sent.min(resume).min(arrives)
     }
 
     /// Carries out what [`Link::wake`] waits for, which is due by `until`.
     #[inline]
     fn advance(&mut self, pool: &mut Pool, until: Nanos) {
-        if self.features & (has::BACKGROUND | has::WAITING) == 0 {
+        if self.features & has::OTHERS == 0 {
             return self.send_off(pool, self.finish);
         }
         let next = self.wake().min(until);
@@ -425,5 +446,16 @@ impl Link {
             sent += 1;
         }
         (sent, sent * full)
+    }
+}
+
+/// Notes that a packet, or train, arrives at a link at `now`.
+#[inline]
+pub(crate) fn note_arrival(meta: &mut Meta, now: Nanos) {
+    meta.arrival = now.0;
+    if meta.flags & Meta::BANDED == 0 {
+        meta.band = Meta::NO_BAND;
+    } else {
+        meta.flags &= !Meta::BANDED;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::counters::{Histogram, LinkStats, Rare};
-use crate::delay::Delay;
+use crate::delay::{Delay, before_queue};
 use crate::fifo::Fifo;
 use crate::judge::Chain;
 use crate::link::{Link, Surroundings, has};
@@ -66,7 +66,7 @@ impl Links {
     pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
         let dice = |spec: &Spec| Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
-        let mut background = None;
+        let (mut background, mut before) = (None, false);
         for (spec, values) in config.blocks() {
             if let Some(judge) = judge::Either::build(spec, values, || dice(spec)) {
                 judges.push(judge);
@@ -75,7 +75,7 @@ impl Links {
             } else if let Some(block) = Transmit::build(spec, values, || dice(spec)) {
                 transmit = Some(block);
             } else if let Some(block) = Delay::build(spec, values, || dice(spec)) {
-                delay = Some(block);
+                (delay, before) = (Some(block), before_queue(spec, values));
             } else if Background::has(spec) {
                 background = Some(Background::new(spec, values, dice(spec), Nanos::ZERO));
             }
@@ -94,6 +94,7 @@ impl Links {
             }),
         );
         link.seat_judges(judges);
+        link.place_delay(before);
         link.note_order();
         link.note_discipline();
         link.note_transmit();

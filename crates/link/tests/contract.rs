@@ -163,6 +163,8 @@ struct Bench<'a> {
     links: Links,
     /// When each left: leaving time, number, segments and length.
     left: Vec<(u64, u64, u16, u32)>,
+    /// When each came.
+    came: Vec<u64>,
     least_delay: u64,
     in_order: bool,
 }
@@ -180,7 +182,7 @@ impl<'a> Bench<'a> {
             }
             _ => 0,
         };
-        Self { pool, links, left: Vec::new(), least_delay, in_order: keeps_order(config) }
+        Self { pool, links, left: Vec::new(), came: Vec::new(), least_delay, in_order: keeps_order(config) }
     }
 
     fn packet(&mut self, seq: u64, arrival: Arrival) -> Handle {
@@ -205,6 +207,7 @@ impl<'a> Bench<'a> {
 
     fn arrive(&mut self, seq: u64, arrival: Arrival) {
         let handle = self.packet(seq, arrival);
+        self.came.push(arrival.at);
         let mut out = Fifo::EMPTY;
         self.links.arrive(self.pool, 0, handle, &mut out);
         self.collect(out, arrival.at);
@@ -227,7 +230,8 @@ impl<'a> Bench<'a> {
     fn collect(&mut self, mut out: Fifo, now: u64) {
         while let Some(handle) = out.pop(self.pool) {
             let meta = *self.pool.meta(handle);
-            assert!(meta.leave >= meta.arrival + self.least_delay, "left before its time: {meta:?}");
+            let came = self.came[(meta.seq >> 16) as usize];
+            assert!(meta.leave >= came + self.least_delay, "left before its time: {meta:?}");
             assert!(meta.leave <= now, "let go at {now}, before it leaves: {meta:?}");
             self.left.push((meta.leave, meta.seq >> 16, meta.segments, meta.len));
             self.pool.free(handle);

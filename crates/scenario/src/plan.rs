@@ -293,19 +293,22 @@ pub struct Profile {
 /// How long packets travel on a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// The least time from arriving to leaving.
+    /// The least time from being sent to leaving.
     pub least: Nanos,
     /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
     pub mean: Nanos,
     /// How long the link holds a packet that travels longest, and its copies, on average over how often there are any.
     pub held: Nanos,
+    /// Whether it does so before the queue: as many packets as come, not as many as are sent.
+    pub before_queue: bool,
 }
 
 impl Delays {
     /// Of a link that has one and then the other.
     pub(crate) fn or(self, other: Self) -> Self {
         let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
-        Self { least: self.least.min(other.least), mean, held }
+        let before_queue = self.before_queue || other.before_queue;
+        Self { least: self.least.min(other.least), mean, held, before_queue }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a plan needs, against what the machine has: asked before it runs.
 
-use crate::plan::{Attachment, LARGEST_POOL, Medium, Plan, Profile};
+use crate::plan::{Attachment, Delays, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_block::Value;
 use longwire_link::transmit::Backlog;
 use longwire_link::{LinkConfig, Links, medium_rate};
@@ -235,12 +235,7 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     }
     for (&place, delays) in &plan.changing_delays {
         let profile = plan.profile(place as usize);
-        load.hold_longer(
-            delays.held.since(profile.delays.held),
-            delays.held,
-            Pace::of(profile, frame),
-            frame,
-        );
+        load.hold_longer(profile.delays.held, delays, Pace::of(profile, frame), frame);
     }
     load
 }
@@ -257,9 +252,12 @@ impl Load {
         self.longest_delay = self.longest_delay.max(delay);
         if highest == Rate::UNLIMITED {
             self.unlimited = true;
-            self.longest_unlimited = self.longest_unlimited.max(delay);
         } else {
             self.packets += links * (u128::from(highest.0) / (u128::from(frame.0.max(1)) * 8));
+        }
+        if highest == Rate::UNLIMITED || profile.delays.before_queue {
+            self.longest_unlimited = self.longest_unlimited.max(delay);
+        } else {
             self.delayed += links * sent_in(delay, highest, frame);
         }
         if rate == Rate::UNLIMITED {
@@ -279,12 +277,13 @@ impl Load {
     }
 
     /// A link that holds its packets for longer at some time.
-    fn hold_longer(&mut self, more: Nanos, held: Nanos, pace: Pace, frame: Bytes) {
+    fn hold_longer(&mut self, first: Nanos, delays: &Delays, pace: Pace, frame: Bytes) {
+        let held = delays.held;
         self.longest_delay = self.longest_delay.max(held);
-        if pace.highest == Rate::UNLIMITED {
+        if pace.highest == Rate::UNLIMITED || delays.before_queue {
             self.longest_unlimited = self.longest_unlimited.max(held);
         } else {
-            self.delayed += sent_in(more, pace.highest, frame);
+            self.delayed += sent_in(held.since(first), pace.highest, frame);
         }
     }
 
@@ -526,6 +525,13 @@ mod tests {
             // More than a quarter of the machine, or more than 4 GiB: as much as without asking for anything.
             ("", "delay = \"1 s\"", 7, 256),
             ("", "delay = \"10 s\"", 512, 256),
+            // As many packets travel as come, if they do so before the rate.
+            (
+                "",
+                "rate = \"1 Mbit/s\"\nqueue = \"1 packet\"\ndelay = { delay = \"200 ms\", before = \"queue\" }",
+                16,
+                382,
+            ),
             ("", "delay = \"1 s\"", 0, 256),
             ("", "delay = \"1 ms\"", 16, 256),
             // Delays that vary count with the longest, copies with how often there are any, changes with what comes.

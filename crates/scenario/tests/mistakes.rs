@@ -448,6 +448,7 @@ fn notes_tell_what_is_odd() {
             "its peak of 1 Mbit/s",
         ),
         ("loss = { kind = \"pattern\" }", "loses nothing"),
+        ("delay = { delay = \"5 ms\", before = \"queue\" }\nreorder = \"1 %\"", "and there is none"),
         (
             "rate = { kind = \"slotted\", min = \"10 ms\", bytes = 3000 }\nqueue = \"50 ms\"",
             "for slots limited in bytes is an estimate",

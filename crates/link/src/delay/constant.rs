@@ -10,22 +10,30 @@ pub struct Constant {
     delay: Nanos,
 }
 
+impl Constant {
+    /// No delay at all.
+    pub(crate) const NONE: Self = Self { delay: Nanos::ZERO };
+}
+
 impl Block for Constant {
     const SPEC: Spec = Spec {
         key: "delay",
         kind: "constant",
         summary: "Delays every packet by the same time.",
         source: "High capacity network link emulation using network processors, section 4.2.1",
-        params: &[Param {
-            name: "delay",
-            kind: ParamKind::Time { max: Nanos::from_secs(100) },
-            default: Some("0 ms"),
-            help: "one-way delay, 0 to 100 s",
-        }],
+        params: &[
+            Param {
+                name: "delay",
+                kind: ParamKind::Time { max: Nanos::from_secs(100) },
+                default: Some("0 ms"),
+                help: "one-way delay, 0 to 100 s",
+            },
+            super::BEFORE,
+        ],
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self { delay: Nanos::ZERO };
+        let mut block = Self::NONE;
         block.change(values);
         block
     }

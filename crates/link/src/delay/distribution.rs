@@ -35,6 +35,7 @@ impl Block for Distribution {
             },
             CORRELATION,
             ORDER,
+            super::BEFORE,
         ],
     };
 

@@ -90,6 +90,7 @@ impl Block for Jitter {
             },
             CORRELATION,
             ORDER,
+            super::BEFORE,
         ],
     };
 

@@ -10,7 +10,7 @@ pub mod trace;
 #[path = "../../../../xtask/templates/delay.rs"]
 mod template;
 
-use longwire_block::Block;
+use longwire_block::{Block, Param, ParamKind, Spec, Values};
 use longwire_units::Nanos;
 
 /// What becomes of the order of packets whose delays differ.
@@ -26,9 +26,23 @@ pub enum Order {
     Free,
 }
 
+/// The parameter that says what packets are delayed before.
+const BEFORE: Param = Param {
+    name: "before",
+    kind: ParamKind::Choice(&["queue", "leaving"]),
+    default: Some("leaving"),
+    help: "leaving: packets are delayed when they have been sent; queue: before they come to the queue",
+};
+
+/// Whether these are values of a delay before the queue.
+pub fn before_queue(spec: &Spec, values: &Values) -> bool {
+    let place = spec.params.iter().position(|param| param.name == BEFORE.name);
+    place.is_some_and(|place| values.choice(place) == 0)
+}
+
 /// A delay model.
 pub trait Travel: Block {
-    /// How long the packet travels whose transmission ended at `finish`. Asked once a packet.
+    /// How long the packet travels whose transmission ended, or which arrived before the queue, at `finish`. Asked once a packet.
     fn travel(&mut self, finish: Nanos) -> Nanos;
 
     /// No packet travels less until the next change: the link need not be woken sooner after a transmission.

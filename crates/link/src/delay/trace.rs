@@ -46,6 +46,7 @@ impl Block for Trace {
                 default: Some("loop"),
                 help: "after the last entry: loop from the first, hold the last delay, or clear (no delay)",
             },
+            super::BEFORE,
         ],
     };
 

@@ -373,10 +373,13 @@ impl Links {
         seat.map_or(0, |seat| self.media[seat.medium as usize].access.collisions(seat.station))
     }
 
-    /// Whether a station has a packet that is more than background traffic.
+    /// Whether a station has a packet, or gets one, that is more than background traffic.
     fn is_seen(&self, medium: u32) -> bool {
         let mut members = self.media[medium as usize].members.iter();
-        members.any(|&link| self.links[link as usize].real_packets() > 0)
+        members.any(|&link| {
+            let link = &self.links[link as usize];
+            link.real_packets() > 0 || link.packets_in_front() > 0
+        })
     }
 
     /// What happens first on a medium: a step of its own, or something at the queue of a link.

@@ -2,6 +2,7 @@
 
 use crate::plan::Delays;
 use longwire_block::{Spec, Values};
+use longwire_link::delay::before_queue;
 use longwire_random::quantile::{Shape, Times};
 use longwire_trace::Series;
 use longwire_units::Nanos;
@@ -12,7 +13,10 @@ type Blocks<'b> = &'b [(&'static Spec, Values)];
 pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
     let (mean, longest) =
         block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
-    Delays { least: least(blocks), mean, held: held(blocks, longest) }
+    let before_queue = block(blocks, "delay").is_some_and(|(spec, values)| before_queue(spec, values));
+    // What travels before the queue may leave as soon as it is sent: it can't be let go ahead of its time.
+    let least = if before_queue { Nanos::ZERO } else { least(blocks) };
+    Delays { least, mean, held: held(blocks, longest), before_queue }
 }
 
 fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values)> {

@@ -1,0 +1,164 @@
+//! The delay before the queue: packets travel first, and arrive at the queue when they have.
+//!
+//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-B.2)
+//! stands before the output port's buffer. Filters and impairments judge a packet when it comes to the link, as always.
+
+use crate::delay::constant::Constant;
+use crate::delay::{Delay, Order};
+use crate::fifo::Fifo;
+use crate::line::{Heaps, Line};
+use crate::link::{Link, Surroundings, has, note_arrival};
+use longwire_block::{DropReason, Offer, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+
+/// What a link has whose delay comes before the queue, or came.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// The link's delay, if it comes before the queue, else none; what comes behind the queue is the other of the two.
+    pub delay: Delay,
+    /// Whether it is the link's.
+    holds: bool,
+    line: Line,
+    heaps: Heaps,
+}
+
+impl Front {
+    /// When the last of those comes to the queue that keep their places, or has come.
+    pub(crate) fn last(&self) -> Nanos {
+        self.line.last()
+    }
+
+    fn join(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
+        let (leave, order) = (now + self.delay.travel(now), self.delay.order());
+        if order == Order::InOrder && !self.line.is_irregular() {
+            return self.line.join(pool, handle, leave);
+        }
+        self.line.join_heaps(&mut self.heaps, pool, handle, (leave, order));
+    }
+
+    fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
+        if self.line.is_irregular() {
+            self.line.take_heaps(&mut self.heaps, pool)
+        } else {
+            self.line.take(pool)
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn front(&mut self) -> Option<&mut Front> {
+        self.books.counters.rare.as_mut()?.front.as_deref_mut()
+    }
+
+    /// Lets the link's delay come before the queue, or behind it. Whether it did not.
+    ///
+    /// A link that has had a delay before its queue keeps one, of no time: what arrives stays behind what travels there.
+    pub(crate) fn place_delay(&mut self, before: bool) -> bool {
+        if before == self.front().is_some_and(|front| front.holds) {
+            return false;
+        }
+        let none = || {
+            let (delay, line) = (Delay::Constant(Constant::NONE), Line::default());
+            Box::new(Front { delay, holds: false, line, heaps: Heaps::default() })
+        };
+        let front = self.books.counters.rare().front.get_or_insert_with(none);
+        std::mem::swap(&mut self.delay, &mut front.delay);
+        front.holds = before;
+        self.features |= has::FRONT;
+        true
+    }
+
+    /// After a change of the delay: what is sorted from now on comes behind those that travel.
+    pub(crate) fn part_line(&mut self, before: bool) {
+        if !before {
+            if self.order == Order::Sorted {
+                self.line.part(&mut self.books.counters.rare().heaps);
+            }
+        } else if let Some(front) = self.front() {
+            front.line.part(&mut front.heaps);
+        }
+    }
+
+    /// Takes in a packet, or the segments of a train by themselves.
+    #[inline(never)]
+    pub(crate) fn arrive_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        note_arrival(at.pool.meta_mut(handle), now);
+        let meta = *at.pool.meta(handle);
+        self.books.counters.in_packets += u64::from(meta.segments);
+        self.books.counters.in_bytes += meta.segment_bytes();
+        if meta.is_train() {
+            for number in 0..meta.segments {
+                match longwire_wire::segment(at.pool, handle, number, 1) {
+                    Some(segment) => {
+                        at.pool.meta_mut(segment).seq += u64::from(number);
+                        self.judge_before(at, segment, now);
+                    }
+                    None => self.books.counters.drop(DropReason::PoolFull, 1),
+                }
+            }
+            at.pool.free(handle);
+        } else {
+            self.judge_before(at, handle, now);
+        }
+        // A delay of no time.
+        self.catch_up_with_others(at.pool, now);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
+    fn judge_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        let frame = at.pool.meta(handle).wire_len;
+        if !self.chain.is_empty() {
+            let mut offer = Offer::pooled(now, frame, at.pool, handle);
+            let verdict = self.chain.judge(&mut offer);
+            if let Some(&effects) = offer.done() {
+                return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
+            }
+            if let Verdict::Drop(reason) = verdict {
+                return self.drop(at.pool, handle, reason);
+            }
+        }
+        self.delay_before(at.pool, handle, now);
+    }
+
+    /// Lets a packet travel to the queue that arrives at `now`, or loses it on the way.
+    pub(crate) fn delay_before(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
+        let Some(front) = self.front() else { return };
+        if front.delay.may_lose() && front.delay.loses() {
+            return self.drop(pool, handle, DropReason::Loss);
+        }
+        front.join(pool, handle, now);
+    }
+
+    /// When the next packet comes to the queue that travels there; never if there is none.
+    pub(crate) fn next_in_front(&self) -> Nanos {
+        let rare = self.books.counters.rare.as_ref();
+        rare.and_then(|rare| rare.front.as_ref()).map_or(Nanos::NEVER, |front| front.line.next())
+    }
+
+    /// Packets that travel to the queue.
+    pub(crate) fn packets_in_front(&self) -> u32 {
+        let rare = self.books.counters.rare.as_ref();
+        rare.and_then(|rare| rare.front.as_ref()).map_or(0, |front| front.line.packets())
+    }
+
+    /// The packet that has travelled until `now` joins the queue, or is dropped.
+    pub(crate) fn arrive_from_front(&mut self, pool: &mut Pool, now: Nanos) {
+        let Some(handle) = self.front().and_then(|front| front.take(pool)) else { return };
+        self.latest = self.latest.max(now);
+        let meta = pool.meta_mut(handle);
+        // Its queue knows nothing of the time before.
+        meta.arrival = now.0;
+        let frame = meta.wire_len;
+        if let Some(bytes) = self.let_in(pool, handle, (now, frame)) {
+            self.wait_or_begin(pool, handle, now, bytes);
+        }
+    }
+
+    /// Takes out all packets that travel to the queue: a run ends.
+    pub(crate) fn drain_front(&mut self, pool: &mut Pool) -> Fifo {
+        self.front().map_or(Fifo::EMPTY, |front| front.line.drain(Some(&mut front.heaps), pool))
+    }
+}
