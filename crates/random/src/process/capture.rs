@@ -1,6 +1,7 @@
 //! Times and lengths of the frames in a capture.
 
 use super::replay::{MOST_BYTES, Packets};
+use crate::pcapng::Nanoseconds;
 use longwire_units::Nanos;
 use pcap_file::pcap::{PcapReader, PcapTsResolution};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -50,9 +51,9 @@ fn read_pcap(file: File) -> Result<Vec<(Nanos, u32)>, String> {
     Ok(list)
 }
 
-fn read_ng(file: File) -> Result<Vec<(Nanos, u32)>, String> {
-    let mut reader =
-        PcapNgReader::with_capacity(file, BUFFER).map_err(|error| format!("it is no capture ({error})"))?;
+fn read_ng(file: impl Read) -> Result<Vec<(Nanos, u32)>, String> {
+    let mut reader = PcapNgReader::with_capacity(Nanoseconds::new(file), BUFFER)
+        .map_err(|error| format!("it is no capture ({error})"))?;
     let mut list = Vec::new();
     while let Some(block) = reader.next_block() {
         let (block, _) = block.map_err(|error| damaged(list.len(), &error))?;
@@ -78,4 +79,27 @@ fn push(list: &mut Vec<(Nanos, u32)>, time: Nanos, length: u32) -> Result<(), St
 
 fn damaged(good: usize, error: &dyn std::error::Error) -> String {
     format!("it is damaged after {good} good packets ({error}); cut it there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(values: &[u32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// 10⁻¹² s and 2⁻³² s, which are finer than a nanosecond, beside 2⁻¹⁰ s.
+    #[test]
+    fn clocks_may_be_finer_than_a_nanosecond() {
+        let mut file = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+        for resolution in [12, 0x80 | 32, 0x80 | 10] {
+            file.extend(words(&[1, 32, 1, 0, 1 << 16 | 9, resolution, 0, 32]));
+        }
+        for (interface, high, low) in [(0, 1, 999), (1, 2, 1 << 31), (2, 0, 3 << 10)] {
+            file.extend(words(&[6, 32, interface, high, low, 0, 60, 32]));
+        }
+        let read = read_ng(&file[..]).unwrap();
+        assert_eq!(read, [(Nanos(4_294_968), 60), (Nanos(2_500_000_000), 60), (Nanos(3_000_000_000), 60)]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::error::{PcapError, in_full};
 use longwire_packet::MAX_FRAME;
+use longwire_random::pcapng::Nanoseconds;
 use longwire_units::Nanos;
 use longwire_wire::l3_offset;
 use pcap_file::pcap::{PcapReader, PcapTsResolution};
@@ -56,7 +57,7 @@ impl InputReport {
 
 enum Reader {
     Pcap(PcapReader<File>),
-    Ng(PcapNgReader<File>),
+    Ng(PcapNgReader<Nanoseconds<File>>),
 }
 
 /// A frame as it stands in the file: its absolute time, its original length; the bytes are in `Input::bytes`.
@@ -129,9 +130,9 @@ impl Reader {
         let header =
             |error: &dyn std::error::Error| PcapError::File { path: path.into(), what: in_full(error) };
         match magic {
-            [0x0a, 0x0d, 0x0d, 0x0a] => {
-                PcapNgReader::with_capacity(file, BUFFER).map(Self::Ng).map_err(|error| header(&error))
-            }
+            [0x0a, 0x0d, 0x0d, 0x0a] => PcapNgReader::with_capacity(Nanoseconds::new(file), BUFFER)
+                .map(Self::Ng)
+                .map_err(|error| header(&error)),
             [0xa1, 0xb2, 0xc3, 0xd4]
             | [0xd4, 0xc3, 0xb2, 0xa1]
             | [0xa1, 0xb2, 0x3c, 0x4d]
@@ -333,7 +334,7 @@ fn find_pcap(reader: &mut PcapReader<File>, bytes: &mut [u8]) -> Result<Found, E
 
 /// The next frame of the selected interface of a pcapng file.
 fn find_ng(
-    reader: &mut PcapNgReader<File>,
+    reader: &mut PcapNgReader<Nanoseconds<File>>,
     select: Option<&Select>,
     selected: &mut bool,
     bytes: &mut [u8],

@@ -145,19 +145,31 @@ fn reads_one_interface_of_a_pcapng_file_or_all() {
         bytes.extend(order.interface(1, "right", 6));
         // 2⁻¹⁰ s: 976 562.5 ns.
         bytes.extend(order.interface(1, "binary", 0x80 | 10));
+        // Finer than a nanosecond.
+        bytes.extend(order.interface(1, "pico", 12));
+        bytes.extend(order.interface(1, "finer", 0x80 | 32));
         bytes.extend(order.packet(0, 1000, 60, &[1; 60]));
         bytes.extend(order.packet(1, 2, 61, &[2; 61]));
         bytes.extend(order.block(0x0bad_0bad, &[0; 8]));
         bytes.extend(order.packet(0, 2000, 62, &[3; 62]));
         bytes.extend(order.packet(2, 3, 63, &[4; 63]));
+        bytes.extend(order.packet(3, 3_000_000_999, 64, &[5; 64]));
+        bytes.extend(order.packet(4, 1 << 31, 65, &[6; 65]));
         let file = Temporary::with("pcapng", &bytes);
         let open = |interface| PcapPort::open("a", &PcapPlan { interface, ..plan(&file, 0) }).unwrap();
-        let all = [(1000, 60, 1, 60), (2000, 61, 2, 61), (2000, 62, 3, 62), (2_929_687, 63, 4, 63)];
+        let all = [
+            (1000, 60, 1, 60),
+            (2000, 61, 2, 61),
+            (2000, 62, 3, 62),
+            (2_929_687, 63, 4, 63),
+            (3_000_000, 64, 5, 64),
+            (SECOND / 2, 65, 6, 65),
+        ];
         assert_eq!(read(&mut open(None)), all);
         assert_eq!(read(&mut open(Some(Select::Name("left".into())))), [all[0], all[2]]);
         assert_eq!(read(&mut open(Some(Select::Index(1)))), [all[1]]);
         assert_eq!(read(&mut open(Some(Select::Name("binary".into())))), [all[3]]);
-        assert_eq!(interfaces(&file.0).unwrap(), ["left", "right", "binary"]);
+        assert_eq!(interfaces(&file.0).unwrap(), ["left", "right", "binary", "pico", "finer"]);
         let missing = PcapPlan { interface: Some(Select::Name("middle".into())), ..plan(&file, 0) };
         let error = PcapPort::open("a", &missing).err().unwrap().to_string();
         assert!(error.contains("no interface \"middle\"; it has \"left\", \"right\", \"binary\""), "{error}");
