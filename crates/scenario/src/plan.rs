@@ -303,15 +303,6 @@ pub struct Delays {
     pub before_queue: bool,
 }
 
-impl Delays {
-    /// Of a link that has one and then the other.
-    pub(crate) fn or(self, other: Self) -> Self {
-        let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
-        let before_queue = self.before_queue || other.before_queue;
-        Self { least: self.least.min(other.least), mean, held, before_queue }
-    }
-}
-
 impl Profile {
     /// The first parameter of the block for `key`, if the file names one.
     pub fn value(&self, key: &str) -> Option<Value> {

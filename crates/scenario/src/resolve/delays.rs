@@ -19,6 +19,15 @@ pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
     Delays { least, mean, held: held(blocks, longest), before_queue }
 }
 
+impl Delays {
+    /// Of a link that has one and then the other.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
+        let before_queue = self.before_queue || other.before_queue;
+        Self { least: self.least.min(other.least), mean, held, before_queue }
+    }
+}
+
 fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values)> {
     blocks.iter().find(|(spec, _)| spec.key == key)
 }
