@@ -44,7 +44,7 @@ enum Action {
     Levels(levels::Args),
     Get(get::Args),
     Set(Set),
-    Replace(replace::Args),
+    Replace(Box<replace::Args>),
     Renew(Renew),
     Remove(Remove),
     Map(Map),
