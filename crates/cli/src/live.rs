@@ -523,7 +523,7 @@ mod tests {
         assert_eq!(changed(&[("overhead", "8"), ("rate.rate", "1gbit")]).unwrap(), ["rate: 1 Gbit/s, ip, 8"]);
         assert_eq!(
             changed(&[("delay", "40ms"), ("loss", "1%")]).unwrap(),
-            ["delay: 40 ms", "loss: 1 %, queue, no"]
+            ["delay: 40 ms, leaving", "loss: 1 %, queue, no"]
         );
         assert_eq!(changed(&[("limit", "50 ms")]).unwrap(), ["queue: 50 ms"]);
     }
@@ -552,7 +552,15 @@ mod tests {
         let shown: Vec<_> = settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
         assert_eq!(
             shown,
-            ["delay=20 ms", "framing=ip", "overhead=0", "queue=1000 packets", "rate=10 Mbit/s", "state=up"]
+            [
+                "before=leaving",
+                "delay=20 ms",
+                "framing=ip",
+                "overhead=0",
+                "queue=1000 packets",
+                "rate=10 Mbit/s",
+                "state=up"
+            ]
         );
         let remade: Vec<_> = settings.into_iter().collect();
         let nothing = HashMap::new();

@@ -3,7 +3,7 @@
 mod support;
 
 use longwire_lab::abilities;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::process::{Command, Output};
 use support::{Folder, longwire, row, stderr, stdout};
 
@@ -200,7 +200,7 @@ fn without_privileges_services_at_the_far_end_are_reached() {
     let folder = Folder::new("rootless");
     let program = folder.text("longwire");
     std::fs::copy(LONGWIRE, &program).unwrap();
-    std::fs::create_dir(folder.path("run")).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
     let mut command = if can.root.available {
         chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
         let mut command = Command::new("setpriv");
