@@ -65,12 +65,14 @@ impl Trial {
         Self { name, settings, scheduler, waiting, working, sent, handles: 0, accepted: 0, out: 0, gone: 0 }
     }
 
-    fn port_of(&self, key: u32) -> u16 {
-        self.scheduler.flows().find(|flow| flow.key == key).unwrap().port
-    }
-
-    fn is_full(&self, port: u16) -> bool {
-        self.settings.ready_limit.is_some_and(|limit| self.scheduler.ready(port) >= limit)
+    /// Whether a flow gets no processor for what is on its way to its port: by port, or with `separate-drr` by flow.
+    fn is_held_up(&self, key: u32) -> bool {
+        let flow = self.scheduler.flows().find(|flow| flow.key == key).unwrap();
+        let ahead = match self.name {
+            "separate-drr" => flow.inside - flow.waiting,
+            _ => self.scheduler.ready(flow.port),
+        };
+        self.settings.ready_limit.is_some_and(|limit| ahead >= limit)
     }
 
     fn come(&mut self, dice: &mut Dice) {
@@ -91,7 +93,7 @@ impl Trial {
 
     /// Asks for a processor. Says whether a packet was given.
     fn take(&mut self) -> bool {
-        let is_open = self.waiting.iter().any(|packet| !self.is_full(self.port_of(packet.key)));
+        let is_open = self.waiting.iter().any(|packet| !self.is_held_up(packet.key));
         let Some(granted) = self.scheduler.dequeue(Resource::Processor) else {
             // These look at what is on its way to the port, and one queue for all stops at a full port.
             let may_wait = match self.name {
