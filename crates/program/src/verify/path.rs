@@ -1,7 +1,7 @@
 //! The worst that a program can cost, found from its ends backward.
 //!
 //! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one of its loops. The most that each can
-//! cost is kept apart. A loop costs its dearest round as often as it comes back to its head, and then the dearest way out of it.
+//! cost is kept apart. A loop costs its worst round as often as it comes back to its head, and then its worst exit.
 
 use super::cost::{Counts, Prices};
 use super::loops::MAX_NESTED;
@@ -51,7 +51,7 @@ impl Sum for Counts {
     }
 }
 
-/// The dearest way from an instruction on.
+/// The worst-case path from an instruction on.
 #[derive(Clone, Copy)]
 struct Priced {
     price: u64,
@@ -191,7 +191,7 @@ impl Graph<'_> {
     }
 }
 
-/// Follows the dearest path forward.
+/// Follows the worst-case path forward.
 struct Follower<'a> {
     graph: &'a Graph<'a>,
     still: &'a Still<Priced>,
