@@ -71,7 +71,8 @@ fn who_scans_ports_is_filtered_for_a_while() {
         "--interval",
         "200 ms",
     ]);
-    lab.until("no detector", || lab.programs("detector").len() == 1);
+    half.event("watching");
+    assert_eq!(lab.programs("detector").len(), 1);
     // Nine ports, some of them often, are no scan.
     for port in (1..=9).chain([1, 1, 1]) {
         lab.until("not scanned, and filtered", || lab.reaches(&format!("10.0.2.9:{port}")));

@@ -82,6 +82,11 @@ impl Args {
         let post = Post::take(&self.beside, self.json)?;
         let fid = post.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
         post.put(fid, ".bss", &[0; 4], &signatures())?;
+        // Before its signatures are there the detector sees nothing.
+        post.tell(
+            &json!({ "event": "watching", "router": self.beside.router }),
+            &format!("watching {}", self.beside.router),
+        )?;
         let mut watch =
             Watch { post: &post, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
         post.every(self.interval.nanos(), |_| watch.look())?;
