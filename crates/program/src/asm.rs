@@ -1,6 +1,7 @@
 //! Instructions from text: the notation that they are printed in, with names for places.
 //!
-//! One instruction a line; `name:` before one names its place for `goto`, `if … goto` and `call`; what follows `;` is a comment.
+//! One instruction a line; `name:` before one names its place for `goto`, `if … goto`, `call` and `r2 = pc name ll` (the address of a
+//! function); what follows `;` is a comment.
 //! Helpers may be called by their name.
 
 use crate::{
@@ -88,6 +89,9 @@ fn with_offset(instruction: Instruction, to: i64) -> Option<Instruction> {
         Instruction::Jump { .. } => Instruction::Jump { offset: to.try_into().ok()? },
         Instruction::JumpLong { .. } => Instruction::JumpLong { offset: to.try_into().ok()? },
         Instruction::CallLocal { .. } => Instruction::CallLocal { offset: to.try_into().ok()? },
+        Instruction::LoadFunction { dst, .. } => {
+            Instruction::LoadFunction { dst, offset: to.try_into().ok()? }
+        }
         Instruction::Branch { width, condition, dst, source, .. } => {
             Instruction::Branch { width, condition, dst, source, offset: to.try_into().ok()? }
         }
@@ -207,6 +211,7 @@ impl<'t> Cursor<'t> {
                 "*" => return self.load(dst),
                 "(" => return self.move_extended(width, dst),
                 "map" => return self.next_then(|c| c.map(dst)),
+                "pc" => return self.next_then(|c| c.function(dst)),
                 word if word.starts_with("atomic_fetch_") => return self.fetch(),
                 word if word.starts_with("xchg_") || word.starts_with("cmpxchg_") => return self.exchange(),
                 word if swap(word).is_some() => return self.swap(dst),
@@ -268,6 +273,12 @@ impl<'t> Cursor<'t> {
         };
         self.expect("ll")?;
         Ok(instruction)
+    }
+
+    fn function(&mut self, dst: Register) -> Parsed<Instruction> {
+        let offset = self.target()?;
+        self.expect("ll")?;
+        Ok(Instruction::LoadFunction { dst, offset })
     }
 
     /// `atomic_fetch_add((u64 *)(r1 + 0), r2)`.

@@ -1,6 +1,7 @@
 //! Decoded programs: instructions with the places they jump to.
 
 use crate::{DecodeError, Instruction, Register};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Instructions in order, all jumps and local calls leading to the beginning of an instruction.
@@ -17,6 +18,8 @@ pub struct Code {
     slots: Box<[u32]>,
     /// Where each instruction jumps to or what it calls; `NOWHERE` if it does not.
     targets: Box<[u32]>,
+    /// First instructions of the programs that tail calls may lead to, by the numbers that program arrays have for them.
+    programs: BTreeMap<u32, u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -117,7 +120,27 @@ impl Code {
                 }
             });
         }
-        Ok(Self { instructions: instructions.into(), slots: slots.into(), targets: targets.into() })
+        let (instructions, slots, targets) = (instructions.into(), slots.into(), targets.into());
+        Ok(Self { instructions, slots, targets, programs: BTreeMap::new() })
+    }
+
+    /// With programs that tail calls may lead to: their first instructions, by the numbers that program arrays have for them, from 1.
+    /// Where no instruction is, none begins.
+    #[must_use]
+    pub fn with_programs(mut self, programs: impl IntoIterator<Item = (u32, usize)>) -> Self {
+        let there = programs.into_iter().filter(|&(number, start)| number > 0 && start < self.len());
+        self.programs = there.map(|(number, start)| (number, start as u32)).collect();
+        self
+    }
+
+    /// The programs that tail calls may lead to: numbers and first instructions.
+    pub fn programs(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.programs.iter().map(|(&number, &start)| (number, start as usize))
+    }
+
+    /// Where the program with this number begins.
+    pub fn program(&self, number: u32) -> Option<usize> {
+        self.programs.get(&number).map(|&start| start as usize)
     }
 
     /// The instructions.
@@ -135,7 +158,7 @@ impl Code {
         self.instructions.is_empty()
     }
 
-    /// Where instruction `index` jumps to, or the first instruction of the function that it calls.
+    /// Where instruction `index` jumps to, or the first instruction of the function that it calls or names.
     pub fn target(&self, index: usize) -> Option<usize> {
         self.targets.get(index).filter(|&&t| t != NOWHERE).map(|&t| t as usize)
     }
@@ -160,15 +183,26 @@ impl Code {
         self.slots[last] as usize + self.instructions[last].slots()
     }
 
-    /// First instructions of functions, in order: that of the program, and those that local calls lead to.
+    /// First instructions of functions, in order: those of the program and of others that tail calls may lead to, and those that are
+    /// called or whose address is taken.
     pub fn entries(&self) -> Vec<usize> {
-        let called =
-            (0..self.len()).filter(|&i| matches!(self.instructions[i], Instruction::CallLocal { .. }));
-        let mut entries: Vec<usize> = called.filter_map(|i| self.target(i)).collect();
+        let named = (0..self.len()).filter(|&i| self.instructions[i].names_function());
+        let mut entries: Vec<usize> = named.filter_map(|i| self.target(i)).collect();
         entries.push(0);
+        entries.extend(self.programs().map(|(_, start)| start));
         entries.sort_unstable();
         entries.dedup();
         entries
+    }
+
+    /// First instructions of the functions whose address is taken, in order: those that helpers may call.
+    pub fn callbacks(&self) -> Vec<usize> {
+        let taken =
+            (0..self.len()).filter(|&i| matches!(self.instructions[i], Instruction::LoadFunction { .. }));
+        let mut callbacks: Vec<usize> = taken.filter_map(|i| self.target(i)).collect();
+        callbacks.sort_unstable();
+        callbacks.dedup();
+        callbacks
     }
 
     /// Its bytes, little endian.

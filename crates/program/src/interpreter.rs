@@ -1,8 +1,9 @@
 //! Running a program instruction by instruction, with every access and every register checked: the oracle that compiled
 //! programs are held against, and what runs programs where there is no compiler.
 
-use crate::memory::{Fault, MAX_FRAMES, frame_pointer};
-use crate::{Code, Instruction, Machine, Operand, Register, Size, Width};
+use crate::call::rounds;
+use crate::memory::{Fault, MAX_FRAMES, Region, frame_pointer};
+use crate::{Code, Helper, Instruction, Machine, Operand, Register, Size, Width};
 use thiserror::Error;
 
 /// A program that came to its end.
@@ -61,6 +62,19 @@ struct Frame {
     resume: usize,
     saved: [u64; 4],
     written: u16,
+    /// What is called again when it returns, if a helper has called it.
+    rounds: Option<Rounds>,
+}
+
+/// A function that [`Helper::Loop`] calls.
+#[derive(Clone, Copy)]
+struct Rounds {
+    function: usize,
+    /// What it is given besides the round's number.
+    data: u64,
+    /// How often it is called at most, and how often it was before.
+    count: u32,
+    done: u32,
 }
 
 /// `r6` to `r9`.
@@ -84,8 +98,9 @@ impl<'c> Thread<'c> {
 
     fn step(&mut self, machine: &mut Machine<'_>) -> Result<(), Fault> {
         let instruction = *self.code.instructions().get(self.at).ok_or(Fault::End)?;
-        // A function that is called may return nothing.
-        let void = instruction == Instruction::Exit && self.depth > 0;
+        // A function that the program calls may return nothing.
+        let calls = |depth: usize| self.frames[depth].rounds.is_none();
+        let void = instruction == Instruction::Exit && self.depth.checked_sub(1).is_some_and(calls);
         let missing = if void { 0 } else { instruction.reads() & !self.written };
         if missing != 0 {
             return Err(Fault::Register(missing.trailing_zeros() as u8));
@@ -98,8 +113,15 @@ impl<'c> Thread<'c> {
                     next = self.target()?;
                 }
             }
-            Instruction::Call { helper } => self.call(helper, machine)?,
-            Instruction::CallLocal { .. } => next = self.enter(machine)?,
+            Instruction::Call { helper } => next = self.call(helper, machine)?,
+            Instruction::CallLocal { .. } => {
+                self.enter(None, machine)?;
+                next = self.target()?;
+            }
+            Instruction::LoadFunction { dst, .. } => {
+                let entry = self.target()?;
+                self.write(dst, Region::Code.address(entry as u32));
+            }
             Instruction::CallKernel { .. } => return Err(Fault::Kernel),
             Instruction::Exit => next = self.leave(machine),
             Instruction::Load { .. }
@@ -114,7 +136,6 @@ impl<'c> Thread<'c> {
 
     /// Instructions that touch nothing but registers.
     fn compute(&mut self, instruction: Instruction) {
-        use crate::memory::Region;
         match instruction {
             Instruction::Arithmetic { width, operation, dst, source } => {
                 let result = operation.apply(width, self.read(dst), self.operand(source));
@@ -162,33 +183,89 @@ impl<'c> Thread<'c> {
         Ok(())
     }
 
-    fn call(&mut self, helper: u32, machine: &mut Machine<'_>) -> Result<(), Fault> {
-        let wanted =
-            crate::Helper::from_number(helper).ok_or(Fault::Helper(helper))?.signature().arguments.len();
+    /// Carries out a helper's call; where it goes on.
+    fn call(&mut self, helper: u32, machine: &mut Machine<'_>) -> Result<usize, Fault> {
+        let wanted = Helper::from_number(helper).ok_or(Fault::Helper(helper))?.signature().arguments.len();
         let missing = ((1 << wanted) - 1) << 1 & !self.written;
         if missing != 0 {
             return Err(Fault::Register(missing.trailing_zeros() as u8));
         }
         let [_, a, b, c, d, e, ..] = self.registers;
-        let result = machine.call(helper, [a, b, c, d, e])?;
+        if helper == Helper::TailCall.number() {
+            let number = machine.call(helper, [a, b, c, d, e])?;
+            return self.tail_call(number as u32, machine);
+        }
+        let result = if helper == Helper::Loop.number() {
+            match rounds(a, d) {
+                Ok(count) => return self.repeat(count, (b, c), machine),
+                Err(result) => result,
+            }
+        } else {
+            machine.call(helper, [a, b, c, d, e])?
+        };
         self.written &= !ARGUMENTS;
         self.write(Register::R0, result);
-        Ok(())
+        Ok(self.at + 1)
+    }
+
+    /// Goes on with the program that has this number, or after the call if it is 0.
+    fn tail_call(&mut self, number: u32, machine: &mut Machine<'_>) -> Result<usize, Fault> {
+        self.written &= !(ARGUMENTS | Register::R0.bit());
+        if number == 0 {
+            return Ok(self.at + 1);
+        }
+        let start = self.code.program(number).filter(|_| self.depth == 0).ok_or(Fault::TailCall)?;
+        machine.stack.reset();
+        self.written = Register::FRAME.bit();
+        self.write(Register::R1, Machine::CONTEXT);
+        Ok(start)
+    }
+
+    /// Begins to call a function so many times.
+    fn repeat(
+        &mut self,
+        count: u32,
+        (function, data): (u64, u64),
+        machine: &mut Machine<'_>,
+    ) -> Result<usize, Fault> {
+        let function = match Region::of(function) {
+            Some((Region::Code, entry)) if self.code.callbacks().contains(&(entry as usize)) => {
+                entry as usize
+            }
+            _ => return Err(Fault::Argument(2)),
+        };
+        let rounds = Rounds { function, data, count, done: 0 };
+        if count == 0 {
+            self.written &= !ARGUMENTS;
+            self.write(Register::R0, 0);
+            return Ok(self.at + 1);
+        }
+        self.enter(Some(rounds), machine)?;
+        Ok(self.begin_round(rounds))
+    }
+
+    /// Gives the function of a loop what it is called with.
+    fn begin_round(&mut self, rounds: Rounds) -> usize {
+        self.written = Register::FRAME.bit();
+        self.write(Register::R1, rounds.done.into());
+        self.write(Register::R2, rounds.data);
+        rounds.function
     }
 
     /// Goes into a function of the program, which sees its caller's arguments and an empty frame.
-    fn enter(&mut self, machine: &mut Machine<'_>) -> Result<usize, Fault> {
+    fn enter(&mut self, rounds: Option<Rounds>, machine: &mut Machine<'_>) -> Result<(), Fault> {
         if self.depth + 1 == MAX_FRAMES {
             return Err(Fault::Depth);
         }
         let mut saved = [0; 4];
         saved.copy_from_slice(&self.registers[6..10]);
-        self.frames[self.depth] = Frame { resume: self.at + 1, saved, written: self.written & SAVED };
+        let written = self.written & SAVED;
+        self.frames[self.depth] = Frame { resume: self.at + 1, saved, written, rounds };
         self.depth += 1;
         self.written &= ARGUMENTS | Register::FRAME.bit();
         self.registers[10] = frame_pointer(self.depth);
         machine.stack.set_frames(self.depth + 1);
-        self.target()
+        Ok(())
     }
 
     fn leave(&mut self, machine: &mut Machine<'_>) -> usize {
@@ -196,8 +273,20 @@ impl<'c> Thread<'c> {
             self.running = false;
             return self.at;
         };
-        self.depth = depth;
         let frame = self.frames[depth];
+        if let Some(rounds) = frame.rounds {
+            let done = rounds.done + 1;
+            if self.registers[0] == 0 && done < rounds.count {
+                let rounds = Rounds { done, ..rounds };
+                self.frames[depth].rounds = Some(rounds);
+                // Its frame is empty in each round.
+                machine.stack.set_frames(depth + 1);
+                machine.stack.set_frames(depth + 2);
+                return self.begin_round(rounds);
+            }
+            self.write(Register::R0, done.into());
+        }
+        self.depth = depth;
         self.registers[6..10].copy_from_slice(&frame.saved);
         self.registers[10] = frame_pointer(depth);
         self.written = self.written & Register::R0.bit() | Register::FRAME.bit() | frame.written;

@@ -46,7 +46,9 @@ mod words;
 pub use admission::{Budget, Demand, Installed, Overdrawn, Resource, Sum, admit};
 pub use asm::{AssemblyError, assemble};
 pub use btf::BtfError;
-pub use call::{Argument, Cost, Helper, MAX_SIZE, OWN_BASE, Returns, Signature, kernel_name};
+pub use call::{
+    Argument, Cost, Helper, MAX_ROUNDS, MAX_SIZE, MAX_TAIL_CALLS, OWN_BASE, Returns, Signature, kernel_name,
+};
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
 pub use fib::{Hop, RouteAnswer, RouteQuery};
@@ -66,5 +68,7 @@ pub use shipped::Shipped;
 pub use stack::Stack;
 pub use state::State;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
-pub use verify::{Access, Call, Counts, Dearest, Fact, Item, Prices, Rejected, Rejection, Verified, verify};
+pub use verify::{
+    Access, Call, Callback, Counts, Dearest, Fact, Item, Prices, Rejected, Rejection, Verified, verify,
+};
 pub use words::Words;

@@ -49,6 +49,8 @@ pub struct Effects {
     pub reason: Option<u8>,
     /// How often it called `trace_printk`.
     pub traces: u32,
+    /// How often another program has gone on.
+    pub tail_calls: u8,
 }
 
 impl Effects {
@@ -262,13 +264,14 @@ impl<'a> Machine<'a> {
                 Ok(Place::Words(map.values(), start))
             }
             Region::Context if access == Access::Write => Err(Fault::ReadOnly { address, size }),
-            Region::State | Region::Context | Region::Handle(_) => Err(outside),
+            Region::State | Region::Context | Region::Handle(_) | Region::Code => Err(outside),
         }
     }
 
     /// Checks what can be checked of any helper's arguments: pointers and sizes.
     fn check_arguments(&self, wanted: &[Argument], given: [u64; 5]) -> Result<(), Fault> {
-        let map = self.map(given[0]).map(|(_, map)| map.spec());
+        let map = wanted.iter().position(|argument| *argument == Argument::Map);
+        let map = map.and_then(|place| self.map(given[place])).map(|(_, map)| map.spec());
         for (index, argument) in wanted.iter().enumerate() {
             let value = given[index];
             let wrong = Fault::Argument(index as u8 + 1);
@@ -283,6 +286,7 @@ impl<'a> Machine<'a> {
                 Argument::Number => Ok(()),
                 Argument::StateSize => within(1, u64::from(self.state.size())),
                 Argument::Context => within(Self::CONTEXT, Self::CONTEXT),
+                Argument::Function | Argument::StackOrNull => Ok(()),
                 Argument::Map => map.map(|_| ()).ok_or(wrong),
                 Argument::Key => memory(map.map(|m| u64::from(m.key_size)), Access::Read),
                 Argument::Value => memory(map.map(|m| u64::from(m.value_size)), Access::Read),

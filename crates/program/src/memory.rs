@@ -13,12 +13,13 @@
 //! | state | the first byte of the flow's state | all of it | natural | yes |
 //! | map n | the first byte of map n's first value | within one value; stores unless it is read-only | natural | yes |
 //! | handle n | — | none: what a map load gives, for helpers | | |
+//! | code | the program's first instruction | none: what a function's address is, for helpers | | |
 //!
 //! [`Machine`](crate::Machine) checks every access against this table. A compiler that knows an access's region from the
 //! verifier adds the low half of the address to the region's real base and compares with its length: one comparison an access,
 //! whatever the register holds.
 
-/// A part of a program's memory, or a map's handle.
+/// A part of a program's memory, or a map's handle, or the program's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Region {
     /// The context, `struct xdp_md`.
@@ -33,6 +34,8 @@ pub enum Region {
     Map(u16),
     /// The object's map with this number itself.
     Handle(u16),
+    /// The program's instructions, by their places in [`Code`](crate::Code).
+    Code,
 }
 
 /// Most maps of an object.
@@ -55,6 +58,7 @@ impl Region {
             Self::Packet => 2,
             Self::Stack => 3,
             Self::State => 4,
+            Self::Code => 5,
             Self::Map(map) => FIRST_MAP + map as u32,
             Self::Handle(map) => FIRST_HANDLE + map as u32,
         }
@@ -73,6 +77,7 @@ impl Region {
             2 => Self::Packet,
             3 => Self::Stack,
             4 => Self::State,
+            5 => Self::Code,
             FIRST_MAP.. if number < FIRST_HANDLE => Self::Map((number - FIRST_MAP) as u16),
             FIRST_HANDLE.. if number < FIRST_HANDLE + MAX_MAPS as u32 => {
                 Self::Handle((number - FIRST_HANDLE) as u16)
@@ -141,6 +146,9 @@ pub enum Fault {
     /// More calls within calls than there are frames.
     #[error("calls are nested too deeply")]
     Depth,
+    /// A function that the program calls would go on with another program, or there is none of the number that a map holds.
+    #[error("no other program can go on from there")]
+    TailCall,
     /// It ran into the end of the program.
     #[error("the program ran off its end")]
     End,
@@ -160,6 +168,7 @@ mod tests {
             (Region::Packet, 0x2_0000_0000),
             (Region::Stack, 0x3_0000_0000),
             (Region::State, 0x4_0000_0000),
+            (Region::Code, 0x5_0000_0000),
             (Region::Map(0), 0x100_0000_0000),
             (Region::Map(255), 0x1ff_0000_0000),
             (Region::Handle(0), 0x200_0000_0000),
@@ -169,7 +178,7 @@ mod tests {
             assert_eq!(region.address(0), base);
             assert_eq!(Region::of(base + 0xffff_fff8), Some((region, 0xffff_fff8)));
         }
-        for none in [0, 0xffff_ffff, 0x5_0000_0000, 0x300_0000_0000, u64::MAX] {
+        for none in [0, 0xffff_ffff, 0x6_0000_0000, 0x300_0000_0000, u64::MAX] {
             assert_eq!(Region::of(none), None);
         }
     }

@@ -1,7 +1,7 @@
 //! What helpers do.
 
 use crate::Helper;
-use crate::call::MAX_SIZE;
+use crate::call::{MAX_SIZE, MAX_TAIL_CALLS};
 use crate::fib;
 use crate::hash::hash;
 use crate::machine::{Effects, Machine, Redirect};
@@ -45,6 +45,7 @@ impl Machine<'_> {
             Helper::Redirect => Ok(self.redirect(Redirect::Port(a as u32))),
             Helper::RedirectLink => Ok(self.redirect(Redirect::Link(a as u32))),
             Helper::RedirectMap => self.redirect_map(a, b, c),
+            Helper::TailCall => self.tail_call(b, c),
             Helper::ChecksumDiff => self.checksum_diff(arguments),
             Helper::AdjustHead => Ok(code_unless(self.packet.adjust_head(b as i32), EINVAL)),
             Helper::AdjustTail => Ok(code_unless(self.packet.adjust_tail(b as i32), EINVAL)),
@@ -68,6 +69,8 @@ impl Machine<'_> {
                 Ok(DROP)
             }
             Helper::FibLookup => self.fib_lookup(b, c, d),
+            // Calling functions of the program is what engines do.
+            Helper::Loop => Err(Fault::Helper(helper.number())),
             Helper::Hash => {
                 let mut buffer = Buffer::new();
                 let bytes = buffer.first(b, 2)?;
@@ -102,6 +105,20 @@ impl Machine<'_> {
     fn delete(&self, handle: u64, key: u64) -> Result<u64, Fault> {
         let (_, map) = self.usable_map(handle, Helper::MapDelete)?;
         Ok(code(self.with_key(map, key, |key| map.delete(key))?))
+    }
+
+    /// The number of the program that goes on, 0 if none does.
+    fn tail_call(&mut self, handle: u64, index: u64) -> Result<u64, Fault> {
+        let (_, map) = self.map(handle).ok_or(Fault::Argument(2))?;
+        if !map.spec().kind.serves(Helper::TailCall) {
+            return Err(Fault::Map);
+        }
+        let number = map.program(index as u32);
+        if number > 0 && self.effects.tail_calls < MAX_TAIL_CALLS {
+            self.effects.tail_calls += 1;
+            return Ok(number.into());
+        }
+        Ok(0)
     }
 
     fn redirect_map(&mut self, handle: u64, key: u64, flags: u64) -> Result<u64, Fault> {

@@ -173,15 +173,15 @@ fn what_cannot_be_loaded_is_named() {
     let object = Object::parse(REFUSED).unwrap();
     assert!(object.program("works").is_ok());
     let refused: Vec<_> = object.refused_maps().map(|map| map.name.to_string()).collect();
-    assert_eq!(refused, ["events", "jumps"]);
+    assert_eq!(refused, ["events", "waiting"]);
     for (name, wanted) in [
         (
             "ring",
             "program ring, instruction 0, refused.c:33: map events: maps of type ringbuf (27) can't be used here",
         ),
         (
-            "tail",
-            "program tail, instruction 0, refused.c:43: map jumps: maps of type prog_array (3) can't be used here",
+            "queue",
+            "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used here",
         ),
         ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
         ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
@@ -197,7 +197,7 @@ fn what_cannot_be_loaded_is_named() {
         ("other", "program other of section tc is no XDP program; put it in SEC(\"xdp\")"),
         (
             "none",
-            "there is no program none; there are works, ring, tail, relocated, kernel, symbol, function, variable, configured, leaving, on_processor, other",
+            "there is no program none; there are works, ring, queue, relocated, kernel, symbol, function, variable, configured, leaving, on_processor, other",
         ),
     ] {
         let message = object.program(name).unwrap_err().to_string();

@@ -625,7 +625,7 @@ fn a_program_needs_the_links_that_it_surely_names() {
 fn of_helpers_that_are_not_there_it_is_said_what_does_the_same() {
     for (number, mend) in [
         (26, "no helper 26 (skb_load_bytes) here; use xdp_load_bytes"),
-        (12, "no helper 12 (tail_call) here; call a function, or install several programs"),
+        (164, "no helper 164 (for_each_map_elem) here; use loop, over numbers or keys that are known"),
         (14, "no helper 14 (get_current_pid_tgid) here; nothing does the same, leave the call out"),
         (9999, "the kernel's have numbers from 1 to 211, those of longwire.h from 65536 on"),
     ] {
@@ -639,7 +639,7 @@ fn helpers_get_what_they_take() {
     let argument = |helper, number, wanted, found| Rejection::Argument { helper, number, wanted, found };
     let kind = |helper, map: &str, kind| Rejection::MapKind { helper, map: map.into(), kind };
     refused([
-        ("call 12\n exit", 0, Rejection::UnknownHelper { number: 12, name: "tail_call" }),
+        ("call 14\n exit", 0, Rejection::UnknownHelper { number: 14, name: "get_current_pid_tgid" }),
         ("call 9999\n exit", 0, Rejection::UnknownHelper { number: 9999, name: "of no known name" }),
         ("call kernel 5\n exit", 0, Rejection::KernelFunction),
         (

@@ -55,7 +55,7 @@ pub struct WrittenForwarder {
     /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array, with commas between.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
-    /// How many entries maps of its object have, by name; as its source says without that.
+    /// How many entries maps of its object have, by name, or which programs they hold; as its source says without that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, String>,
     /// What it is called; the program's name without that.
@@ -227,10 +227,18 @@ impl WrittenForwarder {
             read.set_constant(name, &numbers).map_err(|error| fault("constants", error.to_string()))?;
         }
         for (name, text) in &self.maps {
-            let entries = whole(text.trim()).and_then(|entries| u32::try_from(entries).ok());
             let why = || format!("\"{}\" is no number of entries: write one such as 64", text.escape_debug());
-            let entries = entries.ok_or_else(|| fault("maps", why()))?;
-            read.set_entries(name, entries).map_err(|error| fault("maps", error.to_string()))?;
+            let of_map = |error: ObjectError| fault("maps", error.to_string());
+            let Some(entries) = whole(text.trim()) else {
+                let programs: Vec<&str> = text.split(',').map(str::trim).collect();
+                read.set_programs(name, &programs).map_err(|error| match error {
+                    ObjectError::NoProgramArray { .. } => fault("maps", why()),
+                    error => of_map(error),
+                })?;
+                continue;
+            };
+            let entries = u32::try_from(entries).map_err(|_| fault("maps", why()))?;
+            read.set_entries(name, entries).map_err(of_map)?;
         }
         let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);

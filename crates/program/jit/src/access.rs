@@ -123,7 +123,7 @@ impl Translator<'_, '_> {
                 writable && map.values().len() >= access.size.bytes()
             }),
             (Region::Stack | Region::State, _) => true,
-            (Region::Context | Region::Handle(_), _) => false,
+            (Region::Context | Region::Handle(_) | Region::Code, _) => false,
         }
     }
 
@@ -258,7 +258,7 @@ impl Translator<'_, '_> {
             }
             Region::Packet => (self.window().pointer, self.memory.packet),
             Region::State => (self.place(offset::STATE, 0, self.memory.words).pointer, self.memory.words),
-            Region::Stack | Region::Handle(_) => {
+            Region::Stack | Region::Handle(_) | Region::Code => {
                 (self.place(offset::STACK, 0, self.memory.stack).pointer, self.memory.stack)
             }
         };

@@ -50,6 +50,10 @@ impl Translator<'_, '_> {
             }
             Instruction::LoadWide { dst, value } => (dst, self.constant(value)),
             Instruction::LoadMap { dst, map } => (dst, self.region(Region::Handle(map as u16))),
+            Instruction::LoadFunction { dst, .. } => {
+                let entry = self.source.code.target(self.index).unwrap_or(self.index);
+                (dst, self.constant(Region::Code.address(entry as u32)))
+            }
             Instruction::LoadMapValue { dst, map, offset } => {
                 (dst, self.constant(Region::Map(map as u16).address(offset)))
             }

@@ -2,9 +2,14 @@
 
 use crate::Known;
 use crate::run::{self, offset};
-use crate::translate::Translator;
-use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
-use longwire_program::{Helper, Region, Register};
+use crate::translate::{Role, Translator};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AbiParam, Block, BlockArg, InstBuilder, Signature, Value, types};
+use longwire_program::{Helper, MAX_ROUNDS, Region, Register, Width};
+
+/// Errors that [`Helper::Loop`] returns, as errno(3) numbers them.
+const E2BIG: i64 = 7;
+const EINVAL: i64 = 22;
 
 const ARGUMENTS: [Register; 5] = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
 
@@ -22,6 +27,8 @@ impl Translator<'_, '_> {
             Helper::Now | Helper::BootTime | Helper::CoarseTime => self.of_run(offset::NOW),
             Helper::Worker => self.of_run(offset::WORKER),
             Helper::PacketLength if verified => self.window().length,
+            Helper::Loop => self.repeat(),
+            Helper::TailCall => self.tail_call(verified),
             _ => self.call_out(helper, verified),
         };
         self.write(Register::R0, result);
@@ -42,6 +49,97 @@ impl Translator<'_, '_> {
         }
         *self.callees.moves |= signature.moves_packet;
         self.call_function_of_ours(run::performer(helper), &arguments[..5])
+    }
+
+    /// Goes on with another program, as [`Helper::TailCall`] does; the machine says with which.
+    fn tail_call(&mut self, verified: bool) -> Value {
+        let number = self.call_out(Helper::TailCall, verified);
+        let [some, none] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.ins().brif(number, some, [], none, []);
+        self.enter_block(some);
+        if self.role != Role::Called {
+            for (program, start) in self.source.code.programs() {
+                let [here, other] = [(); 2].map(|()| self.builder.create_block());
+                let is_it = self.builder.ins().icmp_imm_u(IntCC::Equal, number, i64::from(program));
+                self.builder.ins().brif(is_it, here, [], other, []);
+                self.enter_block(here);
+                if self.go_on_with(start).is_none() {
+                    self.stop();
+                }
+                self.enter_block(other);
+            }
+        }
+        self.stop();
+        self.enter_block(none);
+        self.constant(0)
+    }
+
+    /// Calls the function that `r2` names again and again, as [`Helper::Loop`] does.
+    fn repeat(&mut self) -> Value {
+        let count = self.narrowed(Width::W32, Register::R1);
+        let count = self.widened(count);
+        let [function, data, flags] = [Register::R2, Register::R3, Register::R4].map(|r| self.read(r));
+        let [counted, done] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.append_block_param(done, types::I64);
+        let (wrong, many) = (self.constant(-EINVAL as u64), self.constant(-E2BIG as u64));
+        self.builder.ins().brif(flags, done, &[BlockArg::from(wrong)], counted, []);
+        self.enter_block(counted);
+        let within = self.builder.create_block();
+        let limit = self.constant(MAX_ROUNDS.into());
+        let fits = self.builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, count, limit);
+        self.builder.ins().brif(fits, within, [], done, &[BlockArg::from(many)]);
+        self.enter_block(within);
+        for entry in self.callbacks() {
+            let [here, other] = [(); 2].map(|()| self.builder.create_block());
+            let address = self.constant(Region::Code.address(entry as u32));
+            let is_it = self.builder.ins().icmp(IntCC::Equal, function, address);
+            self.builder.ins().brif(is_it, here, [], other, []);
+            self.enter_block(here);
+            self.rounds(entry, (count, data), done);
+            self.enter_block(other);
+        }
+        self.stop();
+        self.enter_block(done);
+        self.builder.block_params(done)[0]
+    }
+
+    /// Calls a function `count` times with the round's number and `data`, and goes on with `done` and how often it was.
+    fn rounds(&mut self, entry: usize, (count, data): (Value, Value), done: Block) {
+        let [head, round, call] = [(); 3].map(|()| self.builder.create_block());
+        self.builder.append_block_param(head, types::I64);
+        let zero = self.constant(0);
+        self.builder.ins().jump(head, &[BlockArg::from(zero)]);
+        self.builder.switch_to_block(head);
+        let before = self.builder.block_params(head)[0];
+        let goes_on = self.builder.ins().icmp(IntCC::UnsignedLessThan, before, count);
+        self.builder.ins().brif(goes_on, round, [], done, &[BlockArg::from(before)]);
+        self.enter_block(round);
+        self.count_turn(call);
+        self.enter_block(call);
+        let after = self.builder.ins().iadd_imm_s(before, 1);
+        match self.call_body(entry, &[before, data, zero, zero, zero]) {
+            Some(result) => {
+                let after = [BlockArg::from(after)];
+                self.builder.ins().brif(result, done, &after, head, &after);
+            }
+            None => self.stop(),
+        }
+        self.builder.seal_block(head);
+    }
+
+    /// The functions that `r2` may name here.
+    fn callbacks(&self) -> Vec<usize> {
+        let known = match self.source.known {
+            Known::Facts(facts) => facts.get(self.index).and_then(|fact| fact.call?.callback),
+            Known::Hints(_) => None,
+        };
+        known.map_or_else(|| self.source.code.callbacks(), |callback| vec![callback.entry])
+    }
+
+    /// Goes on with a block to which nothing leads but what was translated.
+    fn enter_block(&mut self, block: Block) {
+        self.builder.switch_to_block(block);
+        self.builder.seal_block(block);
     }
 
     /// What stands at this offset in the run.

@@ -130,7 +130,8 @@ impl Compiled {
         maps: Arc<Maps>,
     ) -> Result<Self, CompileError> {
         let bodies = order::bodies(&program.code)?;
-        let turns = bodies.iter().any(|body| !body.back.is_empty()).then_some(turns);
+        let repeats = !program.code.callbacks().is_empty();
+        let turns = (repeats || bodies.iter().any(|body| !body.back.is_empty())).then_some(turns);
         let source = translate::Source { code: &program.code, known, state_size, turns, maps: &maps };
         let loaded = memory::load(&source, &bodies)?;
         Ok(Self { loaded, program: program.clone(), maps, state_size })
@@ -331,6 +332,9 @@ fn fault_of(code: &Code, index: usize, address: u64) -> Fault {
         Some(Instruction::Call { helper }) if Helper::from_number(*helper).is_none() => {
             Fault::Helper(*helper)
         }
+        // All else that it is given may be anything.
+        Some(Instruction::Call { helper }) if *helper == Helper::Loop.number() => Fault::Argument(2),
+        Some(Instruction::Call { helper }) if *helper == Helper::TailCall.number() => Fault::TailCall,
         Some(Instruction::CallKernel { .. }) => Fault::Kernel,
         Some(
             Instruction::Load { size, .. }

@@ -109,28 +109,37 @@ fn define(
     let declare = |module: &mut JITModule, name: &str, role| {
         module.declare_function(name, Linkage::Local, &signature(convention, role)).map_err(Box::new)
     };
-    let role_of = |number| if number == 0 { Role::Program } else { Role::Called };
-    let mut functions = BTreeMap::new();
+    let (mut functions, mut programs) = (BTreeMap::new(), BTreeMap::new());
     let mut made = Vec::with_capacity(bodies.len() + 1);
     for (number, body) in bodies.iter().enumerate() {
-        let id = declare(module, &format!("f{number}"), role_of(number))?;
-        functions.insert(body.entry, id);
-        made.push((id, body, role_of(number)));
+        let roles =
+            [(Role::Program, number == 0), (Role::Called, body.is_called), (Role::Continued, body.goes_on)];
+        for (role, _) in roles.into_iter().filter(|&(_, wanted)| wanted) {
+            let id = declare(module, &format!("f{number}{role:?}"), role)?;
+            match role {
+                Role::Called => functions.insert(body.entry, id),
+                Role::Continued => programs.insert(body.entry, id),
+                Role::Program | Role::Visits => None,
+            };
+            made.push((id, body, role));
+        }
     }
+    let count = made.len();
     let (mut context, mut scratch) = (module.make_context(), FunctionBuilderContext::new());
     let (mut size, mut done) = (0, 0);
     while let Some(&(id, body, role)) = made.get(done) {
         context.func.signature = signature(convention, role);
         context.func.name = UserFuncName::user(0, id.as_u32());
+        let (asks, moves) = (&mut *asks, &mut *moves);
         let callees =
-            Callees { functions: &functions, module: &mut *module, asks: &mut *asks, moves: &mut *moves };
+            Callees { functions: &functions, programs: &programs, module: &mut *module, asks, moves };
         translate(source, (body, role), callees, &mut context.func, &mut scratch);
         module.define_function(id, &mut context)?;
         size += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
         module.clear_context(&mut context);
         done += 1;
         // Now it is known whether any of them asks.
-        if done == bodies.len() && !*asks {
+        if done == count && !*asks {
             made.push((declare(module, "visits", Role::Visits)?, &bodies[0], Role::Visits));
         }
     }
@@ -138,7 +147,7 @@ fn define(
     let code = module.get_finalized_function(made[0].0);
     // SAFETY: the function was defined above, with the signature of `Entry`.
     let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code) };
-    let visits = made.get(bodies.len()).map(|&(id, ..)| {
+    let visits = made.get(count).map(|&(id, ..)| {
         let code = module.get_finalized_function(id);
         // SAFETY: the function was defined above, with the signature of `EntryOfVisits`.
         unsafe { std::mem::transmute::<*const u8, EntryOfVisits>(code) }
@@ -146,11 +155,11 @@ fn define(
     Ok((entry, visits, size))
 }
 
-/// The program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`] in two registers,
+/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`] in two registers,
 /// which is how C gives it by the conventions of the processors that are taken here.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {
-        Role::Program => (1, 2),
+        Role::Program | Role::Continued => (1, 2),
         Role::Visits => (6, 1),
         Role::Called => (7, 2),
     };

@@ -13,6 +13,10 @@ pub struct Body {
     pub entry: usize,
     /// Its instructions that can be reached. The number behind the program's last stands for running off its end.
     pub order: Vec<usize>,
+    /// Whether functions of the program, or helpers, call it; the program itself, and others that tail calls lead to, they need not.
+    pub is_called: bool,
+    /// Whether tail calls lead to it.
+    pub goes_on: bool,
     /// The ways that lead back to what may come before: to where, and from where. There is one in every circle.
     pub back: BTreeSet<(usize, usize)>,
 }
@@ -32,11 +36,13 @@ impl Body {
 /// Most instructions of all functions together: each is compiled once for every function that leads to it.
 const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
 
-/// The program itself, then the functions that it calls.
+/// The program itself, then the functions that it calls, and the programs that tail calls lead to with theirs.
 pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
     let mut walk = Walk { code, marks: vec![0; code.len() + 1], functions: 0 };
     let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
-    let (mut wanted, mut total) = (vec![0], 0);
+    let programs: BTreeSet<usize> = code.programs().map(|(_, start)| start).collect();
+    let mut wanted: Vec<usize> = programs.iter().rev().copied().chain([0]).collect();
+    let (mut called, mut total) = (BTreeSet::new(), 0);
     while let Some(entry) = wanted.pop() {
         if places.contains_key(&entry) {
             continue;
@@ -46,24 +52,29 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
         if total > MAX_INSTRUCTIONS {
             return Err(CompileError::TooLarge(MAX_INSTRUCTIONS));
         }
+        called.extend(callees(code, &order));
         wanted.extend(callees(code, &order));
         places.insert(entry, bodies.len());
-        bodies.push(Body { entry, order, back });
+        let goes_on = programs.contains(&entry);
+        bodies.push(Body { entry, order, back, is_called: false, goes_on });
     }
+    bodies.iter_mut().for_each(|body| body.is_called = called.contains(&body.entry));
     let mut heights = vec![0; bodies.len()];
-    measure(code, &bodies, &places, &mut heights, (0, 1))?;
+    for first in programs.iter().chain(&[0]) {
+        measure(code, &bodies, &places, &mut heights, (places[first], 1))?;
+    }
     Ok(bodies)
 }
 
 /// The instructions that may follow one within its function: where it jumps to, and the next one.
 pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
     let Some(instruction) = code.instructions().get(index) else { return [None, None] };
-    let jumps = !matches!(instruction, Instruction::CallLocal { .. });
+    let jumps = !instruction.names_function();
     [code.target(index).filter(|_| jumps), instruction.falls_through().then_some(index + 1)]
 }
 
 fn callees<'a>(code: &'a Code, order: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
-    let called = |&&i: &&usize| matches!(code.instructions().get(i), Some(Instruction::CallLocal { .. }));
+    let called = |&&i: &&usize| code.instructions().get(i).is_some_and(Instruction::names_function);
     order.iter().filter(called).filter_map(|&i| code.target(i))
 }
 

@@ -29,6 +29,8 @@ pub struct Source<'a> {
 /// The functions that can be called, by their first instructions.
 pub struct Callees<'a> {
     pub functions: &'a BTreeMap<usize, FuncId>,
+    /// The same of programs that tail calls lead to.
+    pub programs: &'a BTreeMap<usize, FuncId>,
     pub module: &'a mut JITModule,
     /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
     pub asks: &'a mut bool,
@@ -56,6 +58,8 @@ pub enum Role {
     Visits,
     /// A function that the program calls.
     Called,
+    /// A program that goes on after a tail call.
+    Continued,
 }
 
 /// Where a packet is.
@@ -173,7 +177,7 @@ impl Memory {
 impl Translator<'_, '_> {
     /// Gives the registers what a function begins with.
     fn begin(&mut self, first: Block) {
-        if self.role != Role::Called {
+        if matches!(self.role, Role::Program | Role::Visits) {
             self.wind_up();
         }
         let zero = self.constant(0);
@@ -182,8 +186,8 @@ impl Translator<'_, '_> {
             let value = match (self.role, number) {
                 (Role::Called, 1..=5) => given[number],
                 (Role::Called, 10) => given[6],
-                (Role::Program | Role::Visits, 1) => self.constant(Machine::CONTEXT),
-                (Role::Program | Role::Visits, 10) => self.constant(frame_pointer(0)),
+                (_, 1) if self.role != Role::Called => self.constant(Machine::CONTEXT),
+                (_, 10) if self.role != Role::Called => self.constant(frame_pointer(0)),
                 _ => zero,
             };
             self.builder.def_var(self.registers[number], value);
@@ -289,10 +293,15 @@ impl Translator<'_, '_> {
         }
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
+        let head = self.block(next);
+        self.count_turn(head);
+    }
+
+    /// Counts a turn of a loop, and goes on with `head` if it may be taken.
+    pub fn count_turn(&mut self, head: Block) {
         let left = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::TURNS);
         let after = self.builder.ins().iadd_imm_s(left, -1);
         self.builder.ins().store(self.memory.run, after, self.run, offset::TURNS);
-        let head = self.block(next);
         let number = self.constant(TOO_OFTEN | (self.index as u64 + 1));
         self.builder.ins().brif(left, head, [], self.exit, &[BlockArg::from(number)]);
     }
@@ -322,34 +331,58 @@ impl Translator<'_, '_> {
         self.builder.ins().icmp(code, left, right)
     }
 
-    /// A function of the program: it may be stopped, then this one ends, too.
+    /// Calls a function of the program with the arguments of this one.
     fn call_function(&mut self, entry: usize) {
-        let Some(&id) = self.callees.functions.get(&entry) else { return self.stop_here() };
+        let registers = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
+        let arguments = registers.map(|register| self.read(register));
+        match self.call_body(entry, &arguments) {
+            Some(result) => self.write(Register::R0, result),
+            None => self.stop_here(),
+        }
+    }
+
+    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then this one ends, too.
+    pub fn call_body(&mut self, entry: usize, arguments: &[Value; 5]) -> Option<Value> {
+        let &id = self.callees.functions.get(&entry)?;
+        let frame = self.read(Register::FRAME);
+        let below = self.builder.ins().iadd_imm_s(frame, -(FRAME_SIZE as i64));
+        let all: Vec<Value> = [self.run].iter().chain(arguments).copied().chain([below]).collect();
+        Some(self.call_id(id, &all))
+    }
+
+    /// Goes on with the program that begins with this instruction, and returns what it does, if there is one.
+    pub fn go_on_with(&mut self, start: usize) -> Option<()> {
+        let &id = self.callees.programs.get(&start)?;
+        let result = self.call_id(id, &[self.run]);
+        self.leave_with(result);
+        Some(())
+    }
+
+    /// Calls a function, and gives what it returns: it may be stopped, then this one ends, too.
+    fn call_id(&mut self, id: FuncId, arguments: &[Value]) -> Value {
         let known = self.called.get(&id).copied();
         let function =
             known.unwrap_or_else(|| self.callees.module.declare_func_in_func(id, self.builder.func));
         self.called.insert(id, function);
-        let frame = self.read(Register::FRAME);
-        let below = self.builder.ins().iadd_imm_s(frame, -(FRAME_SIZE as i64));
-        let arguments: Vec<Value> = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5]
-            .into_iter()
-            .map(|register| self.read(register))
-            .collect();
-        let all: Vec<Value> = [self.run].into_iter().chain(arguments).chain([below]).collect();
-        let call = self.builder.ins().call(function, &all);
+        let call = self.builder.ins().call(function, arguments);
         let (result, ended) = {
             let results = self.builder.inst_results(call);
             (results[0], results[1])
         };
-        self.write(Register::R0, result);
         let after = self.builder.create_block();
         self.builder.ins().brif(ended, self.exit, &[BlockArg::from(ended)], after, []);
         self.builder.switch_to_block(after);
         self.builder.seal_block(after);
+        result
     }
 
     fn leave(&mut self) {
-        let (result, done) = (self.read(Register::R0), self.constant(0));
+        let result = self.read(Register::R0);
+        self.leave_with(result);
+    }
+
+    fn leave_with(&mut self, result: Value) {
+        let done = self.constant(0);
         if self.visits.is_some() {
             self.leave_visit(result);
         } else {
@@ -358,7 +391,7 @@ impl Translator<'_, '_> {
     }
 
     /// Ends the program at this instruction.
-    fn stop(&mut self) {
+    pub fn stop(&mut self) {
         let number = self.number();
         self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
     }

@@ -61,6 +61,8 @@ enum Kind {
 pub(crate) struct Member<'d> {
     pub name: &'d str,
     pub type_id: u32,
+    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures with bit fields.
+    pub offset: u32,
 }
 
 /// What a symbol of the kernel is.
@@ -118,7 +120,9 @@ impl<'d> Btf<'d> {
         let count = self.count(id);
         let variables = (0..count).filter_map(|index| self.word(id, TYPE + index * MEMBER));
         let variables = variables.filter(|&variable| self.kind(variable) == Some(Kind::Var));
-        variables.map(|v| Member { name: self.name(v), type_id: self.word(v, 8).unwrap_or(0) }).collect()
+        variables
+            .map(|v| Member { name: self.name(v), type_id: self.word(v, 8).unwrap_or(0), offset: 0 })
+            .collect()
     }
 
     /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
@@ -151,7 +155,8 @@ impl<'d> Btf<'d> {
         }
         let member = |index| {
             let at = TYPE + index * MEMBER;
-            Some(Member { name: self.text(self.word(id, at)?), type_id: self.word(id, at + 4)? })
+            let (type_id, offset) = (self.word(id, at + 4)?, self.word(id, at + 8)?);
+            Some(Member { name: self.text(self.word(id, at)?), type_id, offset })
         };
         (0..self.count(id).min(MEMBERS)).filter_map(member).collect()
     }

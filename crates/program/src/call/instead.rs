@@ -29,8 +29,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["get_hash_recalc"], "use lw_hash"),
     (&["clone_redirect", "redirect_neigh", "redirect_peer"], "use redirect, or redirect_map"),
     (&["ktime_get_tai_ns"], "use ktime_get_ns"),
-    (&["tail_call"], "call a function, or install several programs"),
-    (&["loop", "for_each_map_elem"], "unroll a loop (#pragma unroll)"),
+    (&["for_each_map_elem"], "use loop, over numbers or keys that are known"),
     (
         &["map_lookup_percpu_elem", "per_cpu_ptr", "this_cpu_ptr"],
         "use map_lookup_elem, which finds the value of the program's own worker",

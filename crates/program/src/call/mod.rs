@@ -24,9 +24,13 @@ pub enum Argument {
     Context,
     /// A map, from a map load.
     Map,
-    /// The address of as many readable bytes as the keys of the map in the first argument have.
+    /// A function of the program, from a load of its address. Which there are, the engine knows.
+    Function,
+    /// An address in the stack, or 0: nothing is done to it but that a function is given it.
+    StackOrNull,
+    /// The address of as many readable bytes as the keys of the map among the arguments have.
     Key,
-    /// The address of as many readable bytes as the values of the map in the first argument have.
+    /// The address of as many readable bytes as the values of the map among the arguments have.
     Value,
     /// The address of readable bytes, as many as the next argument says.
     Readable,
@@ -54,6 +58,8 @@ pub enum Returns {
     MapValueOrNull,
     /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
     State,
+    /// Nothing that can be read.
+    Nothing,
 }
 
 /// What a call is priced as.
@@ -79,6 +85,10 @@ pub enum Cost {
     Adjust,
     /// A route and a neighbour found.
     Route,
+    /// A function of the program called, so many times; what it costs itself comes on top.
+    Loop,
+    /// Another program found in a map; what it costs itself comes on top.
+    TailCall,
 }
 
 impl Cost {
@@ -94,6 +104,8 @@ impl Cost {
         Self::Copy,
         Self::Adjust,
         Self::Route,
+        Self::Loop,
+        Self::TailCall,
     ];
 
     /// Its name in price lists.
@@ -109,6 +121,8 @@ impl Cost {
             Self::Copy => "copy",
             Self::Adjust => "adjust",
             Self::Route => "route",
+            Self::Loop => "loop",
+            Self::TailCall => "tail-call",
         }
     }
 }
@@ -186,6 +200,8 @@ helpers! {
         "32 random bits, from the program's own stream.";
     Worker 8 "get_smp_processor_id" () -> Number, Call,
         "The number of the worker, from 0.";
+    TailCall 12 "tail_call" (Context, Map, Number) -> Nothing, TailCall,
+        "Goes on with the program that a program array has by this number, which returns in its stead; without one, after the call.";
     Redirect 23 "redirect" (Number, Number) -> Number, Call,
         "Chooses a port by its number, for a return of XDP_REDIRECT, which it returns; XDP_ABORTED if flags are not 0.";
     ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number, Checksum,
@@ -208,6 +224,8 @@ helpers! {
         "As ktime_get_ns: the time of the packet costs nothing to know.";
     TraceMany 177 "trace_vprintk" (Readable, Size, ReadableOrNull, SizeOrZero) -> Number, Call,
         "As trace_printk, with values in memory.";
+    Loop 181 "loop" (Number, Function, StackOrNull, Number) -> Number, Loop,
+        "Calls a function with 0, 1, … and an address, at most so many times, until it returns 1. How often it called; flags must be 0.";
     PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,
         "The length of the packet in bytes.";
     LoadBytes 189 "xdp_load_bytes" (Context, Number, Writable, Size) -> Number, Copy,
@@ -232,6 +250,23 @@ helpers! {
         "Chooses a link by its number, as lw_redirect_link, for a packet that is routed: if the route leads where the link begins. Returns 0.";
     Transport 0x1_0008 "lw_transport" (Context) -> Number, Copy,
         "Where the transport header of an IP packet is, behind extension headers, and its protocol; a negative number if none can be found.";
+}
+
+/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first (MAX_TAIL_CALL_CNT of the kernel).
+pub const MAX_TAIL_CALLS: u8 = 33;
+
+/// Most rounds of [`Helper::Loop`] (BPF_MAX_LOOPS of the kernel).
+pub const MAX_ROUNDS: u32 = 1 << 23;
+
+/// How often [`Helper::Loop`] calls its function, or what it returns instead of doing so.
+pub(crate) fn rounds(count: u64, flags: u64) -> Result<u32, u64> {
+    const E2BIG: i64 = 7;
+    const EINVAL: i64 = 22;
+    match count as u32 {
+        _ if flags != 0 => Err(-EINVAL as u64),
+        count if count > MAX_ROUNDS => Err(-E2BIG as u64),
+        count => Ok(count),
+    }
 }
 
 impl Helper {

@@ -354,6 +354,12 @@ fn wide(fields: Fields, second: Option<Fields>) -> Result<Instruction, DecodeFau
             Ok(Instruction::LoadMap { dst, map: low })
         }
         6 => Ok(Instruction::LoadMapValue { dst, map: low, offset: high }),
+        4 => {
+            fields.zero("next_imm", i64::from(second.immediate))?;
+            let offset = fields.immediate.checked_sub(1);
+            let offset = offset.ok_or(fields.no_such("imm", i64::from(fields.immediate)))?;
+            Ok(Instruction::LoadFunction { dst, offset })
+        }
         other => Err(fields.no_such("src_reg", i64::from(other))),
     }
 }

@@ -27,6 +27,7 @@ impl Display for Instruction {
             Self::LoadWide { dst, value } => write!(f, "{dst} = {value:#x} ll"),
             Self::LoadMap { dst, map } => write!(f, "{dst} = map[{map}] ll"),
             Self::LoadMapValue { dst, map, offset } => write!(f, "{dst} = map[{map}][0]+{offset} ll"),
+            Self::LoadFunction { dst, offset } => write!(f, "{dst} = pc{offset:+} ll"),
             Self::Load { size, dst, base, offset } => {
                 write!(f, "{dst} = {}", Memory('u', size, base, offset))
             }

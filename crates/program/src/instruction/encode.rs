@@ -16,7 +16,7 @@ impl Instruction {
         let next = match *self {
             Self::LoadWide { value, .. } => (value >> 32) as u32,
             Self::LoadMapValue { offset, .. } => offset,
-            Self::LoadMap { .. } => 0,
+            Self::LoadMap { .. } | Self::LoadFunction { .. } => 0,
             _ => return,
         };
         bytes.extend([0; 4]);
@@ -43,6 +43,9 @@ impl Instruction {
             Self::LoadWide { dst, value } => Slot::new(0x18, dst).immediate(value as u32 as i32),
             Self::LoadMap { dst, map } => Slot::new(0x18, dst).selector(5).immediate(map as i32),
             Self::LoadMapValue { dst, map, .. } => Slot::new(0x18, dst).selector(6).immediate(map as i32),
+            Self::LoadFunction { dst, offset } => {
+                Slot::new(0x18, dst).selector(4).immediate(offset.wrapping_add(1))
+            }
             Self::Load { size, dst, base, offset } => {
                 Slot::new(0x61 | size_bits(size), dst).selector(base.0).offset(offset)
             }

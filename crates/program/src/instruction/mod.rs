@@ -286,6 +286,13 @@ pub enum Instruction {
         /// Which byte.
         offset: u32,
     },
+    /// `dst` = the address of a function of the program, for helpers that call it; in two slots (`code_addr`).
+    LoadFunction {
+        /// Result.
+        dst: Register,
+        /// Slots beyond the next instruction. (As it is encoded, one more: counted from its own second slot.)
+        offset: i32,
+    },
     /// `dst = *(base + offset)`, zeros above.
     Load {
         /// How much.
@@ -378,18 +385,29 @@ impl Instruction {
     /// How many slots of 8 bytes it takes: 1 or 2.
     pub const fn slots(&self) -> usize {
         match self {
-            Self::LoadWide { .. } | Self::LoadMap { .. } | Self::LoadMapValue { .. } => 2,
+            Self::LoadWide { .. }
+            | Self::LoadMap { .. }
+            | Self::LoadMapValue { .. }
+            | Self::LoadFunction { .. } => 2,
             _ => 1,
         }
     }
 
-    /// Where it may go on besides the next instruction, or what it calls: slots beyond the next instruction.
+    /// Where it may go on besides the next instruction, or the function that it calls or names: slots beyond the next
+    /// instruction.
     pub const fn jump(&self) -> Option<i32> {
         match *self {
             Self::Jump { offset } | Self::Branch { offset, .. } => Some(offset as i32),
-            Self::JumpLong { offset } | Self::CallLocal { offset } => Some(offset),
+            Self::JumpLong { offset } | Self::CallLocal { offset } | Self::LoadFunction { offset, .. } => {
+                Some(offset)
+            }
             _ => None,
         }
+    }
+
+    /// Whether [`Instruction::jump`] leads to a function, and not to where it goes on itself.
+    pub const fn names_function(&self) -> bool {
+        matches!(self, Self::CallLocal { .. } | Self::LoadFunction { .. })
     }
 
     /// Whether what follows it in the program can be what runs next (of a call: after its return).
@@ -407,6 +425,7 @@ impl Instruction {
             | Self::LoadWide { dst, .. }
             | Self::LoadMap { dst, .. }
             | Self::LoadMapValue { dst, .. }
+            | Self::LoadFunction { dst, .. }
             | Self::Load { dst, .. }
             | Self::LoadExtended { dst, .. } => Some(dst),
             Self::Atomic { operation: Atomic::CompareExchange, .. } => Some(Register::R0),

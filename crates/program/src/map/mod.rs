@@ -161,7 +161,9 @@ impl Map {
         let values = Words::new(stride * copies as usize * spec.max_entries as usize);
         let table = (!spec.kind.is_array())
             .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
-        values.write(0, &spec.initial[..spec.initial.len().min(spec.value_size as usize)]);
+        for (number, value) in spec.initial.chunks(spec.value_size.max(1) as usize).enumerate() {
+            values.write(number * stride, value);
+        }
         let prefixes = (spec.kind == MapKind::LpmTrie).then(|| Prefixes::new(spec.key_size));
         Self { spec: spec.clone(), copies, stride, values, table, prefixes, turn: AtomicU64::new(0) }
     }
@@ -293,6 +295,14 @@ impl Map {
         }
         let entry = self.entry(&key.to_le_bytes())?;
         Some(self.values.load(self.place(entry, 0), crate::Size::Word) as u32)
+    }
+
+    /// Of a program array: the number of the program in this entry, 0 if there is none.
+    pub fn program(&self, index: u32) -> u32 {
+        if index >= self.spec.max_entries || self.spec.kind != MapKind::ProgArray {
+            return 0;
+        }
+        self.values.load(self.place(index, 0), crate::Size::Word) as u32
     }
 
     fn is_key(&self, key: &[u8]) -> bool {

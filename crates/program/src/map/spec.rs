@@ -30,6 +30,8 @@ pub enum MapKind {
     LpmTrie,
     /// Sockets by number, for redirecting. There are none here, so it is always empty.
     XskMap,
+    /// Programs by number, for tail calls: those that it is made with, by their numbers in their object, from 1.
+    ProgArray,
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
@@ -82,6 +84,7 @@ impl MapKind {
         Self::CpuMap,
         Self::XskMap,
         Self::LpmTrie,
+        Self::ProgArray,
     ];
 
     /// Its number in the kernel.
@@ -98,6 +101,7 @@ impl MapKind {
             Self::CpuMap => 16,
             Self::LpmTrie => 11,
             Self::XskMap => 17,
+            Self::ProgArray => 3,
         }
     }
 
@@ -118,7 +122,7 @@ impl MapKind {
 
     /// Whether all values are there from the beginning and found by their number.
     pub const fn is_array(self) -> bool {
-        matches!(self, Self::Array | Self::PerCpuArray)
+        matches!(self, Self::Array | Self::PerCpuArray | Self::ProgArray)
     }
 
     /// Whether it makes room by itself.
@@ -149,8 +153,9 @@ impl MapKind {
     pub const fn serves(self, helper: Helper) -> bool {
         match helper {
             Helper::RedirectMap => self.is_targets(),
-            Helper::MapLookup => !matches!(self, Self::CpuMap),
-            _ => !self.is_targets(),
+            Helper::TailCall => matches!(self, Self::ProgArray),
+            Helper::MapLookup => !matches!(self, Self::CpuMap | Self::ProgArray),
+            _ => !self.is_targets() && !matches!(self, Self::ProgArray),
         }
     }
 }
@@ -170,7 +175,8 @@ pub struct MapSpec {
     pub max_entries: u32,
     /// Whether programs can only read it.
     pub read_only: bool,
-    /// What the first value holds at the beginning, if it is not all zero: a data section's bytes. Arrays only.
+    /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data section's bytes, or the
+    /// programs of a program array. Arrays only.
     pub initial: Box<[u8]>,
 }
 
@@ -205,6 +211,14 @@ pub enum MapFault {
         "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and BPF_F_MMAPABLE"
     )]
     Flags(u32),
+    /// An entry that it has from the beginning is nothing that it can hold.
+    #[error("entry {entry} is {what}")]
+    Value {
+        /// The entry's number.
+        entry: u64,
+        /// What it is, and the mend.
+        what: &'static str,
+    },
     /// Too much memory.
     #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
     Memory {
@@ -221,13 +235,12 @@ fn kind_name(number: u32) -> &'static str {
 
 fn kind_mend(number: u32) -> &'static str {
     match kind_name(number) {
-        "prog_array" => "there are no tail calls: call a function of the program instead",
         "perf_event_array" | "ringbuf" | "user_ringbuf" => {
             "count in an array or hash map, which the control half reads"
         }
         "array_of_maps" | "hash_of_maps" => "put the inner key into the outer one's",
         _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash or cpumap"
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap or prog_array"
         }
     }
 }
@@ -262,6 +275,9 @@ impl MapSpec {
         if !(1..=Self::MAX_KEY).contains(&self.key_size) {
             return fault("key_size", self.key_size, "1 to 128");
         }
+        if self.kind == MapKind::ProgArray && self.value_size != 4 {
+            return fault("value_size", self.value_size, "4 in a map of this type");
+        }
         if self.kind.is_targets() && !matches!(self.value_size, 4 | 8) {
             return fault("value_size", self.value_size, "4 or 8 in a map of this type");
         }
@@ -281,16 +297,29 @@ impl MapSpec {
     }
 
     /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is loaded, not the control half either. A
-    /// map with BPF_F_RDONLY_PROG is none: programs only read it, and the control half writes it.
+    /// map with BPF_F_RDONLY_PROG is none: programs only read it, and the control half writes it. Or whether it is a program array, whose
+    /// programs were verified together.
     pub fn is_constant(&self) -> bool {
+        self.is_constants() || self.kind == MapKind::ProgArray
+    }
+
+    fn is_constants(&self) -> bool {
         self.read_only && self.kind == MapKind::Array && self.max_entries == 1 && !self.initial.is_empty()
+    }
+
+    /// Of a program array: the numbers of the programs in these entries, those without one left out.
+    pub(crate) fn programs(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
+        let initial = if self.kind == MapKind::ProgArray { &*self.initial } else { &[] };
+        let all = initial.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number));
+        let count = (to as usize + 1).saturating_sub(from as usize);
+        all.take(self.max_entries as usize).skip(from as usize).take(count).filter(|&number| number > 0)
     }
 
     /// So many bytes of its value from this one on, the first the lowest, as they are for good. None if it has no such constants.
     pub(crate) fn constant(&self, first: usize, size: usize) -> Option<u64> {
         let end = first.checked_add(size).filter(|&end| end <= self.value_size as usize && size <= 8)?;
         let byte = |at: usize| u64::from(self.initial.get(at).copied().unwrap_or(0));
-        self.is_constant().then(|| (first..end).rev().fold(0, |number, at| number << 8 | byte(at)))
+        self.is_constants().then(|| (first..end).rev().fold(0, |number, at| number << 8 | byte(at)))
     }
 
     /// How many searches of a table a lookup takes at most.
@@ -329,8 +358,8 @@ mod tests {
         assert_eq!((MapKind::DevMapHash.name(), MapKind::LruHash.name()), ("devmap_hash", "lru_hash"));
         assert_eq!(NAMES[27], "ringbuf");
         assert_eq!(
-            MapFault::Kind(3).to_string(),
-            "maps of type prog_array (3) can't be used here; there are no tail calls: call a function of the program instead"
+            MapFault::Kind(12).to_string(),
+            "maps of type array_of_maps (12) can't be used here; put the inner key into the outer one's"
         );
     }
 

@@ -103,6 +103,14 @@ pub enum ObjectError {
         /// How many were given.
         given: usize,
     },
+    /// A map is no program array of the object.
+    #[error(
+        "{name} is no map that holds programs, only prog_arrays do: write a number of entries such as 64"
+    )]
+    NoProgramArray {
+        /// Its name.
+        name: Box<str>,
+    },
     /// A constant can't have a value.
     #[error("constant {name} is from {low} to {high}, not {value}")]
     ConstantRange {
@@ -186,8 +194,8 @@ pub enum LinkFault {
         "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with __uint and __type"
     )]
     LegacyMap(Box<str>),
-    /// It takes the address of a function.
-    #[error("it takes the address of {0}, which is code; there are no helpers that call back")]
+    /// It takes an address within a function.
+    #[error("it takes an address in {0}, where no function begins")]
     FunctionAddress(Box<str>),
     /// It takes an address in a section that is neither maps nor data.
     #[error("it takes an address in section {0}, which holds neither maps nor data")]

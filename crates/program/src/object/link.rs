@@ -1,7 +1,7 @@
 //! Putting a program together: its own function, those that it calls, and what their instructions refer to.
 
 use super::error::LinkFault;
-use super::file::{File, Reference, ReferenceKind, SymbolKind};
+use super::file::{File, Reference, ReferenceKind};
 use super::maps::{Declared, LEGACY, MAPS};
 use crate::btf::{Ext, External};
 use crate::{Code, CodeError, Instruction, MapSpec, Register};
@@ -25,6 +25,8 @@ pub(super) struct Linked {
     pub functions: Vec<(usize, usize)>,
     /// For each instruction, the slot in its section.
     pub slots: Vec<usize>,
+    /// The programs that tail calls may lead to, by their number: the function's number in the object, and its first instruction.
+    pub programs: BTreeMap<u32, (usize, usize)>,
 }
 
 /// What went wrong, in which function and at which slot of its section.
@@ -45,9 +47,11 @@ pub(super) struct Linker<'a, 'd> {
     pub bodies: &'a [Body],
     /// Functions by section and first slot.
     pub starts: &'a BTreeMap<(usize, usize), usize>,
+    /// Those that are programs, by their number less 1.
+    pub programs: &'a [usize],
 }
 
-/// A call that is not known to lead anywhere yet: the instruction, the slot behind it in the program, and the function.
+/// A call, or a load of a function's address, that is not known to lead anywhere yet: the instruction, the slot behind it in the program, and the function.
 struct Call {
     instruction: usize,
     next: usize,
@@ -70,9 +74,10 @@ impl Linker<'_, '_> {
             linked.functions.push((body, linked.instructions.len()));
             let first_call = calls.len();
             slot += self.add(body, slot, &mut linked, &mut calls)?;
-            for call in &calls[first_call..] {
-                placed.entry(call.body).or_insert_with(|| {
-                    waiting.push(call.body);
+            let called = calls[first_call..].iter().map(|call| call.body);
+            for body in called.chain(linked.programs.values().map(|&(body, _)| body)) {
+                placed.entry(body).or_insert_with(|| {
+                    waiting.push(body);
                     0
                 });
             }
@@ -80,10 +85,19 @@ impl Linker<'_, '_> {
                 break;
             }
         }
+        for (body, first) in linked.programs.values_mut() {
+            let function = linked.functions.iter().find(|(placed, _)| placed == body);
+            *first = function.map_or(linked.instructions.len(), |&(_, first)| first);
+        }
         for call in calls {
             let Some(&target) = placed.get(&call.body) else { continue };
             let offset = target as i64 - call.next as i64;
-            linked.instructions[call.instruction] = Instruction::CallLocal { offset: offset as i32 };
+            let offset = offset as i32;
+            let instruction = &mut linked.instructions[call.instruction];
+            *instruction = match *instruction {
+                Instruction::LoadFunction { dst, .. } => Instruction::LoadFunction { dst, offset },
+                _ => Instruction::CallLocal { offset },
+            };
         }
         Ok(linked)
     }
@@ -134,6 +148,9 @@ impl Linker<'_, '_> {
                     if let Instruction::CallKernel { id } = plain {
                         return Err(fail(LinkFault::KernelFunction(id.to_string().into())));
                     }
+                    if let Instruction::LoadMap { map, .. } = plain {
+                        self.note_programs(&self.specs[map as usize], linked);
+                    }
                     linked.instructions.push(plain);
                 }
                 Referred::Call(called) => {
@@ -141,11 +158,25 @@ impl Linker<'_, '_> {
                     calls.push(Call { instruction: linked.instructions.len(), next, body: called });
                     linked.instructions.push(Instruction::CallLocal { offset: 0 });
                 }
+                Referred::Function(dst, named) => {
+                    let next = base + next - body.start;
+                    calls.push(Call { instruction: linked.instructions.len(), next, body: named });
+                    linked.instructions.push(Instruction::LoadFunction { dst, offset: 0 });
+                }
             }
             linked.slots.push(slot);
             slot = next;
         }
         Ok(body.slots)
+    }
+
+    /// Takes note of the programs that a program array holds.
+    fn note_programs(&self, map: &MapSpec, linked: &mut Linked) {
+        for number in map.programs(0, u32::MAX) {
+            if let Some(&body) = self.programs.get(number as usize - 1) {
+                linked.programs.insert(number, (body, 0));
+            }
+        }
     }
 
     /// Puts into an instruction what its relocation says.
@@ -164,8 +195,11 @@ impl Linker<'_, '_> {
             (ReferenceKind::Address, Instruction::LoadWide { dst, value }) => {
                 let section = symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::Undefined))?;
                 let offset = symbol.value.checked_add(u64::from(value as u32)).ok_or(LinkFault::Misplaced)?;
-                if symbol.kind == SymbolKind::Function {
-                    return Err(LinkFault::FunctionAddress(name()));
+                if self.file.sections[section].executable {
+                    let function = i64::try_from(offset / 8).map_err(|_| LinkFault::NoFunction)?;
+                    let function = self.function_at(section, function).ok().filter(|_| offset % 8 == 0);
+                    let function = function.ok_or_else(|| LinkFault::FunctionAddress(name()))?;
+                    return Ok(Referred::Function(dst, function));
                 }
                 self.address(dst, section, offset, &name).map(Referred::Plain)
             }
@@ -203,7 +237,6 @@ impl Linker<'_, '_> {
                 Ok(Instruction::LoadMap { dst, map })
             }
             LEGACY => Err(LinkFault::LegacyMap(name())),
-            other if section.executable => Err(LinkFault::FunctionAddress(other.into())),
             other => {
                 let map = self.declared.by_section.get(&index);
                 let map = map.ok_or_else(|| LinkFault::Section(other.into()))?.clone()?;
@@ -228,11 +261,14 @@ enum Referred {
     Plain(Instruction),
     /// A call of the object's function with this number.
     Call(usize),
+    /// A load of its address.
+    Function(Register, usize),
 }
 
 impl Linked {
     /// The instructions as code.
     pub(super) fn code(&mut self) -> Result<Code, CodeError> {
-        Code::new(std::mem::take(&mut self.instructions))
+        let code = Code::new(std::mem::take(&mut self.instructions))?;
+        Ok(code.with_programs(self.programs.iter().map(|(&number, &(_, first))| (number, first))))
     }
 }

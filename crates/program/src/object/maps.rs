@@ -24,6 +24,8 @@ pub(super) struct Declared {
     pub specs: Vec<MapSpec>,
     /// By their offset in `.maps`: a place in `specs`, or why there is none.
     pub by_offset: BTreeMap<u64, Result<u32, MapError>>,
+    /// By their offset in `.maps`: where their `values` begin, from there, in bytes.
+    pub values: BTreeMap<u64, u64>,
     /// By the number of a section of data.
     pub by_section: BTreeMap<usize, Result<u32, MapError>>,
 }
@@ -45,6 +47,8 @@ pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declare
             let spec = definition(btf, variable.name, variable.type_id);
             let place = spec.and_then(|spec| declared.add(spec));
             declared.by_offset.insert(offset, place);
+            let values = btf.members(variable.type_id).into_iter().find(|member| member.name == "values");
+            declared.values.extend(values.map(|values| (offset, u64::from(values.offset & 0xff_ffff) / 8)));
         }
     }
     for (index, section) in file.sections.iter().enumerate() {
@@ -115,6 +119,8 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapErr
             "map_flags" => flags = number(),
             "key" => key_size = size(),
             "value" => value_size = size(),
+            // Numbers of what it holds.
+            "values" if value_size == 0 => value_size = 4,
             // Where the kernel would pin it, on which node it would lie: nothing here.
             _ => {}
         }

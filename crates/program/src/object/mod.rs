@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod link;
 mod maps;
+mod values;
 
 pub use error::{LinkFault, ObjectError};
 
@@ -112,8 +113,6 @@ impl<'d> Object<'d> {
             _ => Ext::default(),
         };
         let mut declared = maps::declared(&file, btf.as_ref())?;
-        let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();
-        let constants = constants::found(&file, &declared, &specs, btf.as_ref());
         let (mut bodies, mut starts, mut programs) = (Vec::new(), BTreeMap::new(), Vec::new());
         for symbol in &file.symbols {
             let Some(section) = symbol.section.filter(|&s| file.sections[s].executable) else { continue };
@@ -129,6 +128,13 @@ impl<'d> Object<'d> {
             starts.entry((section, start)).or_insert(bodies.len());
             bodies.push(Body { name: symbol.name.into(), section, start, slots });
         }
+        values::fill(&file, &mut declared, |section, value| {
+            let body = starts.get(&(section, usize::try_from(value / 8).ok()?))?;
+            let place = programs.iter().position(|program| program == body)?;
+            Some(place as u32 + 1)
+        });
+        let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();
+        let constants = constants::found(&file, &declared, &specs, btf.as_ref());
         let externals = btf.as_ref().map(Btf::externals).unwrap_or_default();
         Ok(Self { file, declared, specs, constants, ext, externals, bodies, starts, programs })
     }
@@ -180,16 +186,11 @@ impl<'d> Object<'d> {
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
         let program = self.programs.iter().find(|&&p| *self.bodies[p].name == *name);
         let &first = program.ok_or_else(|| self.no_program(name))?;
-        let section = self.file.sections[self.bodies[first].section].name;
-        if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
-            return Err(ObjectError::Kind { program: name.into(), section: section.into() });
-        }
-        if let Some(place) = attached(section) {
-            return Err(ObjectError::Attached { program: name.into(), section: section.into(), place });
-        }
-        let Self { file, declared, specs, ext, externals, bodies, starts, .. } = self;
-        let linker = Linker { file, declared, specs, ext, externals, bodies, starts };
+        let section = self.section_of(first)?;
+        let Self { file, declared, specs, ext, externals, bodies, starts, programs, .. } = self;
+        let linker = Linker { file, declared, specs, ext, externals, bodies, starts, programs };
         let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
+        linked.programs.values().try_for_each(|&(body, _)| self.section_of(body).map(|_| ()))?;
         let code = linked.code().map_err(|fault| ObjectError::Code { program: name.into(), fault })?;
         let function =
             |&(body, entry): &(usize, usize)| Function { name: self.bodies[body].name.clone(), entry };
@@ -202,6 +203,21 @@ impl<'d> Object<'d> {
             lines: self.lines(&linked),
             code,
         })
+    }
+
+    /// The section of a program that sees packets where they come in.
+    fn section_of(&self, program: usize) -> Result<&'d str, ObjectError> {
+        let (name, section) =
+            (&self.bodies[program].name, self.file.sections[self.bodies[program].section].name);
+        if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
+            return Err(ObjectError::Kind { program: name.clone(), section: section.into() });
+        }
+        match attached(section) {
+            Some(place) => {
+                Err(ObjectError::Attached { program: name.clone(), section: section.into(), place })
+            }
+            None => Ok(section),
+        }
     }
 
     fn no_program(&self, name: &str) -> ObjectError {

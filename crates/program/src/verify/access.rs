@@ -97,7 +97,8 @@ impl Explorer<'_> {
                 if linked { state.link(register, || self.fresh()) } else { state.register(register) }
             }
             Operand::Immediate(_) => state.operand(source),
-        };
+        }
+        .handed_over();
         let wanted = instruction_bytes(base, offset, size, Mode::Write);
         let reached = self.reach(state, wanted)?;
         self.note(index, &wanted, &reached)?;

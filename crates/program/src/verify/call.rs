@@ -3,7 +3,7 @@
 use super::access::{Mode, Reached, Wanted, written};
 use super::cost::helper_cost;
 use super::error::Rejection;
-use super::explore::Explorer;
+use super::explore::{Explorer, Flow};
 use super::scalar::Scalar;
 use super::state::State;
 use super::value::Value;
@@ -20,7 +20,7 @@ struct Call<'p> {
 }
 
 impl<'p> Explorer<'p> {
-    pub fn call(&mut self, index: usize, state: &mut State, number: u32) -> Result<(), Rejection> {
+    pub fn call(&mut self, index: usize, state: &mut State, number: u32) -> Result<Flow, Rejection> {
         let unknown =
             Rejection::UnknownHelper { number, name: kernel_name(number).unwrap_or("of no known name") };
         let helper = Helper::from_number(number).ok_or(unknown)?;
@@ -44,6 +44,12 @@ impl<'p> Explorer<'p> {
         self.note_call(index, helper, map.map(|(map, _)| map), worked_on);
         let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on);
         self.add_cost(&cost);
+        if helper == Helper::Loop {
+            return self.begin_loop(index, state);
+        }
+        if helper == Helper::TailCall {
+            self.tail_call(index, state, &call)?;
+        }
         for (reached, certain) in outputs {
             output(state, &reached, certain);
         }
@@ -55,17 +61,16 @@ impl<'p> Explorer<'p> {
         if signature.moves_packet {
             state.move_packet();
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
-    /// The map that a helper is given, which is always the first argument.
+    /// The map that a helper is given.
     fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(u16, &'p MapSpec)>, Rejection> {
-        if helper.signature().arguments.first() != Some(&Argument::Map) {
-            return Ok(None);
-        }
-        let value = state.register(Register::R1);
+        let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
+        let Some(place) = place else { return Ok(None) };
+        let value = state.register(register(place));
         let Value::Handle { map } = value else {
-            let (number, wanted, found) = (1, Argument::Map, value.what());
+            let (number, wanted, found) = (place as u8 + 1, Argument::Map, value.what());
             return Err(Rejection::Argument { helper, number, wanted, found });
         };
         let spec = self.map(u32::from(map))?;
@@ -76,6 +81,19 @@ impl<'p> Explorer<'p> {
             return Err(Rejection::ReadOnly { map: spec.name.clone() });
         }
         Ok(Some((map, spec)))
+    }
+
+    /// Takes note of the programs that may go on. What is known here is known to none of them.
+    fn tail_call(&mut self, index: usize, state: &State, call: &Call<'_>) -> Result<(), Rejection> {
+        if state.depth() > 0 {
+            return Err(Rejection::TailCallInFunction);
+        }
+        let Some((_, map)) = call.map else { return Ok(()) };
+        let entry = state.register(Register::R3).as_scalar().unwrap_or(Scalar::ANY).low_half();
+        for number in map.programs(entry.min as u32, entry.max as u32) {
+            self.note_tail_call(index, number, map)?;
+        }
+        Ok(())
     }
 
     fn argument(
@@ -94,6 +112,9 @@ impl<'p> Explorer<'p> {
             Argument::Number => value.as_scalar().map(|_| ()).ok_or(wrong),
             Argument::Context if value == (Value::Context { offset: 0 }) => Ok(()),
             Argument::Context => Err(wrong),
+            Argument::Function if matches!(value, Value::Function { .. }) => Ok(()),
+            Argument::StackOrNull if matches!(value, Value::Stack { .. }) || is_null(&value) => Ok(()),
+            Argument::Function | Argument::StackOrNull => Err(wrong),
             Argument::StateSize => {
                 let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
                 within(helper, argument, Scalar::constant(constant), 1, crate::State::MAX)?;
@@ -165,6 +186,7 @@ impl<'p> Explorer<'p> {
             (Returns::MapValueOrNull, Some((map, _))) => {
                 Value::Map { map, object: self.fresh(), offset: start, nullable: true }
             }
+            (Returns::Nothing, _) => Value::Unset,
             (Returns::State, _) => {
                 let size = state.register(Register::R1).as_scalar().map_or(0, |size| size.max as u32);
                 Value::State { size, offset: start }

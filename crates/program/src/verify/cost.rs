@@ -218,7 +218,7 @@ impl Touch {
                 add(Item::MapTransfer, times * self.size.div_ceil(4));
                 add(Item::MapLine, self.lines);
             }
-            Region::Context | Region::Stack | Region::Handle(_) => {}
+            Region::Context | Region::Stack | Region::Handle(_) | Region::Code => {}
         }
     }
 }
@@ -231,7 +231,8 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     let value = map.map_or(0, |map| map.value_size);
     let by_kind = |array, hash| if key.is_some() { hash } else { array };
     let (item, per_byte) = match helper.signature().cost {
-        Cost::Call => (Item::Call, None),
+        Cost::Call | Cost::Loop => (Item::Call, None),
+        Cost::TailCall => (Item::ArrayLookup, None),
         Cost::Lookup => (by_kind(Item::ArrayLookup, Item::HashLookup), None),
         Cost::Update => (by_kind(Item::ArrayUpdate, Item::HashUpdate), None),
         Cost::RedirectMap => (Item::PortLookup, None),

@@ -14,6 +14,7 @@
 //! - the name of a register is part of an instruction: loading, copying and moving by a constant the
 //!   addresses of context, packet and state, comparing them with the packet's end, and asking for the
 //!   state's, is no operation;
+//! - one that calls a function takes one more for each round (`rounds.rs`);
 //! - a helper that copies or sums bytes takes one more for each 4 of them (`cost.rs`); one that hashes does
 //!   not, as the processor has a unit for that and hashes are counted apart; nor does `lw_transport`, as the
 //!   classifier has found the header already (section 4.5);

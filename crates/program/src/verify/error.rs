@@ -279,6 +279,33 @@ pub enum Rejection {
         /// Its kind.
         kind: MapKind,
     },
+    /// A function that the program calls would go on with another program.
+    #[error(
+        "only the program itself can go on with another one, not a function that it calls; make the function inline"
+    )]
+    TailCallInFunction,
+    /// A map holds a program that is not there.
+    #[error("map {map} holds program {number}, which is not in the object")]
+    NoProgram {
+        /// The map.
+        map: Box<str>,
+        /// The program's number.
+        number: u32,
+    },
+    /// A function that a helper calls is not the same on every path.
+    #[error("{name} calls one function on one path and another on another; call it once for each", name = .helper.name())]
+    Callbacks {
+        /// The helper.
+        helper: Helper,
+    },
+    /// A function that a helper calls returns something else than it may.
+    #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop", name = .helper.name())]
+    CallbackReturns {
+        /// The helper.
+        helper: Helper,
+        /// What it returns.
+        what: Box<str>,
+    },
     /// The program returns something else than a number.
     #[error("r0 is {what}; return one of the XDP codes")]
     Returns {
@@ -319,6 +346,8 @@ const fn takes(argument: Argument) -> &'static str {
         Argument::Number | Argument::Size | Argument::SizeOrZero => "a number",
         Argument::StateSize => "a constant number, at least 1 and at most 4096",
         Argument::Context => "the context",
+        Argument::Function => "a function, as it was loaded in the same function",
+        Argument::StackOrNull => "an address in the stack, or 0",
         Argument::Map => "a map",
         Argument::Key => "the address of a key",
         Argument::Value => "the address of a value",
@@ -330,6 +359,7 @@ const fn takes(argument: Argument) -> &'static str {
 const fn map_mend(helper: Helper) -> &'static str {
     match helper {
         Helper::RedirectMap => "; it takes a devmap, devmap_hash, cpumap or xskmap",
+        Helper::TailCall => "; it takes a prog_array",
         _ => "; ports and processors are redirected to, with redirect_map",
     }
 }

@@ -10,13 +10,15 @@ use super::cost::{Counts, Item, Touch};
 use super::cycles::cycles;
 use super::error::{Rejected, Rejection};
 use super::loops::Loop;
+use super::rounds::Repeat;
 use super::scalar::Scalar;
 use super::state::State;
 use super::structure::{At, Structure};
 use super::value::{Id, Names};
-use super::{Access, Fact};
+use super::{Access, Callback, Fact};
 use crate::memory::{MAX_MAPS, Region};
 use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
@@ -30,6 +32,9 @@ const MAX_WAITING: usize = 16_384;
 /// How many instructions that are passed by cost as much as one that is looked at.
 const PASSED: usize = 16;
 
+/// `r6` to `r9`, which calls leave alone.
+const SAVED: u16 = 0b11_1100_0000;
+
 /// Where a state goes on.
 pub enum Flow {
     Next,
@@ -40,6 +45,8 @@ pub enum Flow {
         jumps: Option<Box<State>>,
     },
     Enter,
+    /// It calls a function again and again.
+    Repeat(Repeat),
     Exit,
 }
 
@@ -61,6 +68,24 @@ pub struct Explorer<'p> {
     rounds: Vec<u32>,
     /// The loops that are being followed, and how often they were.
     following: Vec<(usize, u32)>,
+    tail_calls: TailCalls,
+    /// Programs that tail calls lead to and that were not followed yet.
+    unfollowed: Vec<usize>,
+}
+
+/// States that call a function again and again, by how they do.
+#[derive(Default)]
+struct Repeated(Vec<(Repeat, Vec<State>)>);
+
+impl Repeated {
+    fn of(&mut self, repeat: Repeat) -> &mut Vec<State> {
+        let place = self.0.iter().position(|(other, _)| *other == repeat);
+        let place = place.unwrap_or_else(|| {
+            self.0.push((repeat, Vec::new()));
+            self.0.len() - 1
+        });
+        &mut self.0[place].1
+    }
 }
 
 /// A function that is being followed.
@@ -71,6 +96,9 @@ struct Way {
     exits: Vec<State>,
 }
 
+/// For each tail call the first instructions of the programs that it may lead to.
+pub type TailCalls = BTreeMap<usize, BTreeSet<usize>>;
+
 /// What was found.
 pub struct Explored {
     pub facts: Vec<Fact>,
@@ -80,6 +108,7 @@ pub struct Explored {
     pub links: u32,
     /// For each loop, how often its head is passed at most when it is entered once.
     pub rounds: Vec<u32>,
+    pub tail_calls: TailCalls,
 }
 
 impl<'p> Explorer<'p> {
@@ -99,14 +128,22 @@ impl<'p> Explorer<'p> {
             names: Names::default(),
             rounds: vec![0; structure.loops().all().len()],
             following: Vec::new(),
+            tail_calls: TailCalls::new(),
+            unfollowed: vec![0],
         };
-        explorer.run(0, vec![State::new()]).map_err(|(at, fault)| Rejected::new(program, at, fault))?;
-        let Self { facts, costs, state_size, links, rounds, .. } = explorer;
-        Ok(Explored { facts, costs, state_size, links, rounds })
+        let mut followed = BTreeSet::new();
+        while let Some(start) = explorer.unfollowed.pop() {
+            if followed.insert(start) {
+                let done = explorer.run(structure.function_at(start), vec![State::new()]);
+                done.map_err(|(at, fault)| Rejected::new(program, at, fault))?;
+            }
+        }
+        let Self { facts, costs, state_size, links, rounds, tail_calls, .. } = explorer;
+        Ok(Explored { facts, costs, state_size, links, rounds, tail_calls })
     }
 
     /// Follows a function from these states; gives those that it returns with.
-    fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
+    pub fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
         let body = &self.structure.functions()[function];
         let mut way =
             Way { start: body.range.start, pending: vec![Vec::new(); body.range.len()], exits: Vec::new() };
@@ -177,8 +214,8 @@ impl<'p> Explorer<'p> {
     fn pass(&mut self, way: &mut Way, index: usize) -> Result<(), At> {
         let states = std::mem::take(&mut way.pending[index - way.start]);
         self.waiting -= states.len();
-        let target = self.program.code.target(index).unwrap_or(index);
-        let mut entering = Vec::new();
+        let target = self.target(index);
+        let (mut entering, mut repeated) = (Vec::new(), Repeated::default());
         for mut state in states {
             match self.look(index, &mut state).map_err(|fault| (index, fault))? {
                 Flow::Next => self.arrive(way, index + 1, state),
@@ -198,6 +235,10 @@ impl<'p> Explorer<'p> {
                     state.enter();
                     self.add(&mut entering, state);
                 }
+                Flow::Repeat(repeat) => {
+                    state.keep(self.structure.live(index + 1) & SAVED);
+                    self.add(repeated.of(repeat), state);
+                }
                 Flow::Exit => {
                     state.keep(Register::R0.bit());
                     self.add(&mut way.exits, state);
@@ -206,6 +247,11 @@ impl<'p> Explorer<'p> {
         }
         for state in self.enter(index, entering)? {
             self.arrive(way, index + 1, state);
+        }
+        for (repeat, states) in repeated.0 {
+            for state in self.repeat(index, repeat, states)? {
+                self.arrive(way, index + 1, state);
+            }
         }
         Ok(())
     }
@@ -252,7 +298,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Adds a state to others of the same place, of which it may make some needless, or they it.
-    fn add(&mut self, states: &mut Vec<State>, mut state: State) {
+    pub fn add(&mut self, states: &mut Vec<State>, mut state: State) {
         let names = &mut self.names;
         for kept in states.iter_mut() {
             if kept.contains(&state, names) {
@@ -281,6 +327,26 @@ impl<'p> Explorer<'p> {
 
     pub fn instruction(&self, index: usize) -> Instruction {
         self.program.code.instructions()[index]
+    }
+
+    /// Where an instruction leads.
+    pub fn target(&self, index: usize) -> usize {
+        self.program.code.target(index).unwrap_or(index)
+    }
+
+    /// The number of the function that begins with this instruction.
+    pub fn function_at(&self, entry: usize) -> usize {
+        self.structure.function_at(entry)
+    }
+
+    /// Takes note that so many pairs of states are compared, which takes time as steps do.
+    pub fn compare(&mut self, pairs: usize) {
+        self.steps += pairs / PASSED;
+    }
+
+    /// Whether a state allows whatever another one allows.
+    pub fn covers(&mut self, kept: &State, state: &State) -> bool {
+        kept.contains(state, &mut self.names)
     }
 
     pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
@@ -322,15 +388,36 @@ impl<'p> Explorer<'p> {
 
     pub fn note_call(&mut self, index: usize, helper: Helper, map: Option<u16>, bytes: u32) {
         let fact = &mut self.facts[index];
-        let now = super::Call { helper, map, bytes };
+        let now = super::Call { helper, map, bytes, callback: None };
         fact.call = Some(match fact.call {
             None => now,
             Some(before) => super::Call {
                 map: before.map.filter(|_| before.map == map),
                 bytes: before.bytes.max(bytes),
+                callback: before.callback,
                 ..now
             },
         });
+    }
+
+    /// Takes note of a program that may go on after an instruction, by its number in a map.
+    pub fn note_tail_call(&mut self, index: usize, number: u32, map: &MapSpec) -> Result<(), Rejection> {
+        let start = self.program.code.program(number);
+        let start = start.ok_or_else(|| Rejection::NoProgram { map: map.name.clone(), number })?;
+        self.tail_calls.entry(index).or_default().insert(start);
+        self.unfollowed.push(start);
+        Ok(())
+    }
+
+    /// Takes note of the function that a helper calls.
+    pub fn note_callback(&mut self, index: usize, helper: Helper, now: Callback) -> Result<(), Rejection> {
+        let Some(call) = &mut self.facts[index].call else { return Ok(()) };
+        let before = call.callback.unwrap_or(now);
+        if before.entry != now.entry {
+            return Err(Rejection::Callbacks { helper });
+        }
+        call.callback = Some(Callback { rounds: before.rounds.max(now.rounds), ..now });
+        Ok(())
     }
 
     /// The program uses so many bytes of its state.

@@ -7,7 +7,8 @@
 //! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
 //! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
-//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
+//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state; `rounds`: functions that helpers
+//!   call again and again;
 //! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
 //! - `error`: what can be wrong.
 //!
@@ -25,6 +26,7 @@ mod explore;
 mod loops;
 mod path;
 mod refine;
+mod rounds;
 mod scalar;
 mod stack;
 mod state;
@@ -37,7 +39,7 @@ pub use error::{Rejected, Rejection};
 
 use crate::memory::Region;
 use crate::{Helper, Program};
-use explore::Explorer;
+use explore::{Explorer, TailCalls};
 use path::Graph;
 use structure::Structure;
 
@@ -50,6 +52,7 @@ pub struct Verified {
     costs: Box<[Counts]>,
     most: Counts,
     rounds: Box<[u32]>,
+    tail_calls: TailCalls,
     state_size: u32,
     links: u32,
 }
@@ -88,6 +91,17 @@ pub struct Call {
     pub map: Option<u16>,
     /// How many bytes it sums, hashes or copies at most.
     pub bytes: u32,
+    /// The function that it calls.
+    pub callback: Option<Callback>,
+}
+
+/// A function of the program that a helper calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Callback {
+    /// Its first instruction.
+    pub entry: usize,
+    /// How often it is called at most.
+    pub rounds: u32,
 }
 
 /// The path through a program that costs most.
@@ -124,11 +138,12 @@ pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
     let explored = Explorer::explore(&program, &structure)?;
     let (facts, costs) = (explored.facts.into_boxed_slice(), explored.costs.into_boxed_slice());
     let rounds = explored.rounds.into_boxed_slice();
-    let graph =
-        Graph { code: &program.code, structure: &structure, facts: &facts, costs: &costs, rounds: &rounds };
-    let most = graph.most();
-    let (state_size, links) = (explored.state_size, explored.links);
-    Ok(Verified { structure, facts, costs, most, rounds, state_size, links, program })
+    let (state_size, links, tail_calls) = (explored.state_size, explored.links, explored.tail_calls);
+    let most = Counts::NONE;
+    let mut verified =
+        Verified { structure, facts, costs, most, rounds, tail_calls, state_size, links, program };
+    verified.most = verified.graph().most();
+    Ok(verified)
 }
 
 impl Verified {
@@ -170,7 +185,11 @@ impl Verified {
 
     /// The most that a packet can cost at these prices, and how.
     pub fn dearest_path(&self, prices: &Prices) -> Dearest {
-        let Self { program, structure, facts, costs, rounds, .. } = self;
-        Graph { code: &program.code, structure, facts, costs, rounds }.dearest(prices)
+        self.graph().dearest(prices)
+    }
+
+    fn graph(&self) -> Graph<'_> {
+        let Self { program, structure, facts, costs, rounds, tail_calls, .. } = self;
+        Graph { code: &program.code, structure, facts, costs, rounds, tail_calls }
     }
 }

@@ -2,12 +2,17 @@
 //!
 //! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one of its loops. The most that each can
 //! cost is kept apart. A loop costs its worst round as often as it comes back to its head, and then its worst exit.
+//!
+//! After a tail call another program may go on, with one tail call less to come: so programs' costs are found for no tail call, for one, and so
+//! on, until one more makes no difference or there can't be more.
 
 use super::cost::{Counts, Prices};
+use super::explore::TailCalls;
 use super::loops::MAX_NESTED;
 use super::structure::{Body, Structure, next};
-use super::{Dearest, Fact};
-use crate::{Code, Instruction};
+use super::{Callback, Dearest, Fact};
+use crate::{Code, Instruction, MAX_TAIL_CALLS};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A program whose costs are known instruction by instruction.
 pub struct Graph<'a> {
@@ -17,13 +22,14 @@ pub struct Graph<'a> {
     pub costs: &'a [Counts],
     /// For each loop, how often its head is passed at most when it is entered once.
     pub rounds: &'a [u32],
+    pub tail_calls: &'a TailCalls,
 }
 
 /// Most instructions of a path that is written down.
 const MAX_PATH: usize = 1 << 20;
 
 /// What is added up backward.
-trait Sum: Copy {
+trait Sum: Copy + PartialEq {
     const NONE: Self;
     /// This, and then `after`.
     fn and(self, after: Self) -> Self;
@@ -52,7 +58,7 @@ impl Sum for Counts {
 }
 
 /// The worst-case path from an instruction on.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Priced {
     price: u64,
     counts: Counts,
@@ -99,7 +105,8 @@ impl<T: Copy> Still<T> {
 impl Graph<'_> {
     /// The most that each item can happen in one run. Not all need happen in the same run.
     pub fn most(&self) -> Counts {
-        self.entered(&self.sums(|index| self.costs[index]), 0, 0).unwrap_or(Counts::NONE)
+        let own = |index: usize| self.costs[index];
+        self.entered(&self.sums(own, self.levels(own).last()), 0, 0).unwrap_or(Counts::NONE)
     }
 
     /// The path that costs most at these prices.
@@ -108,19 +115,46 @@ impl Graph<'_> {
             let counts = self.costs[index];
             Priced { price: prices.total(&counts), counts, next: None }
         };
-        let still = self.sums(own);
+        let levels = self.levels(own);
+        let still = self.sums(own, levels.last());
         let Priced { price, counts, .. } = self.entered(&still, 0, 0).unwrap_or(Priced::NONE);
-        Dearest { price, counts, path: Follower { graph: self, still: &still, loops: Vec::new() }.path() }
+        let (path, loops) = (Vec::new(), Vec::new());
+        let mut follower = Follower { graph: self, still, loops, path };
+        let (mut start, mut below) = (0, &levels[..]);
+        // Each level is added up anew when it is reached: all at once would be too much of a large program.
+        while let Some(next) = follower.follow(start) {
+            below = below.split_last().map_or(&[][..], |(_, below)| below);
+            (start, follower.still) = (next, self.sums(own, below.last()));
+        }
+        Dearest { price, counts, path: follower.path }
     }
 
-    /// Adds up from the ends backward.
-    fn sums<T: Sum>(&self, own: impl Fn(usize) -> T) -> Still<T> {
+    /// What each program costs at most that a tail call may lead to, if that can't be followed by another tail call, then by one, and so on.
+    fn levels<T: Sum>(&self, own: impl Fn(usize) -> T + Copy) -> Vec<Level<T>> {
+        let programs: BTreeSet<usize> = self.tail_calls.values().flatten().copied().collect();
+        let mut levels: Vec<Level<T>> = Vec::new();
+        while !programs.is_empty() && levels.len() < usize::from(MAX_TAIL_CALLS) {
+            let still = self.sums(own, levels.last());
+            let cost = |&start: &usize| Some((start, self.entered(&still, start, 0)?));
+            let level = programs.iter().filter_map(cost).collect();
+            if levels.last() == Some(&level) {
+                break;
+            }
+            levels.push(level);
+        }
+        levels
+    }
+
+    /// Adds up from the ends backward; with what programs cost that go on after a tail call, if any may.
+    fn sums<T: Sum>(&self, own: impl Fn(usize) -> T, below: Option<&Level<T>>) -> Still<T> {
         let goals = 1 + self.structure.loops().deepest();
         let mut still = Still { all: vec![None; self.code.len() * goals], goals };
         for body in self.callees_first() {
             for &index in body.order.iter().rev() {
-                let after = self.onward(&still, index);
-                let called = self.callee(index).and_then(|callee| self.entered(&still, callee, 0));
+                let after = self.onward(&still, index, below);
+                let called = self
+                    .callee(index)
+                    .and_then(|(callee, times)| Some(self.entered(&still, callee, 0)?.times(times)));
                 let own = own(index).and(called.unwrap_or(T::NONE));
                 for (goal, after) in after.into_iter().enumerate().take(goals) {
                     still.all[index * goals + goal] = after.map(|after| own.and(after));
@@ -131,7 +165,12 @@ impl Graph<'_> {
     }
 
     /// The most that can come after an instruction, for each goal.
-    fn onward<T: Sum>(&self, still: &Still<T>, index: usize) -> [Option<T>; MAX_NESTED + 1] {
+    fn onward<T: Sum>(
+        &self,
+        still: &Still<T>,
+        index: usize,
+        below: Option<&Level<T>>,
+    ) -> [Option<T>; MAX_NESTED + 1] {
         let loops = self.structure.loops();
         let mut most = [None; MAX_NESTED + 1];
         let mut add = |goal: usize, sum: Option<T>| {
@@ -141,6 +180,9 @@ impl Graph<'_> {
                 (old, sum) => old.or(sum),
             };
         };
+        for &program in self.tail_calls.get(&index).into_iter().flatten() {
+            add(0, below.and_then(|below| below.get(&program)).map(|sum| sum.by(program)));
+        }
         let mut ends = true;
         for next in self.after(index) {
             ends = false;
@@ -176,9 +218,12 @@ impl Graph<'_> {
         bodies.into_iter()
     }
 
-    fn callee(&self, index: usize) -> Option<usize> {
-        let calls = matches!(self.code.instructions()[index], Instruction::CallLocal { .. });
-        self.code.target(index).filter(|_| calls)
+    /// The function that an instruction calls, itself or by a helper, and how often.
+    fn callee(&self, index: usize) -> Option<(usize, u32)> {
+        match self.code.instructions()[index] {
+            Instruction::CallLocal { .. } => self.code.target(index).map(|target| (target, 1)),
+            _ => self.facts[index].call?.callback.map(|Callback { entry, rounds }| (entry, rounds)),
+        }
     }
 
     /// What follows an instruction on some path.
@@ -191,34 +236,50 @@ impl Graph<'_> {
     }
 }
 
+/// What programs cost, by their first instructions.
+type Level<T> = BTreeMap<usize, T>;
+
 /// Follows the worst-case path forward.
 struct Follower<'a> {
     graph: &'a Graph<'a>,
-    still: &'a Still<Priced>,
+    still: Still<Priced>,
     /// The loops that it is in, with the rounds that still lead back, and the goal after the last.
     loops: Vec<(u32, usize)>,
+    path: Vec<usize>,
 }
 
 impl Follower<'_> {
-    fn path(mut self) -> Vec<usize> {
-        let (mut path, mut resume) = (Vec::new(), Vec::new());
-        let mut at = Some((0, self.enter(0, 0)));
-        while let Some((index, goal)) = at.filter(|_| path.len() < MAX_PATH) {
-            path.push(index);
+    /// Follows it from a program's first instruction to its end, or to a tail call: gives the program then that goes on.
+    fn follow(&mut self, start: usize) -> Option<usize> {
+        let mut resume = Vec::new();
+        self.loops.clear();
+        let mut at = Some((start, self.enter(start, 0)));
+        while let Some((index, goal)) = at.filter(|_| self.path.len() < MAX_PATH) {
+            self.path.push(index);
+            let next = self.still.of(index, goal).and_then(|still| still.next);
+            let programs = self.graph.tail_calls.get(&index);
+            if let Some(program) = next.filter(|next| programs.is_some_and(|all| all.contains(next))) {
+                return Some(program);
+            }
             at = match self.graph.callee(index) {
-                Some(callee) => {
-                    resume.push((index, goal));
+                Some((callee, times @ 1..)) => {
+                    resume.push((index, goal, callee, times - 1));
                     Some((callee, self.enter(callee, 0)))
                 }
-                None => self.onward(index, goal),
+                _ => self.onward(index, goal),
             };
             while at.is_none()
-                && let Some((index, goal)) = resume.pop()
+                && let Some((index, goal, callee, times)) = resume.pop()
             {
-                at = self.onward(index, goal);
+                at = if times > 0 {
+                    resume.push((index, goal, callee, times - 1));
+                    Some((callee, self.enter(callee, 0)))
+                } else {
+                    self.onward(index, goal)
+                };
             }
         }
-        path
+        None
     }
 
     /// The goal of what follows when an instruction is reached on the way to `goal`, other than by leading back.

@@ -95,8 +95,19 @@ impl State {
     pub fn enter(&mut self) {
         let saved = [self.registers[6], self.registers[7], self.registers[8], self.registers[9]];
         self.frames.push(Frame::new(saved));
+        self.registers[1..6].iter_mut().for_each(|value| *value = value.handed_over());
         self.registers[0] = Value::Unset;
         self.registers[6..].fill(Value::Unset);
+    }
+
+    /// Goes into a function that a helper calls for one of `most` rounds, with what it is given besides the round's number.
+    /// What was touched before may have been touched in another round's stead.
+    pub fn enter_round(&mut self, data: Value, most: u32) {
+        self.enter();
+        self.registers[1..6].fill(Value::Unset);
+        self.registers[1] = Value::number(Scalar::between(0, u64::from(most.saturating_sub(1))));
+        self.registers[2] = data;
+        self.touched.clear();
     }
 
     /// Returns from a function. What was the address of its frame is a number.
@@ -106,6 +117,7 @@ impl State {
             self.registers[6..].copy_from_slice(&frame.saved);
         }
         self.registers[1..6].fill(Value::Unset);
+        self.registers[0] = self.registers[0].handed_over();
         for value in self.values_mut() {
             if matches!(value, Value::Stack { frame, .. } if *frame == gone) {
                 *value = Value::ANY;
@@ -273,12 +285,25 @@ impl State {
     }
 
     /// A state that allows what either allows. Both have the same frames.
-    pub fn join(&self, other: &Self, mut fresh: impl FnMut() -> Id) -> Self {
+    pub fn join(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
+        self.merge(other, false, fresh)
+    }
+
+    /// As [`State::join`], for what a loop does again and again: what differs may be anything, so that this changes a state only
+    /// a few times.
+    pub fn widen(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
+        self.merge(other, true, fresh)
+    }
+
+    fn merge(&self, other: &Self, wide: bool, mut fresh: impl FnMut() -> Id) -> Self {
         let mut joined = self.clone();
         joined.origins = vec![Self::beginning()];
         joined.origins[0].proven = self.origin(0).proven.min(other.origin(0).proven);
         let mut origins = Origins { mine: self, theirs: other, made: Vec::new() };
-        let mut join = |mine: &Value, theirs: &Value| origins.join(mine, theirs, &mut fresh);
+        let mut join = |mine: &Value, theirs: &Value| match origins.join(mine, theirs, &mut fresh) {
+            joined if wide && joined != *mine && joined != Value::Unset => Value::ANY,
+            joined => joined,
+        };
         for (mine, theirs) in joined.registers.iter_mut().zip(&other.registers) {
             *mine = join(mine, theirs);
         }

@@ -41,6 +41,10 @@ impl Explorer<'_> {
                 let value = self.map_value(map, offset)?;
                 state.set(dst, value);
             }
+            Instruction::LoadFunction { dst, .. } => {
+                let entry = self.target(index) as u32;
+                state.set(dst, Value::Function { entry });
+            }
             Instruction::Load { .. } | Instruction::LoadExtended { .. } => {
                 self.load(index, state, instruction)?;
             }
@@ -48,7 +52,7 @@ impl Explorer<'_> {
             Instruction::Atomic { .. } => self.change(index, state, instruction)?,
             Instruction::Jump { .. } | Instruction::JumpLong { .. } => return Ok(Flow::Jump),
             Instruction::Branch { .. } => return self.branch(state, instruction),
-            Instruction::Call { helper } => self.call(index, state, helper)?,
+            Instruction::Call { helper } => return self.call(index, state, helper),
             Instruction::CallKernel { .. } => return Err(Rejection::KernelFunction),
             Instruction::CallLocal { .. } => return Ok(Flow::Enter),
             Instruction::Exit => {

@@ -79,19 +79,29 @@ impl Structure {
         self.merges[instruction]
     }
 
-    /// Follows calls from the program on.
+    /// Follows calls from the program on, and from those that tail calls lead to.
     fn count_frames(&mut self, code: &Code) -> Result<(), At> {
         let calls: Vec<Vec<(usize, usize)>> = self
             .functions
             .iter()
             .map(|body| {
-                let local = |&i: &usize| matches!(code.instructions()[i], Instruction::CallLocal { .. });
+                // A function whose address is taken is called by a helper, with a frame below this one's.
+                let local = |&i: &usize| code.instructions()[i].names_function();
                 let callee = |i: usize| code.target(i).map(|target| (i, self.function_at(target)));
                 body.range.clone().filter(local).filter_map(callee).collect()
             })
             .collect();
+        let programs = code.programs().map(|(_, start)| self.function_at(start));
+        for program in programs.chain([0]).collect::<Vec<_>>() {
+            self.count_frames_of(program, &calls)?;
+        }
+        Ok(())
+    }
+
+    /// Follows calls from a function on.
+    fn count_frames_of(&mut self, first: usize, calls: &[Vec<(usize, usize)>]) -> Result<(), At> {
         // The functions being looked at, and how many of their calls were.
-        let mut path = vec![(0, 0)];
+        let mut path = vec![(first, 0)];
         while let Some(&(function, done)) = path.last() {
             if let Some(&(instruction, callee)) = calls[function].get(done) {
                 if path.iter().any(|&(on_path, _)| on_path == callee) {
@@ -147,7 +157,7 @@ impl Structure {
 /// The instructions that may follow one within its function: the next one, and where it jumps to.
 pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
     let instruction = &code.instructions()[index];
-    let jumps = !matches!(instruction, Instruction::CallLocal { .. });
+    let jumps = !instruction.names_function();
     [instruction.falls_through().then_some(index + 1), code.target(index).filter(|_| jumps)]
 }
 

@@ -30,6 +30,9 @@ pub enum Value {
     Map { map: u16, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
     Handle { map: u16 },
+    /// A function of the program, by its first instruction. Only the function that has loaded its address has it: what is
+    /// handed over, returned or stored is a number.
+    Function { entry: u32 },
 }
 
 impl Value {
@@ -47,6 +50,11 @@ impl Value {
     /// Whether it is an address, or may be one.
     pub fn is_pointer(&self) -> bool {
         !matches!(self, Self::Unset | Self::Number { .. })
+    }
+
+    /// What is left of it where functions are not known.
+    pub fn handed_over(self) -> Self {
+        if matches!(self, Self::Function { .. }) { Self::ANY } else { self }
     }
 
     pub fn as_scalar(&self) -> Option<Scalar> {
@@ -71,6 +79,7 @@ impl Value {
             Self::Map { nullable: true, .. } => "an address of a map's value, or 0",
             Self::Map { .. } => "an address of a map's value",
             Self::Handle { .. } => "a map",
+            Self::Function { .. } => "a function",
         }
     }
 }

@@ -8,11 +8,11 @@ struct {
 } events SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 4);
-	__type(key, __u32);
+	__uint(key_size, 0);
 	__type(value, __u32);
-} jumps SEC(".maps");
+} waiting SEC(".maps");
 
 struct flow {
 	int a, b;
@@ -38,9 +38,9 @@ int ring(struct xdp_md *ctx)
 }
 
 SEC("xdp")
-int tail(struct xdp_md *ctx)
+int queue(struct xdp_md *ctx)
 {
-	bpf_tail_call(ctx, &jumps, 1);
+	bpf_map_push_elem(&waiting, ctx, 0);
 	return XDP_PASS;
 }
 

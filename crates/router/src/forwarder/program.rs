@@ -454,7 +454,7 @@ const PASS: u32 = longwire_program::PASS as u32;
 #[inline]
 fn asks_nothing(effects: &Effects) -> bool {
     // A redirection, and a reason, mean something only with another return code.
-    let Effects { redirect: _, queue, mark, link, reason: _, traces: _ } = effects;
+    let Effects { redirect: _, queue, mark, link, reason: _, traces: _, tail_calls: _ } = effects;
     debug_assert!(link.is_none(), "a program that chooses links is not plain");
     queue.is_none() && mark.is_none()
 }

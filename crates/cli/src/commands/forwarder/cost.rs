@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = super::constant)]
     constants: Vec<(String, String)>,
 
-    /// A map of the object and how many entries it has. May be given several times. Default: what the source says.
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
     #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = super::entries)]
     maps: Vec<(String, String)>,
 

@@ -111,7 +111,7 @@ struct Install {
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
-    /// A map of the object and how many entries it has. May be given several times. Default: what the source says.
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
     #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
     maps: Vec<(String, String)>,
 

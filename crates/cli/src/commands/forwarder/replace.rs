@@ -37,6 +37,10 @@ pub struct Args {
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
+    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = super::entries)]
+    maps: Vec<(String, String)>,
+
     /// What it is called. Default: as the one that goes.
     #[arg(long)]
     name: Option<String>,
@@ -64,6 +68,7 @@ impl Args {
             program: self.program,
             function: self.function,
             constants: self.constants.into_iter().collect(),
+            maps: self.maps.into_iter().collect(),
             name: self.name,
             state: self.state,
             ..WrittenForwarder::default()

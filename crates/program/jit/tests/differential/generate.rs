@@ -291,6 +291,20 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
     Program::new("looped", Code::new(all).unwrap(), maps())
 }
 
+/// The same pieces in a function that a helper calls so many times, or until they leave an odd number.
+pub fn repeated(pieces: Vec<Piece>, kind: Kind, rounds: u8) -> Program {
+    let (body, _) = body(pieces);
+    let before = format!(
+        "*(u64 *)(r10 - 8) = r1\n r1 = {rounds}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n exit
+         f: r1 = *(u64 *)(r2 + 0)"
+    );
+    let mut all = assemble(&before).unwrap().instructions().to_vec();
+    all.extend(beginning(slots(&body), kind));
+    all.extend(body);
+    all.extend_from_slice(assemble("r0 &= 1\n exit").unwrap().instructions());
+    Program::new("repeated", Code::new(all).unwrap(), maps())
+}
+
 fn slots(instructions: &[Instruction]) -> usize {
     instructions.iter().map(Instruction::slots).sum()
 }

@@ -11,6 +11,7 @@ const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const PROG_LOAD: i32 = 5;
 const PROG_TEST_RUN: i32 = 10;
+const BTF_LOAD: i32 = 18;
 const PROG_TYPE_XDP: u64 = 6;
 
 /// Longest packet that comes back.
@@ -26,12 +27,14 @@ type Attributes = [u64; 16];
 pub struct InKernel {
     program: OwnedFd,
     maps: Vec<OwnedFd>,
+    /// Programs that tail calls lead to.
+    _others: Vec<OwnedFd>,
 }
 
 /// Why the kernel can't be asked, if it can't: whether it loads the least program there is.
 pub fn refusal() -> Option<String> {
     let code = longwire_program::assemble("r0 = 2\n exit").unwrap();
-    let error = load(&code.encode()).err()?;
+    let error = load(&code.encode(), &[]).err()?;
     Some(format!("the kernel was not asked: bpf(2) gives {error}"))
 }
 
@@ -47,7 +50,7 @@ pub fn knows(program: &Program) -> bool {
 }
 
 impl InKernel {
-    /// Loads a program, with maps that hold what these arrays hold.
+    /// Loads a program, with maps that hold what these arrays hold. Those that tail calls lead to have no functions of their own.
     pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
         let maps: Vec<OwnedFd> = maps.all().iter().map(|map| create(map)).collect::<io::Result<_>>()?;
         let mut bytes = program.code.encode();
@@ -61,7 +64,25 @@ impl InKernel {
             bytes[at + 1] = bytes[at + 1] & 0x0f | selector << 4;
             bytes[at + 4..at + 8].copy_from_slice(&maps[map as usize].as_raw_fd().to_le_bytes());
         }
-        Ok(Self { program: load(&bytes)?, maps })
+        let starts: Vec<usize> = program.functions.iter().map(|function| function.entry).collect();
+        // Each program by itself.
+        let loaded = |start: usize| {
+            let last = starts.iter().copied().find(|&other| other > start).unwrap_or(program.code.len());
+            load(&bytes[program.code.slot(start) * 8..program.code.slot(last) * 8], &[])
+        };
+        let mut others = Vec::new();
+        for (index, map) in program.maps.iter().enumerate().filter(|(_, map)| map.kind == MapKind::ProgArray)
+        {
+            for (entry, number) in map.initial.as_chunks::<4>().0.iter().enumerate() {
+                let Some(start) = program.code.program(u32::from_le_bytes(*number)) else { continue };
+                others.push(loaded(start)?);
+                let mut value = others[others.len() - 1].as_raw_fd().to_le_bytes();
+                element(MAP_UPDATE, &maps[index], entry as u32, &mut value)?;
+            }
+        }
+        let starts: Vec<u32> = starts.iter().map(|&start| program.code.slot(start) as u32).collect();
+        let whole = others.is_empty().then(|| load(&bytes, &starts));
+        Ok(Self { program: whole.unwrap_or_else(|| loaded(0))?, maps, _others: others })
     }
 
     /// What it returns for a packet, and the packet afterwards.
@@ -96,6 +117,7 @@ fn kind(kind: MapKind) -> Option<u32> {
         MapKind::Hash => Some(1),
         MapKind::LruHash => Some(9),
         MapKind::LpmTrie => Some(11),
+        MapKind::ProgArray => Some(3),
         _ => None,
     }
 }
@@ -108,7 +130,7 @@ fn create(map: &Map) -> io::Result<OwnedFd> {
     // BPF_F_NO_PREALLOC, which the kernel demands of these.
     attributes[2] = u64::from(spec.kind == MapKind::LpmTrie);
     let created = descriptor(bpf(MAP_CREATE, &mut attributes)?);
-    if spec.kind.is_array() {
+    if spec.kind == MapKind::Array {
         for number in 0..spec.max_entries {
             let mut value = vec![0; spec.stride()];
             map.values().read(number as usize * spec.stride(), &mut value);
@@ -127,12 +149,40 @@ fn element(command: i32, map: &OwnedFd, number: u32, value: &mut [u8]) -> io::Re
     bpf(command, &mut attributes).map(|_| ())
 }
 
-fn load(bytes: &[u8]) -> io::Result<OwnedFd> {
+/// Loads a program whose functions begin at these slots, which the kernel wants to know of where a helper calls one.
+fn load(bytes: &[u8], functions: &[u32]) -> io::Result<OwnedFd> {
     let mut attributes: Attributes = [0; 16];
+    let (types, about): (OwnedFd, Vec<[u32; 2]>);
+    if functions.len() > 1 {
+        types = load_types()?;
+        about = functions.iter().map(|&slot| [slot, 3]).collect();
+        attributes[9] = both(types.as_raw_fd() as u32, size_of::<[u32; 2]>() as u32);
+        attributes[10] = about.as_ptr().addr() as u64;
+        attributes[11] = both(about.len() as u32, 0);
+    }
     attributes[0] = PROG_TYPE_XDP | (bytes.len() as u64 / 8) << 32;
     attributes[1] = bytes.as_ptr().addr() as u64;
     attributes[2] = c"GPL".as_ptr().addr() as u64;
     Ok(descriptor(bpf(PROG_LOAD, &mut attributes)?))
+}
+
+/// Types (BTF) of which the third is that of a static function.
+fn load_types() -> io::Result<OwnedFd> {
+    const INT: u32 = 1 << 24;
+    const FUNCTION: u32 = 12 << 24;
+    const PROTOTYPE: u32 = 13 << 24;
+    let types = [1, INT, 4, 1 << 24 | 32, 0, PROTOTYPE, 1, 5, FUNCTION, 2];
+    let strings = b"\0int\0f\0";
+    let length = size_of_val(&types) as u32;
+    let mut blob = vec![0x9f, 0xeb, 1, 0];
+    for word in [24, 0, length, length, strings.len() as u32].iter().chain(&types) {
+        blob.extend(word.to_le_bytes());
+    }
+    blob.extend(strings);
+    let mut attributes: Attributes = [0; 16];
+    attributes[0] = blob.as_ptr().addr() as u64;
+    attributes[2] = both(blob.len() as u32, 0);
+    Ok(descriptor(bpf(BTF_LOAD, &mut attributes)?))
 }
 
 fn descriptor(number: i64) -> OwnedFd {

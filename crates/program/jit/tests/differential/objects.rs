@@ -3,7 +3,7 @@
 use crate::bench::{Bench, Left};
 use crate::kernel;
 use longwire_jit::{compile, compile_unverified};
-use longwire_program::{Maps, Object, Program, verify};
+use longwire_program::{MapKind, Maps, Object, Program, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ const OBJECTS: &[(&str, &[u8])] = &[
     ("options.v3", include_bytes!("../../../tests/xdp/options.v3.o")),
     ("options.v4", include_bytes!("../../../tests/xdp/options.v4.o")),
     ("loops", include_bytes!("../../../tests/xdp/loops.o")),
+    ("repeated", include_bytes!("../../../tests/xdp/repeated.o")),
+    ("chain", include_bytes!("../../../tests/xdp/chain.o")),
     ("prefixes", include_bytes!("../../../tests/xdp/prefixes.o")),
     ("rewrite.v3", include_bytes!("../../../tests/xdp/rewrite.v3.o")),
     ("rewrite.v4", include_bytes!("../../../tests/xdp/rewrite.v4.o")),
@@ -161,7 +163,8 @@ fn objects_do_what_the_kernel_does() {
             assert_eq!(left.result.unwrap() as u32, returned, "{name}");
             assert_eq!(left.buffer[left.packet.clone()], after, "{name}");
         }
-        for (index, map) in maps.all().iter().enumerate().filter(|(_, map)| map.spec().kind.is_array()) {
+        for (index, map) in maps.all().iter().enumerate().filter(|(_, map)| map.spec().kind == MapKind::Array)
+        {
             let mut ours = vec![0; map.values().len()];
             map.values().read(0, &mut ours);
             assert_eq!(ours, in_kernel.array(index, map).unwrap(), "{name}");

@@ -1,7 +1,9 @@
 //! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where they are stopped and why.
 
 use crate::bench::Bench;
-use crate::generate::{Kind, any_instruction, beginning, looped, maps, packet, piece, program, some_region};
+use crate::generate::{
+    Kind, any_instruction, beginning, looped, maps, packet, piece, program, repeated, some_region,
+};
 use crate::kernel;
 use longwire_jit::{compile, compile_unverified};
 use longwire_program::{Code, Fault, Instruction, Item, Program, Stopped, verify};
@@ -81,21 +83,58 @@ proptest! {
         let most = verify(program).unwrap().most()[Item::Instruction];
         prop_assert_eq!(bench.interpreted_for(u64::from(most)), wanted);
     }
+
+    /// And in functions that a helper calls again and again.
+    #[test]
+    fn callbacks_do_what_the_interpreter_does(
+        pieces in prop::collection::vec(piece(Kind::Tame), 1..20),
+        rounds in 0..9u8,
+        packet in packet(),
+    ) {
+        let program = repeated(pieces, Kind::Tame, rounds);
+        let bench = Bench::new(program.clone(), &packet);
+        prop_assert_eq!(bench.unverified(&[]), bench.interpreted());
+        let Some(got) = bench.verified() else { return Ok(()) };
+        let wanted = bench.interpreted();
+        prop_assert!(wanted.result.is_ok());
+        prop_assert_eq!(&got, &wanted);
+        let most = verify(program).unwrap().most()[Item::Instruction];
+        prop_assert_eq!(bench.interpreted_for(u64::from(most)), wanted);
+    }
 }
 
 /// The kernel's verifier follows the same loops, and its compiler makes the same of them.
 #[test]
 fn loops_do_what_the_kernel_does() {
+    let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..8), (1..9u8, 1..5u8), packet());
+    compare_with_the_kernel(
+        150,
+        50,
+        strategy.prop_map(|(pieces, rounds, packet)| (looped(pieces, Kind::Kernel, rounds), packet)),
+    );
+}
+
+#[test]
+fn callbacks_do_what_the_kernel_does() {
+    let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..12), 0..9u8, packet());
+    compare_with_the_kernel(
+        150,
+        50,
+        strategy.prop_map(|(pieces, rounds, packet)| (repeated(pieces, Kind::Kernel, rounds), packet)),
+    );
+}
+
+/// Runs so many verified programs in the kernel, too; so many of them it has to take.
+fn compare_with_the_kernel(cases: usize, least: usize, programs: impl Strategy<Value = (Program, Vec<u8>)>) {
     if let Some(reason) = kernel::refusal() {
         println!("skipped: {reason}");
         return;
     }
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..8), (1..9u8, 1..5u8), packet());
     let (mut compared, mut refused) = (0, 0);
-    for _ in 0..150 {
-        let (pieces, rounds, packet) = strategy.new_tree(&mut runner).unwrap().current();
-        let bench = Bench::new(looped(pieces, Kind::Kernel, rounds), &packet);
+    for _ in 0..cases {
+        let (program, packet) = programs.new_tree(&mut runner).unwrap().current();
+        let bench = Bench::new(program, &packet);
         let maps = bench.maps();
         let Ok(in_kernel) = kernel::InKernel::new(&bench.program, &maps) else {
             refused += 1;
@@ -113,7 +152,7 @@ fn loops_do_what_the_kernel_does() {
         compared += 1;
     }
     println!("the same for {compared} programs, {refused} refused by the kernel or here");
-    assert!(compared >= 50, "{compared} compared, {refused} refused");
+    assert!(compared >= least, "{compared} compared, {refused} refused");
 }
 
 /// The second property says something only of programs that are let in.
@@ -140,6 +179,15 @@ fn most_tame_programs_are_verified() {
         }
     }
     assert!(in_loops >= 35, "{in_loops} of 50");
+    let mut called = 0;
+    for _ in 0..50 {
+        let pieces = strategy.new_tree(&mut runner).unwrap().current();
+        match verify(repeated(pieces, Kind::Tame, 5)) {
+            Ok(_) => called += 1,
+            Err(rejected) => println!("{rejected}"),
+        }
+    }
+    assert!(called >= 35, "{called} of 50");
 }
 
 /// And the first one says more of programs that get far.

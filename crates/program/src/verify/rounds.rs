@@ -1,0 +1,148 @@
+//! Functions that helpers call again and again: `bpf_loop`.
+//!
+//! How often is a number, so the loop ends whatever the function does, and states of different rounds may stand for each other:
+//! the function is followed until no round begins with a state that an earlier one did not allow. Its first argument is any round's
+//! number. What still differs after many rounds may then be anything ([`State::widen`]).
+//!
+//! Lines count as touched for the first time in each round: a round stands for others, before which less was touched.
+
+use super::error::Rejection;
+use super::explore::{Explorer, Flow};
+use super::scalar::Scalar;
+use super::state::State;
+use super::structure::At;
+use super::value::Value;
+use super::{Callback, Counts, Item};
+use crate::call::MAX_ROUNDS;
+use crate::{Helper, Register};
+
+/// How many states before rounds are kept as they are. A function that counts something is known as far.
+const EXACT: usize = 1024;
+
+/// How a function is called again and again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Repeat {
+    /// Its first instruction.
+    entry: usize,
+    /// How often at least, if it never ends the loop, and at most.
+    least: u32,
+    most: u32,
+    /// What it is given besides the round's number.
+    data: Value,
+}
+
+impl Explorer<'_> {
+    /// A call of [`Helper::Loop`], whose arguments are what they have to be.
+    pub fn begin_loop(&mut self, index: usize, state: &State) -> Result<Flow, Rejection> {
+        let helper = Helper::Loop;
+        let number = |register| state.register(register).as_scalar().unwrap_or(Scalar::ANY);
+        let (count, flags) = (number(Register::R1).low_half(), number(Register::R4));
+        for (number, scalar, high) in [(1, count, MAX_ROUNDS), (4, flags, 0)] {
+            let Scalar { min, max, .. } = scalar;
+            let high = u64::from(high);
+            if max > high {
+                return Err(Rejection::ArgumentRange { helper, number, low: 0, high, min, max });
+            }
+        }
+        let Value::Function { entry } = state.register(Register::R2) else {
+            return Err(Rejection::Unwritten { register: Register::R2 });
+        };
+        let (least, most, entry) = (count.min as u32, count.max as u32, entry as usize);
+        self.note_callback(index, helper, Callback { entry, rounds: most })?;
+        let mut cost = Counts::NONE;
+        (cost[Item::Call], cost[Item::Cycle]) = (most, most);
+        self.add_cost(&cost);
+        Ok(Flow::Repeat(Repeat { entry, least, most, data: state.register(Register::R3) }))
+    }
+
+    /// Follows a function that is called again and again from these states, and gives those after the loop.
+    pub fn repeat(&mut self, index: usize, repeat: Repeat, states: Vec<State>) -> Result<Vec<State>, At> {
+        let Repeat { entry, least, most, data } = repeat;
+        let (mut after, mut seen, mut waiting) = (Vec::new(), Vec::<State>::new(), states);
+        // What comes before the loop can end; it also stands for what comes after a state that an earlier round stood for.
+        let (mut held, mut stands_for_later) = (Vec::new(), false);
+        let mut summary: Option<State> = None;
+        if least == 0 {
+            waiting.clone().into_iter().for_each(|state| self.add_ended(&mut after, state, 0));
+        }
+        for round in 1..=most {
+            if seen.len() >= EXACT {
+                waiting = self.widened(&mut summary, waiting);
+            }
+            self.compare(waiting.len() * seen.len());
+            let known = |state: &State| seen.iter().any(|kept| self.covers(kept, state));
+            let before = waiting.len();
+            let fresh = without(waiting, known);
+            stands_for_later |= fresh.len() < before;
+            if fresh.is_empty() {
+                break;
+            }
+            let mut entering = Vec::new();
+            for state in fresh {
+                let mut entered = state.clone();
+                seen.push(state);
+                entered.enter_round(data, most);
+                self.add(&mut entering, entered);
+            }
+            waiting = Vec::new();
+            for mut state in self.run(self.function_at(entry), entering)? {
+                let returned = goes_on(&state).map_err(|fault| (index, fault))?;
+                state.leave();
+                state.set(Register::R0, Value::Unset);
+                state.forget_unnamed();
+                if returned.may_go_on {
+                    self.add(&mut waiting, state.clone());
+                }
+                if returned.may_end || round >= least {
+                    self.add_ended(&mut after, state, most);
+                } else {
+                    self.add(&mut held, state);
+                }
+            }
+        }
+        if stands_for_later {
+            held.into_iter().for_each(|state| self.add_ended(&mut after, state, most));
+        }
+        Ok(after)
+    }
+
+    /// A state after the loop, which tells how many rounds there were.
+    fn add_ended(&mut self, after: &mut Vec<State>, mut state: State, most: u32) {
+        state.set(Register::R0, Value::number(Scalar::between(0, most.into())));
+        self.add(after, state);
+    }
+
+    /// One state that allows all that these do, and what it allowed before.
+    fn widened(&mut self, summary: &mut Option<State>, states: Vec<State>) -> Vec<State> {
+        for state in states {
+            let wide = match summary.take() {
+                Some(before) => before.widen(&state, || self.fresh()),
+                None => state,
+            };
+            *summary = Some(wide);
+        }
+        summary.clone().into_iter().collect()
+    }
+}
+
+fn without(states: Vec<State>, mut known: impl FnMut(&State) -> bool) -> Vec<State> {
+    states.into_iter().filter(|state| !known(state)).collect()
+}
+
+/// What the function's return means.
+struct Returned {
+    may_go_on: bool,
+    may_end: bool,
+}
+
+fn goes_on(state: &State) -> Result<Returned, Rejection> {
+    let value = state.register(Register::R0);
+    let what = match value {
+        Value::Number { scalar, .. } if scalar.max <= 1 => {
+            return Ok(Returned { may_go_on: scalar.min == 0, may_end: scalar.max == 1 });
+        }
+        Value::Number { scalar, .. } => format!("{} to {}", scalar.min, scalar.max).into(),
+        other => other.what().into(),
+    };
+    Err(Rejection::CallbackReturns { helper: Helper::Loop, what })
+}
