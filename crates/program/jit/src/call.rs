@@ -1,10 +1,12 @@
-//! Calls of helpers, and of the functions that stand in for code.
+//! Calls of functions of the program and of helpers, and of the functions that stand in for code.
 
 use crate::Known;
 use crate::run::{self, offset};
 use crate::translate::{Role, Translator};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, Block, BlockArg, InstBuilder, Signature, Value, types};
+use cranelift_module::{FuncId, Module};
+use longwire_program::memory::FRAME_SIZE;
 use longwire_program::{Helper, MAX_ROUNDS, Region, Register, Width};
 
 /// Errors that [`Helper::Loop`] returns, as errno(3) numbers them.
@@ -49,6 +51,41 @@ impl Translator<'_, '_> {
         }
         *self.callees.moves |= signature.moves_packet;
         self.call_function_of_ours(run::performer(helper), &arguments[..5])
+    }
+
+    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then this one ends, too.
+    pub fn call_body(&mut self, entry: usize, arguments: &[Value; 5]) -> Option<Value> {
+        let &id = self.callees.functions.get(&entry)?;
+        let frame = self.read(Register::FRAME);
+        let below = self.builder.ins().iadd_imm_s(frame, -(FRAME_SIZE as i64));
+        let all: Vec<Value> = [self.run].iter().chain(arguments).copied().chain([below]).collect();
+        Some(self.call_id(id, &all))
+    }
+
+    /// Goes on with the program that begins with this instruction, and returns what it does, if there is one.
+    pub fn go_on_with(&mut self, start: usize) -> Option<()> {
+        let &id = self.callees.programs.get(&start)?;
+        let result = self.call_id(id, &[self.run]);
+        self.leave_with(result);
+        Some(())
+    }
+
+    /// Calls a function, and gives what it returns: it may be stopped, then this one ends, too.
+    fn call_id(&mut self, id: FuncId, arguments: &[Value]) -> Value {
+        let known = self.called.get(&id).copied();
+        let function =
+            known.unwrap_or_else(|| self.callees.module.declare_func_in_func(id, self.builder.func));
+        self.called.insert(id, function);
+        let call = self.builder.ins().call(function, arguments);
+        let (result, ended) = {
+            let results = self.builder.inst_results(call);
+            (results[0], results[1])
+        };
+        let after = self.builder.create_block();
+        self.builder.ins().brif(ended, self.exit, &[BlockArg::from(ended)], after, []);
+        self.builder.switch_to_block(after);
+        self.builder.seal_block(after);
+        result
     }
 
     /// Goes on with another program, as [`Helper::TailCall`] does; the machine says with which.

@@ -10,8 +10,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
-use cranelift_module::{FuncId, Module};
-use longwire_program::memory::{FRAME_SIZE, frame_pointer};
+use cranelift_module::FuncId;
+use longwire_program::memory::frame_pointer;
 use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Width};
 use std::collections::BTreeMap;
 
@@ -90,11 +90,11 @@ pub struct Translator<'a, 'f> {
     registers: [Variable; Register::COUNT],
     blocks: BTreeMap<usize, Block>,
     /// Where the function ends early, with the number to return.
-    exit: Block,
+    pub exit: Block,
     /// Where it ends because of an access: with the number to return, and the address.
     outside: Block,
     pub callees: Callees<'a>,
-    called: BTreeMap<FuncId, FuncRef>,
+    pub called: BTreeMap<FuncId, FuncRef>,
 }
 
 /// Translates a function.
@@ -341,47 +341,12 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then this one ends, too.
-    pub fn call_body(&mut self, entry: usize, arguments: &[Value; 5]) -> Option<Value> {
-        let &id = self.callees.functions.get(&entry)?;
-        let frame = self.read(Register::FRAME);
-        let below = self.builder.ins().iadd_imm_s(frame, -(FRAME_SIZE as i64));
-        let all: Vec<Value> = [self.run].iter().chain(arguments).copied().chain([below]).collect();
-        Some(self.call_id(id, &all))
-    }
-
-    /// Goes on with the program that begins with this instruction, and returns what it does, if there is one.
-    pub fn go_on_with(&mut self, start: usize) -> Option<()> {
-        let &id = self.callees.programs.get(&start)?;
-        let result = self.call_id(id, &[self.run]);
-        self.leave_with(result);
-        Some(())
-    }
-
-    /// Calls a function, and gives what it returns: it may be stopped, then this one ends, too.
-    fn call_id(&mut self, id: FuncId, arguments: &[Value]) -> Value {
-        let known = self.called.get(&id).copied();
-        let function =
-            known.unwrap_or_else(|| self.callees.module.declare_func_in_func(id, self.builder.func));
-        self.called.insert(id, function);
-        let call = self.builder.ins().call(function, arguments);
-        let (result, ended) = {
-            let results = self.builder.inst_results(call);
-            (results[0], results[1])
-        };
-        let after = self.builder.create_block();
-        self.builder.ins().brif(ended, self.exit, &[BlockArg::from(ended)], after, []);
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
-        result
-    }
-
     fn leave(&mut self) {
         let result = self.read(Register::R0);
         self.leave_with(result);
     }
 
-    fn leave_with(&mut self, result: Value) {
+    pub fn leave_with(&mut self, result: Value) {
         let done = self.constant(0);
         if self.visits.is_some() {
             self.leave_visit(result);
