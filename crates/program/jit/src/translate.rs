@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
-use cranelift_module::FuncId;
+use cranelift_module::{FuncId, Module};
 use longwire_program::memory::frame_pointer;
 use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Width};
 use std::collections::BTreeMap;
