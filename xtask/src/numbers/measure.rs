@@ -95,6 +95,7 @@ pub(super) const STEPS: &[Step] = &[
         seconds: 120,
         usual: false,
     },
+    Step { name: "peers", args: &["bench", "peers"], crates: PATH, seconds: 480, usual: false },
 ];
 
 /// All steps and what they take.

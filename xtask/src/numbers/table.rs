@@ -6,7 +6,13 @@
 //! <!-- end of numbers -->
 //! ```
 //!
-//! has the rows of `docs/results/bench.json` whose names begin with one of these texts, or all.
+//! has the rows of `docs/results/bench.json` whose names begin with one of these texts, or all. With
+//!
+//! ```text
+//! <!-- numbers peers by 64 bytes, of the bare loop -->
+//! ```
+//!
+//! rows that differ only in how their names end share a line, with a column for each of these endings.
 
 use super::FOLDER;
 use crate::tidy::File;
@@ -34,8 +40,14 @@ pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)
         let Some(marker) = marker.strip_suffix("-->") else {
             return Err((number + 1, "a marker is one line: <!-- numbers NAME: ROWS -->".into()));
         };
-        let (name, rows) = marker.split_once(':').unwrap_or((marker, ""));
-        out += &table(name.trim(), rows, files).map_err(|why| (number + 1, why))?;
+        let made = match marker.split_once(" by ") {
+            Some((name, endings)) => table(name.trim(), endings, files, by_endings),
+            None => {
+                let (name, rows) = marker.split_once(':').unwrap_or((marker, ""));
+                table(name.trim(), rows, files, by_rows)
+            }
+        };
+        out += &made.map_err(|why| (number + 1, why))?;
         let Some((_, end)) = lines.by_ref().find(|(_, line)| line.trim() == END) else {
             return Err((number + 1, format!("the table does not end with {END}")));
         };
@@ -44,23 +56,73 @@ pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)
     Ok(out)
 }
 
+/// The lines of a table, and of the rows those that it shows.
+type Layout = for<'r> fn(&'r [Row], &[&str]) -> (String, Vec<&'r Row>);
+
 /// The table of a result, or that there is none yet.
-fn table(name: &str, rows: &str, files: &[File]) -> Result<String, String> {
+fn table(name: &str, chosen: &str, files: &[File], layout: Layout) -> Result<String, String> {
     let path = format!("{FOLDER}{name}.json");
     let Some(file) = files.iter().find(|file| file.path == path) else {
         return Ok(format!("\nNot measured yet: `cargo xtask numbers --measure {name}`.\n\n"));
     };
     let report: Report =
         serde_json::from_str(&file.text).map_err(|error| format!("{path} is no report: {error}"))?;
-    let wanted: Vec<&str> = rows.split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
-    let run =
-        |row: &&Row| row.measured.as_ref().is_some_and(|value| *value != Scalar::Text("not run".into()));
-    let asked = |row: &&Row| wanted.is_empty() || wanted.iter().any(|text| row.name.starts_with(text));
-    let rows: Vec<&Row> = report.rows.iter().filter(run).filter(asked).collect();
+    let chosen: Vec<&str> = chosen.split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
+    let (lines, rows) = layout(&report.rows, &chosen);
     if rows.is_empty() {
         return Err(format!("{path} has no such rows"));
     }
-    Ok(format!("\n{}\n{}\n\n", body(&rows), source(&report, &rows)))
+    Ok(format!("\n{lines}\n{}\n\n", source(&report, &rows)))
+}
+
+fn was_run(row: &Row) -> bool {
+    row.measured.as_ref().is_some_and(|value| *value != Scalar::Text("not run".into()))
+}
+
+/// A line for each row whose name begins with one of these texts, or for all.
+fn by_rows<'r>(rows: &'r [Row], chosen: &[&str]) -> (String, Vec<&'r Row>) {
+    let asked = |row: &&Row| chosen.is_empty() || chosen.iter().any(|text| row.name.starts_with(text));
+    let rows: Vec<&Row> = rows.iter().filter(|row| was_run(row)).filter(asked).collect();
+    (body(&rows), rows)
+}
+
+/// A line for each name without its ending, a column for each ending; what was not run says so in the first.
+fn by_endings<'r>(rows: &'r [Row], endings: &[&str]) -> (String, Vec<&'r Row>) {
+    let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut shown = Vec::new();
+    for row in rows {
+        let name = row.name.split_once(": ").map_or(row.name.as_str(), |(_, name)| name);
+        let ending = |ending: &&str| name.strip_suffix(*ending)?.strip_suffix(", ");
+        let found = endings.iter().enumerate().find_map(|(place, text)| Some((place, ending(text)?)));
+        let (place, who, text) = match found {
+            Some((place, who)) if was_run(row) => (place, who, with_spread(row)),
+            None if !was_run(row) => (0, name, "not run".to_owned()),
+            _ => continue,
+        };
+        let line = lines.iter().position(|(known, _)| *known == who).unwrap_or_else(|| {
+            lines.push((who, vec![String::new(); endings.len()]));
+            lines.len() - 1
+        });
+        lines[line].1[place] = text;
+        shown.push(row);
+    }
+    let head = format!("| | {} |\n|---|{}\n", endings.join(" | "), "---|".repeat(endings.len()));
+    let line = |(who, cells): &(&str, Vec<String>)| {
+        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+        format!("| {} | {} |\n", cell(who), cells.join(" | "))
+    };
+    (head + &lines.iter().map(line).collect::<String>(), shown)
+}
+
+/// What was measured, and from where to where if that is known.
+fn with_spread(row: &Row) -> String {
+    let value = |value: &Scalar| in_unit(value.as_f64().unwrap_or(0.0), &row.unit);
+    let measured = row.measured.as_ref().map(value).unwrap_or_default();
+    let end = |name: &str| row.extra.get(name).and_then(Value::as_f64).map(|end| in_unit(end, &row.unit));
+    match (end("least"), end("most")) {
+        (Some(least), Some(most)) => format!("{measured} ({least} to {most})"),
+        _ => measured,
+    }
 }
 
 fn body(rows: &[&Row]) -> String {
@@ -163,6 +225,27 @@ mod tests {
         let text = "<!-- numbers bench: claims -->\n<!-- end of numbers -->\n";
         let new = fill(text, &results()).unwrap();
         assert!(new.contains("| claims | 28 % | 1 % | 3 % | void |"), "{new}");
+    }
+
+    #[test]
+    fn rows_that_differ_in_their_endings_share_a_line() {
+        let mut report = Report::new("bench peers");
+        let spread = |row: Row| row.extra("least", 1e6).extra("most", 3e6);
+        report.push(spread(Row::new("peers: A, fast, 64 bytes", "pps").measured(2e6)));
+        report.push(Row::new("peers: A, fast, of the loop", "%").measured(50));
+        report.push(Row::new("peers: B, of the loop", "%").measured(60));
+        report.push(Row::new("peers: C", "").measured("not run"));
+        report.push(Row::new("peers: D, something else", "%").measured(1));
+        let files = [File { path: "docs/results/peers.json".into(), text: report.to_json() }];
+        let text = "<!-- numbers peers by 64 bytes, of the loop -->\n<!-- end of numbers -->\n";
+        let new = fill(text, &files).unwrap();
+        let lines: Vec<&str> = new.lines().skip(2).take(5).collect();
+        assert_eq!(lines[..2], ["| | 64 bytes | of the loop |", "|---|---|---|"]);
+        assert_eq!(
+            lines[2..],
+            ["| A, fast | 2 Mpps (1 Mpps to 3 Mpps) | 50 % |", "| B |  | 60 % |", "| C | not run |  |"]
+        );
+        assert_eq!(fill(&new, &files).unwrap(), new);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! offered the same traffic by the same generator, in turns. Nothing here is judged, since nobody promised
 //! anything for others' programs.
 
-mod absent;
+mod dummynet;
 mod fastclick;
 mod kernel;
 mod longwire;
 mod mahimahi;
 mod program;
+mod rattan;
+mod shell;
 mod testbed;
 mod testpmd;
 
@@ -106,9 +108,9 @@ fn all() -> Vec<Box<dyn Peer>> {
         Box::new(kernel::TBF),
         Box::new(kernel::HTB),
         Box::new(kernel::NETEM),
-        Box::new(absent::Dummynet),
+        Box::new(dummynet::Dummynet),
         Box::new(mahimahi::Mahimahi),
-        Box::new(absent::Rattan),
+        Box::new(rattan::Rattan),
         Box::new(testpmd::AF_PACKET),
         Box::new(testpmd::AF_XDP),
         Box::new(fastclick::FastClick),

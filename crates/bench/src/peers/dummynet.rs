@@ -1,14 +1,9 @@
-//! Peers that this bench can't run, each with the reason.
+//! A peer that this bench can't run, with the reason.
 
 use super::program::find;
 use super::testbed::Testbed;
 use super::{Carrier, Job, Peer};
 use crate::BenchError;
-
-/// What `start` answers for those that are never present.
-fn never(name: &str) -> BenchError {
-    BenchError::NotHere(format!("{name} is not run by this bench"))
-}
 
 /// FreeBSD's emulator.
 pub struct Dummynet;
@@ -30,27 +25,6 @@ impl Peer for Dummynet {
     }
 
     fn start(&self, _: &Testbed, _: Job) -> Result<Carrier, BenchError> {
-        Err(never(self.name()))
-    }
-}
-
-/// Rattan, a path emulator in Rust.
-pub struct Rattan;
-
-impl Peer for Rattan {
-    fn name(&self) -> &'static str {
-        "Rattan"
-    }
-
-    fn presence(&self, _: &Testbed) -> Result<String, String> {
-        const OWN: &str = "it makes its own hosts and interfaces, between which this bench can't measure yet";
-        Err(match find("rattan") {
-            Some(_) => OWN.to_owned(),
-            None => format!("rattan is not in PATH; besides, {OWN}"),
-        })
-    }
-
-    fn start(&self, _: &Testbed, _: Job) -> Result<Carrier, BenchError> {
-        Err(never(self.name()))
+        Err(BenchError::NotHere(format!("{} is not run by this bench", self.name())))
     }
 }

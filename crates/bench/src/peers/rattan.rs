@@ -1,0 +1,72 @@
+//! Rattan, a path emulator in Rust, between a namespace that it makes and the one that it was started in.
+
+use super::program::find;
+use super::shell::{self, Files};
+use super::testbed::Testbed;
+use super::{Carrier, DELAY_MS, Job, Peer, RATE};
+use crate::BenchError;
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = "rattan";
+/// Its end of the way in the namespace that it was started in.
+const OUTSIDE: &str = "vR1-R-";
+
+/// Rattan.
+pub struct Rattan;
+
+impl Peer for Rattan {
+    fn name(&self) -> &'static str {
+        "Rattan"
+    }
+
+    fn nominal_delay_ms(&self) -> Option<u64> {
+        Some(DELAY_MS)
+    }
+
+    /// Asked to count IP packets.
+    fn rate_overhead(&self) -> Option<u32> {
+        Some(0)
+    }
+
+    fn presence(&self, _: &Testbed) -> Result<String, String> {
+        find(PROGRAM)
+            .ok_or_else(|| format!("{PROGRAM} is not in PATH: cargo install {PROGRAM}, or build it"))?;
+        for tool in ["nsenter", "sysctl"] {
+            find(tool).ok_or_else(|| format!("its hosts are set up by {tool}, which is not in PATH"))?;
+        }
+        let output = Command::new(PROGRAM).arg("-V").stdin(Stdio::null()).output();
+        let text = output.map_err(|error| error.to_string())?.stdout;
+        let version = String::from_utf8_lossy(&text).trim().to_owned();
+        Ok(format!("{version}: packets cross two kernel IP forwarders and two more veth pairs"))
+    }
+
+    fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError> {
+        let files = Files::new([("rattan.toml", settings(job))])?;
+        let mut command = Command::new(PROGRAM);
+        command.arg("run").arg("--config").arg(files.path("rattan.toml")).args(["--left", "cat"]);
+        let outside = |bed: &Testbed| {
+            let list = bed.tool("ip -o link show type veth")?;
+            let names = list.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
+            let found = names.into_iter().find(|name| name.starts_with(OUTSIDE)).map(str::to_owned);
+            let reason = format!("made no interface {OUTSIDE}…");
+            found.ok_or(BenchError::Tool { command: PROGRAM.into(), reason })
+        };
+        Ok(Carrier::Program(shell::start(bed, command, "vL1-L-", outside)?.keeping(files)))
+    }
+}
+
+/// Its settings for a job: the way up has one cell, the way down none; its thread is on the first
+/// processor, where Longwire's worker is.
+fn settings(job: Job) -> String {
+    let cell = match job {
+        Job::Forward => "type = \"Delay\"\ndelay = \"0ms\"".to_owned(),
+        Job::Delay => format!("type = \"Delay\"\ndelay = \"{DELAY_MS}ms\""),
+        Job::Rate => format!(
+            "type = \"Bw\"\nbw_type = \"NetworkLayer\"\nbandwidth = \"{}Mbps\"\nqueue = \"DropTail\"\nqueue_config = {{ packet_limit = 166 }}",
+            RATE / 1_000_000
+        ),
+    };
+    format!(
+        "[env]\nmode = \"Compatible\"\n\n[cells.up]\n{cell}\n\n[links]\nleft = \"up\"\nup = \"right\"\nright = \"left\"\n\n[resource]\ncpu = [0]\n"
+    )
+}

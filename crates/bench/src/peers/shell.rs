@@ -1,0 +1,129 @@
+//! Emulators that start a program in a namespace of its own, behind an interface whose far end is in the
+//! namespace that they were started in. Packets come in by an interface moved into the program's namespace
+//! and leave by the other one, by forwarding of IP.
+
+use super::program::Program;
+use super::testbed::{ADDRESSES, Testbed};
+use crate::BenchError;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long it may take to make its interfaces.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Files that an emulator reads, gone when dropped.
+pub struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    /// Writes texts under these names, for every user to read.
+    ///
+    /// # Errors
+    /// The folder for temporary files can't be written.
+    pub fn new<const N: usize>(files: [(&str, String); N]) -> Result<Self, BenchError> {
+        let folder = std::env::temp_dir().join(format!("longwire-peers-{}", std::process::id()));
+        let doing = |source| BenchError::System { doing: "writing files for another emulator", source };
+        std::fs::create_dir(&folder).map_err(doing)?;
+        let made = Self { folder };
+        for (name, text) in files {
+            std::fs::write(made.path(name), text).map_err(doing)?;
+        }
+        std::fs::set_permissions(&made.folder, std::fs::Permissions::from_mode(0o755)).map_err(doing)?;
+        Ok(made)
+    }
+
+    /// Where the file of this name is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // What can't be removed stays in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Starts an emulator and places it between the interfaces of `bed`: `inside` is how the name of the
+/// interface begins by which packets leave its namespace, `outside` tells the interface at the far end.
+///
+/// # Errors
+/// It ends, or makes no such interfaces in time; a tool is missing; the kernel refuses.
+pub fn start(
+    bed: &Testbed,
+    command: Command,
+    inside: &str,
+    outside: impl FnOnce(&Testbed) -> Result<String, BenchError>,
+) -> Result<Program, BenchError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let (mut program, (id, inside)) = bed.shielded(|| {
+        let mut program = bed.spawn(command)?;
+        let found = wait_for_shell(&mut program, &name, inside)?;
+        Ok((program, found))
+    })?;
+    let placed = outside(bed).and_then(|outside| place(bed, id, &inside, &outside));
+    if let Err(error) = placed {
+        // What it said when it ended explains more.
+        program.check()?;
+        return Err(error);
+    }
+    Ok(program)
+}
+
+/// Waits until the namespace has its way out, and answers a process in it, and the way.
+fn wait_for_shell(program: &mut Program, name: &str, inside: &str) -> Result<(u32, String), BenchError> {
+    let outside = namespace(program.id());
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        program.check()?;
+        let mut children = children(program.id()).into_iter();
+        let inner = children.find(|id| namespace(*id).is_some() && namespace(*id) != outside);
+        if let Some(found) = inner.and_then(|inner| Some((inner, way_out(inner, inside)?))) {
+            return Ok(found);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let reason = format!("made no namespace with a route within {} s", PATIENCE.as_secs());
+    Err(BenchError::Tool { command: name.to_owned(), reason })
+}
+
+/// What all threads of a process have started.
+fn children(id: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn namespace(id: u32) -> Option<PathBuf> {
+    std::fs::read_link(Path::new("/proc").join(id.to_string()).join("ns/net")).ok()
+}
+
+/// The interface of the default route, if its name begins like this.
+fn way_out(id: u32, inside: &str) -> Option<String> {
+    let routes = std::fs::read_to_string(format!("/proc/{id}/net/route")).ok()?;
+    let mut routes = routes.lines().filter_map(|line| line.split_once("\t00000000\t"));
+    routes.find(|(interface, _)| interface.starts_with(inside)).map(|(interface, _)| interface.to_owned())
+}
+
+/// Moves the interface of `a` into the namespace, and makes both namespaces forward.
+fn place(bed: &Testbed, inner: u32, inside: &str, outside: &str) -> Result<(), BenchError> {
+    let [from, _] = bed.interfaces();
+    bed.route()?;
+    bed.tool(&format!("ip link set {from} netns {inner}"))?;
+    let enter = format!("nsenter --target {inner} --net");
+    bed.tool(&format!("{enter} sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0"))?;
+    bed.tool(&format!(
+        "{enter} sysctl -q -w net.ipv4.conf.{from}.rp_filter=0 net.ipv4.conf.{inside}.rp_filter=0"
+    ))?;
+    bed.tool(&format!("{enter} ip link set {from} up"))?;
+    bed.attach(0, &enter)?;
+    bed.set(&format!("conf/{outside}/rp_filter"), "0")?;
+    bed.tool(&format!("ip route replace {}/32 dev {outside}", ADDRESSES[0]))?;
+    Ok(())
+}
