@@ -80,10 +80,18 @@ impl Link {
                 return;
             }
             if next == finish {
-                self.send_off(pool, finish);
+                if self.features & has::OPPORTUNITIES == 0 {
+                    self.send_off(pool, finish);
+                } else {
+                    self.send_off_by_opportunities(pool, finish);
+                }
             } else if next == resume {
                 self.latest = self.latest.max(resume);
-                self.begin_next(pool, resume);
+                if self.features & has::OPPORTUNITIES == 0 {
+                    self.begin_next(pool, resume);
+                } else {
+                    self.take_next(pool, resume);
+                }
             } else if next == phantom {
                 self.phantom_arrives(pool, phantom);
             } else {

@@ -60,6 +60,7 @@ fn change_transmit(
     dice: impl Fn() -> Dice,
 ) {
     let busy = !link.sending.is_none();
+    link.untake();
     let same = spec.is(link.transmit.spec());
     let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
     link.transmit.settle(when.now);
@@ -78,7 +79,14 @@ fn change_transmit(
     if busy && (!same || waits > 0) {
         link.transmit.take_over(when.now, work.saturating_sub(waits * BYTE));
     }
+    let waited = link.features & has::OPPORTUNITIES != 0;
     link.note_transmit();
+    if busy {
+        link.note_taken(pool);
+    } else if link.books.queued_packets > 0 && (waited || link.features & has::OPPORTUNITIES != 0) {
+        // They wait for an opportunity that no longer comes, or comes at another time, or from now on.
+        link.begin_next(pool, when.now);
+    }
 }
 
 fn change_delay(
@@ -215,18 +223,24 @@ impl Link {
     /// Notes whether the queue discipline has more to decide than whom to let in.
     pub(crate) fn note_discipline(&mut self) {
         self.features &= !(has::DISCIPLINE | has::DIRECT);
-        if !self.queue.plain() {
+        let waits = self.features & has::OPPORTUNITIES != 0;
+        if waits || !self.queue.plain() {
             self.features |= has::DISCIPLINE;
         }
-        if self.queue.direct() {
+        if !waits && self.queue.direct() {
             self.features |= has::DIRECT;
         }
     }
 
-    /// Notes what packets count, and when the one being sent is finished.
+    /// Notes what packets count, when the one being sent is finished, and whether they wait for opportunities.
     pub(crate) fn note_transmit(&mut self) {
         self.framing = self.transmit.framing();
         self.finish = self.transmit.finish();
+        self.features &= !has::OPPORTUNITIES;
+        if self.transmit.by_opportunities() {
+            self.features |= has::OPPORTUNITIES;
+        }
+        self.note_discipline();
     }
 
     /// Takes out all packets that wait to be sent, in an order in which they could be.

@@ -44,6 +44,8 @@ pub(crate) struct Rare {
     pub heaps: Heaps,
     /// When the queue, which has packets, will have one for the transmitter.
     pub resume: Nanos,
+    /// The packet being sent, where it has left the queue.
+    pub taken: Taken,
     /// Background packets in the queue.
     pub phantoms: u32,
     /// Where background packets come from.
@@ -52,6 +54,15 @@ pub(crate) struct Rare {
     pub front: Option<Box<Front>>,
     /// Its place at a shared medium.
     pub seat: Option<Seat>,
+}
+
+/// A packet that opportunities have taken a part of: it waits no longer, and is not sent yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Taken {
+    /// One, or none.
+    pub packets: u32,
+    /// The bytes it counts.
+    pub bytes: u64,
 }
 
 impl Counters {
@@ -123,6 +134,7 @@ impl Link {
         let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped(reason)));
         let rare = counters.rare.as_deref();
         let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
+        let taken = rare.map_or(Taken::default(), |rare| rare.taken);
         LinkStats {
             in_packets: counters.in_packets,
             in_bytes: counters.in_bytes,
@@ -135,8 +147,8 @@ impl Link {
             corrupted_packets: rarely(|rare| rare.corrupted),
             collisions: 0,
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-            queued_packets: u64::from(self.books.queued_packets),
-            queued_bytes: self.books.queued_bytes,
+            queued_packets: u64::from(self.books.queued_packets) + u64::from(taken.packets),
+            queued_bytes: self.books.queued_bytes + taken.bytes,
             travelling_packets: u64::from(self.line.packets()) + u64::from(self.packets_in_front()),
             late_packets: u64::from(self.books.late),
             max_late: counters.max_late,

@@ -20,6 +20,7 @@ mod line;
 mod link;
 mod links;
 mod medium;
+mod opportunity;
 pub mod queue;
 mod registry;
 mod ring;

@@ -4,6 +4,7 @@
 //! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
+use crate::counters::Taken;
 use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
 use crate::judge::Chain;
@@ -66,8 +67,10 @@ pub(crate) mod has {
     pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
     /// Packets are delayed before the queue, or were.
     pub const FRONT: u16 = 512;
+    /// The transmitter takes packets at opportunities only: they wait in the queue until then.
+    pub const OPPORTUNITIES: u16 = 1024;
     /// Something other than ends of transmission happens at the queue.
-    pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT;
+    pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
     /// Those of links on which more happens than ends of transmission.
     pub const EVENTFUL: u16 = OTHERS | MEDIUM;
 }
@@ -334,14 +337,15 @@ impl Link {
         }
         (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
         if let Some(rare) = &mut self.books.counters.rare {
-            (rare.phantoms, rare.background) = (0, None);
+            (rare.phantoms, rare.taken, rare.background) = (0, Taken::default(), None);
         }
     }
 
-    /// Packets that wait, background traffic aside.
+    /// Packets that wait or are being sent, background traffic aside.
     pub(crate) fn real_packets(&self) -> u32 {
         let rare = self.books.counters.rare.as_ref();
-        self.books.queued_packets - rare.map_or(0, |rare| rare.phantoms)
+        let taken = rare.map_or(0, |rare| rare.taken.packets);
+        self.books.queued_packets + taken - rare.map_or(0, |rare| rare.phantoms)
     }
 
     /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet

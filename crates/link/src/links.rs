@@ -96,7 +96,6 @@ impl Links {
         link.seat_judges(judges);
         link.place_delay(before);
         link.note_order();
-        link.note_discipline();
         link.note_transmit();
         link.set_background(background);
         if config.histogram {

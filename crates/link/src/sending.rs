@@ -155,6 +155,9 @@ impl Link {
 
     /// Begins to send what the queue has for a transmitter that was idle at `now`.
     pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
+        if self.features & has::OPPORTUNITIES != 0 {
+            return self.await_opportunity(pool, now);
+        }
         let (queue, mut hall) = self.hall(pool, now);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
@@ -167,7 +170,7 @@ impl Link {
 
     /// The transmitter has nothing to send.
     #[inline]
-    fn idle(&mut self, next: Next, now: Nanos) {
+    pub(crate) fn idle(&mut self, next: Next, now: Nanos) {
         self.sending = Handle::NONE;
         self.books.idle_since = now;
         self.features &= !has::WAITING;
@@ -178,7 +181,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn wait(&mut self, resume: Nanos) {
+    pub(crate) fn wait(&mut self, resume: Nanos) {
         self.features |= has::WAITING;
         self.books.counters.rare().resume = resume;
     }

@@ -104,3 +104,44 @@ fn rare_packets_see_the_mean_wait_of_m_d_1() {
     let deviation = ((load / (3.0 * (1.0 - load)) + wanted * wanted) / times.len() as f64).sqrt();
     assert!((mean - wanted).abs() < 4.0 * deviation, "{mean} {wanted} ± {deviation}");
 }
+
+/// Opportunities every 10 ms of 1504 bytes, and phantoms of 2004 bytes every 8 ms that take most of them: a part of one is on the wire nearly all the time.
+/// Every packet is accounted for at any time, and those that wait are no more than may.
+#[test]
+fn phantoms_use_opportunities() {
+    let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("rate", "trace")).unwrap();
+    let trace = Values::read(spec, &[("file", "10;"), ("framing", "ethernet")]).unwrap();
+    let config = config(&[("queue", "3 packets")], "cbr", &[("rate", "2 Mbit/s"), ("size", "2000 B")]);
+    let config = config.with(spec, trace);
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let mut links = Links::with_capacity(1, 1, Nanos::ZERO);
+    links.add(0, "test", &config);
+    let (mut out, mut most) = (Fifo::EMPTY, 0);
+    for n in 0..2000u64 {
+        let now = n * 1_700_000;
+        if n % 20 == 0 {
+            let handle = pool.insert(&[0; 996]).unwrap();
+            pool.meta_mut(handle).arrival = now;
+            links.arrive(&mut pool, 0, handle, &mut out);
+        }
+        while links.deadline(0) <= Nanos(now) {
+            let deadline = links.deadline(0);
+            links.expire(&mut pool, 0, deadline, &mut out);
+        }
+        let stats = links.stats(&mut pool, 0, Nanos(now));
+        assert!(stats.is_conserved(), "{stats:?}");
+        most = most.max(stats.queued_packets);
+    }
+    let stats = links.stats(&mut pool, 0, Nanos(3_400_000_000));
+    // Three wait, and one is being sent.
+    assert_eq!(most, 4);
+    assert!(stats.out_packets > 0 && stats.dropped() > 100, "{stats:?}");
+    // 340 opportunities, of which packets behind others take every byte; one may still be under way.
+    let sent = stats.consumed_packets * 2004 + stats.out_packets * 1000;
+    assert!((338 * 1504 - 2004..=340 * 1504).contains(&sent), "{sent} {stats:?}");
+    links.flush(&mut pool);
+    while let Some(handle) = out.pop(&pool) {
+        pool.free(handle);
+    }
+    assert_eq!(pool.live(), 0);
+}

@@ -46,6 +46,22 @@ pub trait Sender: Block {
     /// transmitter, too.
     fn settle(&mut self, now: Nanos);
 
+    /// Whether packets wait in the queue until an opportunity comes to send a part of them: they are taken then, and not before.
+    fn by_opportunities(&mut self) -> bool {
+        false
+    }
+
+    /// When the transmitter takes the packet that waits behind the one sent at `finish`: at once, where an opportunity is left.
+    fn next_opportunity(&mut self, finish: Nanos) -> Nanos {
+        finish
+    }
+
+    /// When a transmitter that is idle at `now` takes a packet: what came by then is lost. Never before `now`, which is the answer if
+    /// nothing limits it.
+    fn opportunity_after(&mut self, now: Nanos) -> Nanos {
+        now
+    }
+
     /// The rate at which a packet's bits are sent: the current one, or the mean of a trace.
     fn rate(&mut self) -> Rate;
 
@@ -95,6 +111,9 @@ crate::registry::stage! {
     fn follow(&mut self, finish: Nanos, bytes: u64);
     fn finish(&mut self) -> Nanos;
     fn settle(&mut self, now: Nanos);
+    fn by_opportunities(&mut self) -> bool;
+    fn next_opportunity(&mut self, finish: Nanos) -> Nanos;
+    fn opportunity_after(&mut self, now: Nanos) -> Nanos;
     fn rate(&mut self) -> Rate;
     fn departure_rate(&mut self, backlog: Backlog) -> Rate;
     fn highest(&mut self, bytes: u64) -> Rate;

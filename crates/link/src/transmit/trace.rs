@@ -12,9 +12,12 @@ use std::sync::Arc;
 /// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace are in step.
 ///
 /// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as they take, exactly, with the
-/// remainder carried within a busy period. Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one; a
-/// packet is finished when the one comes that takes its last byte. Those that come when nothing waits are lost, and so
-/// is one that comes at the very moment at which a packet arrives at an idle link.
+/// remainder carried within a busy period.
+///
+/// Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one. A packet waits in the
+/// queue until the opportunity comes that takes its first byte, and counts against the limit of the queue no longer than that; it is
+/// finished when the one comes that takes its last byte. Those that come when nothing waits are lost, and so is one that comes at the
+/// very moment at which a packet arrives at an idle link.
 #[derive(Debug)]
 pub struct Trace {
     framing: Framing,
@@ -199,6 +202,22 @@ impl Sender for Trace {
         self.start = self.start.max(now);
     }
 
+    fn by_opportunities(&mut self) -> bool {
+        matches!(self.rates.as_deref(), Some(Rates::Opportunities(_)))
+    }
+
+    fn next_opportunity(&mut self, finish: Nanos) -> Nanos {
+        if self.to.left > 0 { finish } else { self.awaited().max(finish) }
+    }
+
+    fn opportunity_after(&mut self, now: Nanos) -> Nanos {
+        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
+            self.to.left = 0;
+            self.to.next.pass(trace, now.since(self.begin));
+        }
+        self.awaited().max(now)
+    }
+
     /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the same.
     #[inline]
     fn rate(&mut self) -> Rate {
@@ -230,6 +249,16 @@ impl Sender for Trace {
 }
 
 impl Trace {
+    /// When the next opportunity comes that no packet has used; the end of the trace, if that ends all limits.
+    fn awaited(&self) -> Nanos {
+        match self.rates.as_deref() {
+            Some(Rates::Opportunities(trace)) => {
+                self.begin + self.to.next.next(trace).unwrap_or(trace.length())
+            }
+            _ => Nanos::ZERO,
+        }
+    }
+
     #[inline]
     fn reckon(&mut self) {
         match self.rates.as_deref() {

@@ -72,6 +72,13 @@ impl Bench {
         self.next - 1
     }
 
+    /// Gives the link another block at `at`.
+    pub fn change(&mut self, at: u64, key: &str, kind: &str, given: &[(&str, &str)]) {
+        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
+        let values = Values::read(spec, given).unwrap();
+        self.links.change(&mut self.pool, 0, Nanos(at), &[(spec, values)]).unwrap();
+    }
+
     /// Everything leaves that leaves by `until`, each at its time.
     pub fn advance(&mut self, until: u64) {
         while self.deadline() <= until {

@@ -7,6 +7,7 @@ mod departures;
 mod dualpi2;
 mod fair;
 mod limits;
+mod opportunities;
 mod pie;
 mod queueing;
 mod red_family;

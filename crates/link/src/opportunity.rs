@@ -1,0 +1,86 @@
+//! Links whose transmitter sends by opportunities, as the cellular links do whose traces mahimahi replays.
+//!
+//! A packet waits in the queue until an opportunity comes. That takes it out of the queue, and as much of it as it has bytes; what is left
+//! of the opportunity is for the next packet, and what is left of the packet for the next opportunity. So an idle transmitter
+//! takes no packet early, the queue discipline sees how long packets wait in an outage, and the packet being sent
+//! does not count against the limit of the queue (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its
+//! `mm-link`).
+
+use crate::counters::Taken;
+use crate::link::{Link, has};
+use crate::queue::Next;
+use longwire_packet::Pool;
+use longwire_units::Nanos;
+
+impl Link {
+    /// Lets packets that a transmitter has which is idle at `now` wait for an opportunity.
+    #[inline(never)]
+    pub(crate) fn await_opportunity(&mut self, pool: &mut Pool, now: Nanos) {
+        let at = self.transmit.opportunity_after(now);
+        if at <= now {
+            // The trace has ended, and nothing limits the link any more.
+            self.take_next(pool, now);
+        } else {
+            self.wait(at);
+        }
+    }
+
+    /// Takes the next packet out of the queue at an opportunity.
+    #[inline(never)]
+    pub(crate) fn take_next(&mut self, pool: &mut Pool, now: Nanos) {
+        let (queue, mut hall) = self.hall(pool, now);
+        match queue.pop(&mut hall) {
+            Next::Packet(next) => {
+                self.features &= !has::WAITING;
+                self.transmit.follow(now, pool.meta(next).leave);
+                self.finish = self.transmit.finish();
+                self.sending = next;
+                if self.finish > now {
+                    self.note_taken(pool);
+                    if self.books.queued_packets == 0 {
+                        self.books.idle_since = now;
+                    }
+                }
+            }
+            Next::Later(resume) => {
+                let resume = resume.max(now + Nanos(1));
+                let at = self.transmit.opportunity_after(resume - Nanos(1)).max(resume);
+                self.idle(Next::Later(at), now);
+            }
+            Next::Empty => self.idle(Next::Empty, now),
+        }
+    }
+
+    /// Sends the packet on its way whose last byte an opportunity has taken at `finish`, and goes on with the next.
+    #[inline(never)]
+    pub(crate) fn send_off_by_opportunities(&mut self, pool: &mut Pool, finish: Nanos) {
+        self.untake();
+        self.send_on(pool, self.sending, finish);
+        if self.books.queued_packets == 0 {
+            return self.idle(Next::Empty, finish);
+        }
+        match self.transmit.next_opportunity(finish) {
+            at if at > finish => self.idle(Next::Later(at), finish),
+            _ => self.take_next(pool, finish),
+        }
+    }
+
+    /// The packet being sent no longer counts as waiting, where it is sent by opportunities.
+    pub(crate) fn note_taken(&mut self, pool: &Pool) {
+        if self.features & has::OPPORTUNITIES == 0 {
+            return;
+        }
+        let meta = pool.meta(self.sending);
+        self.books.unqueue_part(meta);
+        self.books.counters.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.leave };
+    }
+
+    /// The packet being sent counts as waiting until it is sent, as elsewhere.
+    pub(crate) fn untake(&mut self) {
+        if let Some(rare) = &mut self.books.counters.rare {
+            let taken = std::mem::take(&mut rare.taken);
+            self.books.queued_packets += taken.packets;
+            self.books.queued_bytes += taken.bytes;
+        }
+    }
+}
