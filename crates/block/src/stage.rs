@@ -93,6 +93,8 @@ pub struct Effects {
     pub copy: Option<Nanos>,
     /// Let it travel this much less, overtaking others.
     pub ahead: Option<Nanos>,
+    /// Let it leave the moment it comes, past the queue, the rate and the delay. Only before the queue.
+    pub past: bool,
     /// The queue's band or class it belongs to.
     pub band: Option<u8>,
     /// Its new DSCP (RFC 2474), 0 to 63.
@@ -111,16 +113,17 @@ impl Effects {
             | self.flips.is_some()
             | self.copy.is_some()
             | self.ahead.is_some()
+            | self.past
             | self.band.is_some()
             | self.dscp.is_some()
             | self.steer.is_some()
             | self.too_big.is_some()
     }
 
-    /// Whether they change what stands in the packet, or make another: a segment can't stay in its train then.
+    /// Whether they change what stands in the packet, make another, or let it overtake the queue: a segment can't stay in its train then.
     #[inline]
     pub fn rewrite(&self) -> bool {
-        self.mark || self.dscp.is_some() || self.flips.is_some() || self.copy.is_some()
+        self.mark || self.past || self.dscp.is_some() || self.flips.is_some() || self.copy.is_some()
     }
 }
 

@@ -172,7 +172,9 @@ impl Link {
         }
         let copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
         for handle in [Some(handle), copy].into_iter().flatten() {
-            if self.features & has::FRONT == 0 {
+            if effects.past {
+                self.pass_by(at, handle, now);
+            } else if self.features & has::FRONT == 0 {
                 self.join(at, handle, (now, frame));
             } else {
                 self.delay_before(at.pool, handle, now);

@@ -109,6 +109,27 @@ impl Link {
         }
     }
 
+    /// Lets a packet leave at `now`, when it has come, past the queue, the transmitter and the delay. Judges on the wire see it all the same.
+    #[inline(never)]
+    pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        let mut copy = None;
+        if self.features & has::WIRE != 0 {
+            let mut offer = Offer::pooled(now, at.pool.meta(handle).wire_len, at.pool, handle);
+            let verdict = self.books.counters.rare().wire.judge(&mut offer);
+            let effects = offer.done().copied().unwrap_or_default();
+            if let Verdict::Drop(reason) = verdict {
+                return self.drop(at.pool, handle, reason);
+            }
+            copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
+            self.rewrite(at.pool, handle, &effects);
+        }
+        let heaps = &mut self.books.counters.rare().heaps;
+        for handle in [Some(handle), copy].into_iter().flatten() {
+            self.line.join_apart(heaps, at.pool, handle, now);
+        }
+        self.release(at.pool, now, at.out);
+    }
+
     /// Does to a packet that arrives what the judges say. Whether it is gone: to another link.
     #[inline(never)]
     pub(crate) fn affect(

@@ -192,3 +192,61 @@ fn a_station_sends_what_has_travelled_to_its_queue() {
     }
     assert_eq!(bench.left, [(6 * MS, 0)], "{looks:?}");
 }
+
+/// netem's times (net/sched/sch_netem.c, `netem_enqueue`): a packet is sent when the last one is, or when it has been delayed, and takes its
+/// time; every fifth is sent at once. 8 bytes take 6400 ns at 10 Mbit/s.
+#[test]
+fn what_passes_by_the_link_leaves_when_it_comes() {
+    let rate = block("rate", "constant", &[("rate", "10 Mbit/s")]);
+    let early = block("reorder", "independent", &[("probability", "100 %"), ("gap", "5"), ("past", "link")]);
+    let (mut at, mut last, mut wanted) = (0, 0, Vec::new());
+    let mut link = Bench::new(&[rate, early, before("3 ms")]);
+    let mut dice = Dice::named(1, "arrivals");
+    for number in 0..1000 {
+        at += dice.below(2 * MS);
+        let bytes = 60 + dice.below(1450);
+        if number % 5 == 4 {
+            wanted.push((at, number));
+        } else {
+            last = last.max(at + 3 * MS) + (bytes + 4) * 800;
+            wanted.push((last, number));
+        }
+        link.arrive(at, number, bytes as usize);
+    }
+    wanted.sort_unstable();
+    link.advance(END);
+    assert_eq!(link.left, wanted);
+    link.end();
+}
+
+/// A delay behind the queue and judges: what passes by leaves at once, but not unseen; its copy comes with it.
+#[test]
+fn what_passes_by_is_judged_all_the_same() {
+    let past = || block("reorder", "independent", &[("probability", "100 %"), ("past", "link")]);
+    let rate = || block("rate", "constant", &[("rate", "0")]);
+    let delay = || block("delay", "constant", &[("delay", "5 ms")]);
+    let copies = |place| block("duplicate", "independent", &[("probability", "100 %"), ("where", place)]);
+    for (judge, wanted) in [
+        (block("loss", "independent", &[("probability", "100 %"), ("where", "wire")]), &[][..]),
+        (block("loss", "independent", &[("probability", "100 %")]), &[]),
+        (copies("wire"), &[7, 7]),
+        (copies("queue"), &[7, 7]),
+        (block("bit-error", "per-packet", &[("probability", "100 %")]), &[7]),
+    ] {
+        let mut link = Bench::new(&[rate(), past(), delay(), judge.clone()]);
+        link.arrive(7 * MS, 0, 1246);
+        let stats = link.links.stats(&mut link.pool, 0, Nanos(7 * MS));
+        assert_eq!(
+            (stats.queued_packets, stats.corrupted_packets),
+            (0, u64::from(judge.0.key == "bit-error"))
+        );
+        assert_eq!(link.end(), wanted, "{}", judge.0.key);
+    }
+    // Taken away while the link stalls, it lets the next one wait as the others do.
+    let mut link = Bench::new(&[rate(), past(), delay()]);
+    link.arrive(MS, 0, 1246);
+    link.set(2 * MS, block("reorder", "independent", &[("probability", "0 %")]));
+    link.arrive(3 * MS, 1, 1246);
+    link.set(4 * MS, block("rate", "constant", &[("rate", "10 Mbit/s")]));
+    assert_eq!(link.end(), [1, 10]);
+}

@@ -5,7 +5,12 @@ use crate::judge::Judge;
 use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
 use longwire_units::Nanos;
 
-/// Lets some packets travel less than the link's delay, so that they overtake those sent before. The others keep their delay.
+/// Lets some packets travel less than the link's delay, so that they overtake those sent before, or leave the moment they come, so that
+/// they overtake those that wait, too. The others keep their delay.
+///
+/// netem puts a packet that it sends early at the head of its queue, with the present as its time: neither the delay nor the rate, nor a slot
+/// is for it, nor does the rate count it when it times those behind it (Linux net/sched/sch_netem.c, `netem_enqueue` and
+/// `netem_dequeue`).
 #[derive(Debug)]
 pub struct Reorder {
     chance: Chance,
@@ -13,6 +18,8 @@ pub struct Reorder {
     /// Packets since the last that overtook.
     since: u64,
     by: Nanos,
+    /// Whether they pass by the whole link.
+    past_link: bool,
 }
 
 impl Block for Reorder {
@@ -46,18 +53,26 @@ impl Block for Reorder {
                 default: Some("100 s"),
                 help: "how much less than the delay they travel, at most the whole of it",
             },
+            Param {
+                name: "past",
+                kind: ParamKind::Choice(&["delay", "link"]),
+                default: Some("delay"),
+                help: "what they pass by: delay (of which \"by\" is taken), or link: the queue, the rate and the delay, so that they \
+                       leave the moment they come",
+            },
         ],
     };
 
     fn build(values: &Values, dice: Dice) -> Self {
-        let mut block = Self { chance: Chance::new(dice), gap: 1, since: 0, by: Nanos::ZERO };
+        let mut block =
+            Self { chance: Chance::new(dice), gap: 1, since: 0, by: Nanos::ZERO, past_link: false };
         block.change(values);
         block
     }
 
     fn change(&mut self, values: &Values) {
         self.chance.change(values.probability(0), values.probability(1));
-        (self.gap, self.by) = (values.integer(2), values.time(3));
+        (self.gap, self.by, self.past_link) = (values.integer(2), values.time(3), values.choice(4) == 1);
     }
 }
 
@@ -68,17 +83,21 @@ impl Judge for Reorder {
         self.since += 1;
         if self.since >= self.gap && self.chance.happens() {
             self.since = 0;
-            offer.effects().ahead = Some(self.by);
+            if self.past_link {
+                offer.effects().past = true;
+            } else {
+                offer.effects().ahead = Some(self.by);
+            }
         }
         Verdict::Pass
     }
 
     fn on_wire(&mut self) -> bool {
-        true
+        !self.past_link
     }
 
     fn hastens(&mut self) -> bool {
-        true
+        !self.past_link
     }
 }
 

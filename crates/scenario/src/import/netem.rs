@@ -2,7 +2,7 @@
 //!
 //! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it: the time at
 //! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
-//! link that sends.
+//! link that sends; or one link whose delay comes before its queue, where packets that netem sends early are to pass by both.
 
 use super::framing::framed;
 use super::netem_loss::{Loss, loss, markov};
@@ -252,11 +252,6 @@ impl Netem {
         self.delays(&mut first, notes)?;
         let last = self.sending(notes)?;
         self.limits(last.is_some(), notes);
-        if last.is_some() && (self.reorder.is_some() || self.gap.is_some()) {
-            let why = "a packet that is sent early passes the delay and the rate in the kernel, and is sent at once; here it \
-                       passes the delay, and waits for the rate as others do";
-            notes.add(self.line, "reorder with rate", why);
-        }
         if self.seed.is_some() {
             notes.add(
                 self.line,
@@ -273,11 +268,23 @@ impl Netem {
                 last.comment = "netem's rate.".into();
                 vec![last]
             }
+            Some(last) if self.is_early_past_rate() => {
+                first.comment =
+                    "What netem does: it delays before it sends, and what it sends early passes by both."
+                        .into();
+                first.settings.extend(last.settings);
+                vec![first]
+            }
             Some(last) => {
                 first.comment = "What netem does first: it delays before it sends.".into();
                 vec![first, last]
             }
         })
+    }
+
+    /// Whether some packets are sent early where there is a rate or slots to pass by.
+    fn is_early_past_rate(&self) -> bool {
+        (self.reorder.is_some() || self.gap.is_some()) && (self.rate.is_some() || self.slot.is_some())
     }
 
     /// netem averages each draw with the one before: the draws crowd about the middle, and small shares are hardly ever met.
@@ -348,13 +355,19 @@ impl Netem {
             // netem takes a gap alone for certain: every gap-th packet is sent at once.
             (reorder, gap) => {
                 let gap = gap.unwrap_or(1).max(1).to_string();
-                let more: &[(&str, &str)] = if gap == "1" { &[] } else { &[("gap", &gap)] };
+                let mut more: Vec<(&str, &str)> = Vec::new();
+                if gap != "1" {
+                    more.push(("gap", &gap));
+                }
+                if self.is_early_past_rate() {
+                    more.push(("past", "link"));
+                }
                 correlated(
                     stage,
                     "reorder",
                     reorder.unwrap_or((Share::ALL, Share::ZERO)),
                     "independent",
-                    more,
+                    &more,
                 );
             }
         }
@@ -364,17 +377,26 @@ impl Netem {
         let Some(delay) = self.delay.filter(|delay| *delay > Nanos::ZERO || self.jitter > Nanos::ZERO) else {
             return Ok(());
         };
+        let mut parameters = vec![("delay", delay.to_string())];
+        let before =
+            if self.is_early_past_rate() { vec![("before", "queue".to_owned())] } else { Vec::new() };
         if self.jitter == Nanos::ZERO {
-            stage.set("delay", &delay.to_string());
+            if before.is_empty() {
+                stage.set("delay", &delay.to_string());
+            } else {
+                parameters.extend(before);
+                stage.block("delay", "constant", &parameters);
+            }
             return Ok(());
         }
         let order = if self.rate.is_some() || self.slot.is_some() { "keep" } else { "reorder" };
-        let mut parameters = vec![("delay", delay.to_string()), ("jitter", self.jitter.to_string())];
+        parameters.push(("jitter", self.jitter.to_string()));
         parameters.push(("distribution", self.quantiles(notes)?));
         if let Some(correlation) = self.delay_correlation.filter(|share| *share > Share::ZERO) {
             parameters.push(("correlation", correlation.text()));
         }
         parameters.push(("order", order.into()));
+        parameters.extend(before);
         stage.block("delay", "jitter", &parameters);
         if order == "keep" {
             let why = "with a rate netem keeps packets in order, each waiting for the one before; here in-order jitter \

@@ -177,7 +177,9 @@ fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
     {
         found.push(("its pattern loses nothing".into(), "write every = 100, or list = \"3, 7\""));
     }
-    if profile.delays.before_queue && profile.value("reorder").is_some() {
+    if profile.delays.before_queue
+        && let [Some(Value::Choice(0)), _] = params(profile, "reorder", "independent", ["past", "by"])
+    {
         let what = "packets that overtake cut the delay behind the queue short, and there is none".to_owned();
         found.push((what, "write before = \"leaving\", or jitter with order = \"reorder\""));
     }

@@ -1,6 +1,6 @@
 //! netem: its options, commands of tc, and what tc shows.
 
-use crate::{from, has, plan, refused, tells, way};
+use crate::{from, has, plan, refused, silent, tells, way};
 use longwire_scenario::import::Format;
 
 /// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
@@ -260,15 +260,31 @@ fn netem_refuses_what_tc_refuses() {
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
 }
 
-/// netem sends a packet that is early past its rate; here that can't be.
+/// netem sends a packet that is early past its delay and its rate: one link, whose delay comes before its queue.
 #[test]
-fn reordering_with_a_rate_is_told() {
-    let imported = from(Format::Netem, "delay 10ms reorder 25% rate 1mbit");
-    tells(&imported, &["reorder with rate: a packet that is sent early passes the delay and the rate"]);
-    let imported = from(Format::Netem, "delay 10ms reorder 25%");
-    assert!(
-        imported.notes.iter().all(|note| !note.to_string().contains("with rate")),
-        "{:?}",
-        imported.notes
+fn what_is_reordered_passes_by_the_rate() {
+    let imported = from(Format::Netem, "delay 10ms reorder 25% gap 5 loss 1% rate 1mbit limit 200");
+    has(
+        &imported,
+        &[
+            "delay = { kind = \"constant\", delay = \"10 ms\", before = \"queue\" }",
+            "reorder = { kind = \"independent\", probability = \"25 %\", gap = \"5\", past = \"link\" }",
+            "queue = \"200 packets\"",
+        ],
     );
+    silent(&imported, &["reorder"]);
+    assert_eq!(plan(&imported).links.len(), 1, "{}", imported.scenario);
+    let imported = from(Format::Netem, "delay 10ms 1ms reorder 25% slot 5ms");
+    has(
+        &imported,
+        &[
+            "delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", order = \"keep\", before = \"queue\" }",
+        ],
+    );
+    // Without a rate there is nothing more to pass by, and without reordering nothing that does.
+    let imported = from(Format::Netem, "delay 10ms reorder 25%");
+    has(&imported, &["delay = \"10 ms\"", "reorder = { kind = \"independent\", probability = \"25 %\" }"]);
+    let imported = from(Format::Netem, "delay 10ms rate 1mbit");
+    has(&imported, &["delay = \"10 ms\""]);
+    assert_eq!(plan(&imported).links.len(), 2, "{}", imported.scenario);
 }
