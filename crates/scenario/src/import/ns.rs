@@ -4,7 +4,7 @@
 //! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
 //! as in Emulab's parser (lanlink.tcl).
 
-use super::ns_at::{Later, carry_out};
+use super::ns_at::{Carried, Later, carry_out};
 use super::ns_errors::Errors;
 use super::ns_queue::Dialect;
 use super::ns_words::{DRAWN, drawn};
@@ -58,6 +58,7 @@ pub(super) struct Script<'n> {
     /// What is left for times of the run, and such a time while it is carried out.
     pub(super) later: Vec<Later>,
     pub(super) now: Option<Nanos>,
+    pub(super) carried: Carried,
     /// What events have made of directions, by edge and direction.
     pub(super) present: HashMap<(usize, bool), Way>,
     /// What handles are called, and the command that is carried out: for notes.
@@ -91,6 +92,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         losses: Vec::new(),
         later: Vec::new(),
         now: None,
+        carried: Carried::default(),
         present: HashMap::new(),
         names: HashMap::new(),
         said: Vec::new(),

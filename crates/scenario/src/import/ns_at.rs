@@ -20,12 +20,20 @@ pub(super) struct Later {
     text: String,
 }
 
+/// What is carried out at its time: its command, and how many changes there were before.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    command: String,
+    changes: usize,
+}
+
 /// Carries out what scripts left for later.
 pub(super) fn carry_out(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
     let mut later = std::mem::take(&mut tcl.host.later);
     later.sort_by_key(|command| command.time);
     for Later { line, time, text } in later {
         tcl.host.now = Some(time);
+        tcl.host.carried = Carried { command: first_word(&text), changes: tcl.host.topology.changes.len() };
         tcl.run(&text, line)?;
     }
     Ok(())
@@ -72,10 +80,21 @@ impl Script<'_> {
             }
             "rtmodel-at" => return self.switched_at(line, rest),
             "halt" | "stop" | "run" | "flush-trace" => {}
-            "at" => self.tell(line, words, "commands that are made during the run are not carried out"),
+            "at" => self.tell(line, words, self.again(rest)),
             _ => self.tell(line, words, "of the network, links and their queues can change during the run"),
         }
         Ok(String::new())
+    }
+
+    /// Why a command that is left for later during the run is left out: mostly it is the one that leaves it, which measures something.
+    fn again(&self, rest: &[String]) -> &'static str {
+        if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
+            "commands that are made during the run are not carried out"
+        } else if self.topology.changes.len() == self.carried.changes {
+            "it comes again and again to write something down, and changes nothing: longwire ctl stats and longwire run --record do that here"
+        } else {
+            "it comes again and again, and what it changes is carried over once: write an [[at]] event with every"
+        }
     }
 
     /// The time, in seconds.
@@ -382,6 +401,10 @@ impl Script<'_> {
 fn each_way(edges: &[usize], ways: [bool; 2]) -> Vec<(usize, bool)> {
     let both = |edge: &usize| [(*edge, true), (*edge, false)];
     edges.iter().flat_map(both).filter(|(_, forward)| ways[usize::from(!forward)]).collect()
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
 /// The command that `rest` belongs to.

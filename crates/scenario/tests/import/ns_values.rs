@@ -186,3 +186,33 @@ fn what_scripts_of_ns2_compute_with() {
     has(&imported, &[link]);
     tells(&imported, &["uniform 0 5: a random number there", "rand() * 100): a random number there"]);
 }
+
+/// Procedures that trace, as ns-2's tutorials have them, call themselves again; they are gone through once. So are those that change something, of
+/// which that is said.
+#[test]
+fn procedures_that_come_again_end() {
+    let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\nset sink [new Agent/TCPSink]\n\
+        set W [open win.tr w]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
+        proc plotWindow {source file} {\n global ns\n set now [$ns now]\n set cwnd [$source set cwnd_]\n\
+        puts $file \"$now $cwnd\"\n $ns at [expr $now + 0.1] \"plotWindow $source $file\"\n}\n\
+        proc record {} {\n global sink W ns\n set bw [$sink set bytes_]\n puts $W \"[$ns now] [expr $bw / 0.5]\"\n\
+        $sink set bytes_ 0\n $ns at [expr [$ns now] + 0.5] \"record\"\n}\n\
+        $ns at 0.1 \"plotWindow $tcp $W\"\n$ns at 0.0 \"record\"\n$ns run\n";
+    let imported = from(Format::Ns, trace);
+    has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"10 ms\""]);
+    assert!(!lines(&imported).contains(&"[[at]]"), "{}", imported.scenario);
+    tells(&imported, &["plotWindow $tcp $W: it comes again and again to write something down"]);
+    let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
+        proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at 9 other\n}\n\
+        $ns at 2 vary\n";
+    let imported = from(Format::Ns, again);
+    let events = lines(&imported).iter().filter(|line| **line == "[[at]]").count();
+    assert_eq!(events, 1, "{}", imported.scenario);
+    tells(
+        &imported,
+        &[
+            "vary: it comes again and again, and what it changes is carried over once",
+            "other: commands that are made",
+        ],
+    );
+}
