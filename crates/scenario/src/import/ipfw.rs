@@ -8,6 +8,7 @@ use super::ipfw_delete::Deletion;
 use super::lines::Line;
 use super::quantity::whole;
 use super::sheet::{Host, Link, Sheet};
+use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
@@ -62,7 +63,7 @@ pub(super) enum Way {
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut table = Table::default();
     let mut lines = shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)?;
-    let mut clock = shell::Clock::default();
+    let mut clock = Clock::default();
     lines.retain(|line| !clock.passes(line, notes) && !is_idle(line));
     let end = lines.iter().rposition(sets_up).map_or(0, |at| at + 1);
     for line in &lines[..end] {

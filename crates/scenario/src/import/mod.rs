@@ -24,6 +24,8 @@ mod qdisc;
 mod quantity;
 mod sheet;
 mod shell;
+mod shell_branch;
+mod sleeps;
 mod stage;
 mod tbf;
 mod tc;

@@ -1,13 +1,13 @@
 //! As much of a shell as scripts need that set up links: variables, `for`, functions with arguments, and the words around other
 //! commands.
 //!
-//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said.
+//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said; but
+//! a branch that the script alone decides against gives no variable another value.
 
 use super::condition;
 use super::lines::{Joined, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
-use super::quantity::time;
+use super::shell_branch::Branch;
 use super::{ImportError, Notes, tcl_value};
-use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -61,48 +61,6 @@ pub(super) fn run(
     Ok(shell.done)
 }
 
-/// The time that a script's `sleep`s have taken so far.
-#[derive(Default)]
-pub(super) struct Clock(Nanos);
-
-impl Clock {
-    /// Notes the `sleep` that a command is; whether it is one.
-    pub(super) fn passes(&mut self, line: &Line, notes: &mut Notes) -> bool {
-        let mut words = line.words.iter().skip_while(|word| *word == "sudo");
-        if words.next().is_none_or(|word| word.rsplit('/').next() != Some("sleep")) {
-            return false;
-        }
-        let (number, unit) =
-            words.next().map_or(("", ""), |word| match word.strip_suffix(['s', 'm', 'h', 'd']) {
-                Some(number) => (number, &word[number.len()..]),
-                None => (&**word, ""),
-            });
-        let each = match unit {
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => 1,
-        };
-        let when = match time(number, each * 1_000_000_000) {
-            Some(slept) if self.0 < Nanos::NEVER => {
-                self.0 += slept;
-                format!("{} after the beginning", self.0)
-            }
-            // After a time that is not known no time is.
-            _ => {
-                self.0 = Nanos::NEVER;
-                "later".into()
-            }
-        };
-        let why = format!(
-            "what follows it comes {when} there; here no time passes between commands, and of those for one link the last counts: \
-             write a change at a time as an [[at]] event"
-        );
-        notes.add(line.number, &line.text(), why);
-        true
-    }
-}
-
 struct Shell<'n> {
     ours: fn(&[String]) -> bool,
     notes: &'n mut Notes,
@@ -128,6 +86,7 @@ struct Block {
     told: bool,
     /// What is said of it.
     why: &'static str,
+    branch: Branch,
 }
 
 impl Shell<'_> {
@@ -211,6 +170,7 @@ impl Shell<'_> {
 
     fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
         let mut words = &line.words[..];
+        let mut negated = false;
         let in_case = self.blocks.last().is_some_and(|block| block.text.starts_with("case "));
         while let Some((first, rest)) = words.split_first() {
             match first.as_str() {
@@ -223,13 +183,16 @@ impl Shell<'_> {
                 "fi" | "done" | "esac" => {
                     self.blocks.pop();
                 }
-                "elif" => {}
+                "elif" => self.at_branch(|branch| branch.end(true)),
+                "then" => self.at_branch(Branch::begin),
+                "else" => self.at_branch(|branch| branch.end(false)),
+                "!" => negated = !negated,
                 word if AROUND.contains(&word) => {}
                 _ => break,
             }
             words = rest;
         }
-        let Some(words) = self.carried_out(line, words)? else { return Ok(()) };
+        let Some(words) = self.carried_out(line, words, negated)? else { return Ok(()) };
         let words = self.assigned(words);
         if let Some(body) = words.first().and_then(|name| self.functions.get(name)).cloned() {
             self.called.insert(words[0].clone());
@@ -260,7 +223,12 @@ impl Shell<'_> {
     }
 
     /// The words of a command with the values of variables, unless it is known that it is not carried out: `[ -z "" ] || …`.
-    fn carried_out(&mut self, line: &Line, words: &[String]) -> Result<Option<Vec<String>>, ImportError> {
+    fn carried_out(
+        &mut self,
+        line: &Line,
+        words: &[String],
+        negated: bool,
+    ) -> Result<Option<Vec<String>>, ImportError> {
         let before = std::mem::take(&mut self.ended);
         match (line.joined, before) {
             (Joined::And, Some(false)) | (Joined::Or, Some(true)) => {
@@ -272,16 +240,41 @@ impl Shell<'_> {
             _ => {}
         }
         let words = self.words(line.number, words)?;
-        // Those in an `if` are for what is said of it.
-        if self.blocks.is_empty() && condition::is_test(&words) {
-            self.ended = condition::holds(&words);
+        let is_test = condition::is_test(&words);
+        let holds = condition::holds(&words).filter(|_| is_test).map(|holds| holds != negated);
+        match self.blocks.last_mut().filter(|block| block.branch.reads()) {
+            Some(block) => block.branch.read(line.joined, holds),
+            None if is_test => self.ended = holds,
+            None => {}
         }
         Ok(Some(words))
     }
 
     fn open(&mut self, line: &Line, why: &'static str) {
         let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
-        self.blocks.push(Block { line: line.number, text, told: false, why });
+        let branch = Branch::new(text.starts_with("if"));
+        self.blocks.push(Block { line: line.number, text, told: false, why, branch });
+    }
+
+    fn at_branch(&mut self, change: impl FnOnce(&mut Branch)) {
+        if let Some(block) = self.blocks.last_mut() {
+            change(&mut block.branch);
+        }
+    }
+
+    /// Gives a variable a value. One that has one keeps it in a branch that is decided against; where that is not known it is said.
+    fn give(&mut self, name: &str, value: &str) {
+        if self.values.get(name).is_some_and(|own| own != value) {
+            if self.blocks.iter().any(|block| block.branch.carried() == Some(false)) {
+                return;
+            }
+            let mut doubtful = self.blocks.iter_mut().filter(|block| block.branch.carried().is_none());
+            if let Some(block) = doubtful.find(|block| block.why == ONCE && !block.told) {
+                block.told = true;
+                self.notes.add(block.line, &block.text, block.why);
+            }
+        }
+        self.values.insert(name.into(), value.into());
     }
 
     /// Takes assignments off the front: `A=1 B=2 command`, `export A=1`.
@@ -292,7 +285,7 @@ impl Shell<'_> {
         let assigns = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_name(name));
         while let Some(word) = rest.next_if(assigns) {
             if let Some((name, value)) = word.split_once('=') {
-                self.values.insert(name.into(), value.into());
+                self.give(name, value);
             }
         }
         rest.collect()
@@ -566,11 +559,31 @@ mod tests {
             ("f() {\n [ -n \"$1\" ] && tc $1\n}\nf 7\nf", vec!["[|-n|7|]", "tc|7", "[|-n||]"]),
             ("[ -f x ] && tc a || tc b", vec!["[|-f|x|]", "tc|a", "tc|b"]),
             ("a && tc a", vec!["a", "tc|a"]),
+            ("x=1\nif [ ! -z $1 ]; then x=$1; fi\ntc $x", vec!["[|!|-z|$1|]", "tc|1"]),
+            ("if [ -z \"$1\" ]; then x=1; else x=2; fi\ntc $x", vec!["[|-z|$1|]", "tc|1"]),
+            (
+                "if [ $# -gt 1 ]; then x=1; elif [ a = a ]; then x=2; else x=3; fi\ntc $x",
+                vec!["[|$#|-gt|1|]", "[|a|=|a|]", "tc|2"],
+            ),
+            // What is decided against gives a value where there is none, and does what it does.
+            ("if [ \"$1\" = up ]; then x=1; tc $x; fi", vec!["[|$1|=|up|]", "tc|1"]),
+            // What can't be decided counts.
+            ("x=1\nif [ -f y ]; then x=2; fi\ntc $x", vec!["[|-f|y|]", "tc|2"]),
+            ("x=1\nif [ -z $1 ] && y; then x=2; fi\ntc $x", vec!["[|-z|$1|]", "y", "tc|2"]),
+            (
+                "x=1\nif ! [ -z $1 ]; then x=2; fi\n! [ $# -eq 0 ] && x=3\ntc $x",
+                vec!["[|-z|$1|]", "[|$#|-eq|0|]", "tc|1"],
+            ),
+            ("[ a = a ] && [ -f y ] && tc a || tc b", vec!["[|a|=|a|]", "[|-f|y|]", "tc|a", "tc|b"]),
+            ("x=1\nif y; then [ -z $1 ] || x=2; fi\ntc $x", vec!["y", "[|-z|$1|]", "tc|1"]),
         ] {
             let done = ran(script).0;
             let words: Vec<&str> = done.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
             assert_eq!(words, wanted, "{script}");
         }
+        // A value that may be another is told, unless it is decided.
+        assert_eq!(ran("x=1\nif [ -f y ]; then x=2; fi\ntc $x").1.len(), 1);
+        assert!(ran("x=1\nif [ -n $1 ]; then x=2; fi\ntc $x").1.is_empty());
     }
 
     #[test]
@@ -614,27 +627,6 @@ mod tests {
         let mut notes = Notes::default();
         let maybe = run("tc a; if x; then tc b; fi; tc c\nf() { tc d; }", |_| true, &mut notes).unwrap();
         assert_eq!(maybe.iter().map(|line| line.maybe).collect::<Vec<_>>(), [false, true, true, false, true]);
-    }
-
-    #[test]
-    fn sleeps_add_up() {
-        let mut notes = Notes::default();
-        let lines = run("sleep 1.5; tc a; sudo /bin/sleep 2m; tc b; sleep $X; sleep 1", |_| true, &mut notes)
-            .unwrap();
-        let mut clock = Clock::default();
-        let sleeps: Vec<_> = lines.iter().map(|line| clock.passes(line, &mut notes)).collect();
-        assert_eq!(sleeps, [true, false, true, false, true, true]);
-        let told: Vec<_> = notes.list.iter().map(|note| note.why.split(" there;").next().unwrap()).collect();
-        let after = |time: &str| format!("what follows it comes {time} after the beginning");
-        assert_eq!(
-            told,
-            [
-                &*after("1.5 s"),
-                &after("121.5 s"),
-                "what follows it comes later",
-                "what follows it comes later"
-            ]
-        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::lines::{Line, commands};
 use super::netem::Netem;
 use super::qdisc::{Device, Qdisc};
 use super::sheet::{Sheet, name_of};
+use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
@@ -58,7 +59,7 @@ pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Opti
 /// The scenario of these commands.
 pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut reader = Reader { devices: Vec::new(), others: 0, other: None, notes };
-    let mut clock = shell::Clock::default();
+    let mut clock = Clock::default();
     for line in shell::run(text, is_ours, reader.notes)? {
         if !clock.passes(&line, reader.notes) {
             reader.command(&line, 0)?;

@@ -1,0 +1,100 @@
+//! What a script alone says of the branches of its `if`s.
+
+use super::lines::Joined;
+
+/// Where in an `if` the script is, and what is known of that: a script is taken as started without arguments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Branch {
+    /// Whether this is a condition, and before its first command.
+    reads: bool,
+    first: bool,
+    /// Whether the condition holds, and whether one before it did.
+    test: Option<bool>,
+    earlier: Option<bool>,
+    /// Whether the commands are carried out.
+    carried: Option<bool>,
+}
+
+impl Branch {
+    /// Of a block that begins with a condition, or with something else whose commands may be carried out.
+    pub(super) fn new(reads: bool) -> Self {
+        Self { reads, first: true, test: None, earlier: Some(false), carried: None }
+    }
+
+    /// Whether the commands are those of a condition.
+    pub(super) fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whether the commands are carried out, if that is known.
+    pub(super) fn carried(&self) -> Option<bool> {
+        self.carried
+    }
+
+    /// A command of the condition ends like this.
+    pub(super) fn read(&mut self, joined: Joined, holds: Option<bool>) {
+        self.test = if self.first && joined == Joined::Not { holds } else { None };
+        self.first = false;
+    }
+
+    /// `then`.
+    pub(super) fn begin(&mut self) {
+        self.reads = false;
+        self.carried = match (self.earlier, self.test) {
+            (Some(true), _) | (_, Some(false)) => Some(false),
+            (Some(false), Some(true)) => Some(true),
+            _ => None,
+        };
+    }
+
+    /// `elif`, behind which a condition stands, or `else`.
+    pub(super) fn end(&mut self, reads: bool) {
+        self.earlier = match (self.earlier, self.test) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        };
+        self.carried = if reads { None } else { self.earlier.map(|earlier| !earlier) };
+        (self.reads, self.first, self.test) = (reads, true, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `if A; then …; elif B; then …; else …; fi`, and what is known of A and B.
+    #[test]
+    fn one_branch_at_most() {
+        let (yes, no) = (Some(true), Some(false));
+        for (tests, wanted) in [
+            ([yes, yes], [yes, no, no]),
+            ([yes, None], [yes, no, no]),
+            ([no, yes], [no, yes, no]),
+            ([no, no], [no, no, yes]),
+            ([no, None], [no, None, None]),
+            ([None, yes], [None, None, no]),
+            ([None, no], [None, no, None]),
+            ([None, None], [None, None, None]),
+        ] {
+            let mut branch = Branch::new(true);
+            let mut carried = Vec::new();
+            branch.read(Joined::Not, tests[0]);
+            assert!(branch.reads() && branch.carried().is_none());
+            branch.begin();
+            carried.push(branch.carried());
+            branch.end(true);
+            branch.read(Joined::Not, tests[1]);
+            branch.begin();
+            carried.push(branch.carried());
+            branch.end(false);
+            carried.push(branch.carried());
+            assert_eq!(carried, wanted, "{tests:?}");
+        }
+        let mut branch = Branch::new(true);
+        branch.read(Joined::Not, yes);
+        branch.read(Joined::And, yes);
+        branch.begin();
+        assert_eq!(branch.carried(), None, "two conditions");
+    }
+}
