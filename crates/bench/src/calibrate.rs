@@ -213,6 +213,8 @@ fn map(kind: MapKind) -> MapSpec {
         max_entries: 16,
         read_only: false,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     }
 }
 

@@ -125,6 +125,8 @@ mod tests {
             max_entries,
             read_only: false,
             initial: Box::default(),
+            inner: None,
+            lock: None,
         };
         let program = Program::new("p", assemble("r0 = 2\n exit").unwrap(), [spec]);
         Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1).unwrap()

@@ -59,7 +59,7 @@ pub use instruction::{
 };
 pub use interpreter::{Finished, Stopped, interpret};
 pub use machine::{Effects, Environment, Machine, Redirect};
-pub use map::{Map, MapKind, MapSpec, Maps};
+pub use map::{Inner, Map, MapKind, MapSpec, Maps};
 pub use memory::{Fault, Region};
 pub use object::{LinkFault, Object, ObjectError};
 pub use packet::{MIN_PACKET, Packet};

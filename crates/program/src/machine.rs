@@ -255,7 +255,9 @@ impl<'a> Machine<'a> {
             Region::Map(index) => {
                 let map = self.maps.at(u32::from(index)).ok_or(outside)?;
                 let in_value = start % map.spec().stride() + size as usize <= map.spec().value_size as usize;
-                if !in_value || end > map.values().len() {
+                let within = start % map.spec().stride();
+                let locked = map.spec().touches_lock(within, within + size as usize);
+                if !in_value || locked || end > map.values().len() {
                     return Err(outside);
                 }
                 if access == Access::Write && map.spec().is_read_only() {
@@ -286,7 +288,7 @@ impl<'a> Machine<'a> {
                 Argument::Number => Ok(()),
                 Argument::StateSize => within(1, u64::from(self.state.size())),
                 Argument::Context => within(Self::CONTEXT, Self::CONTEXT),
-                Argument::Function | Argument::StackOrNull => Ok(()),
+                Argument::Function | Argument::StackOrNull | Argument::Lock => Ok(()),
                 Argument::Map => map.map(|_| ()).ok_or(wrong),
                 Argument::Key => memory(map.map(|m| u64::from(m.key_size)), Access::Read),
                 Argument::Value => memory(map.map(|m| u64::from(m.value_size)), Access::Read),

@@ -11,7 +11,7 @@
 //! | packet | the first byte of its buffer, headroom included | between `data` and `data_end` | any | no |
 //! | stack | the lower end of the innermost possible frame | within one frame in use; loads of what was written | natural | yes |
 //! | state | the first byte of the flow's state | all of it | natural | yes |
-//! | map n | the first byte of map n's first value | within one value; stores unless it is read-only | natural | yes |
+//! | map n | the first byte of map n's first value | within one value but its lock; stores unless it is read-only | natural | yes |
 //! | handle n | — | none: what a map load gives, for helpers | | |
 //! | code | the program's first instruction | none: what a function's address is, for helpers | | |
 //!
@@ -140,6 +140,9 @@ pub enum Fault {
     /// The map can't be used with this helper.
     #[error("the map is of a kind that the helper can't use")]
     Map,
+    /// The lock of a map's value was not given back in time, or was not taken.
+    #[error("the lock was not given back in time, or not taken before")]
+    Lock,
     /// Functions of the kernel can't be called.
     #[error("functions of the kernel can't be called")]
     Kernel,

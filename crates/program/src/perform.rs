@@ -45,6 +45,8 @@ impl Machine<'_> {
             Helper::Redirect => Ok(self.redirect(Redirect::Port(a as u32))),
             Helper::RedirectLink => Ok(self.redirect(Redirect::Link(a as u32))),
             Helper::RedirectMap => self.redirect_map(a, b, c),
+            Helper::SpinLock => self.set_lock(a, true),
+            Helper::SpinUnlock => self.set_lock(a, false),
             Helper::TailCall => self.tail_call(b, c),
             Helper::ChecksumDiff => self.checksum_diff(arguments),
             Helper::AdjustHead => Ok(code_unless(self.packet.adjust_head(b as i32), EINVAL)),
@@ -82,6 +84,10 @@ impl Machine<'_> {
 
     fn lookup(&self, handle: u64, key: u64) -> Result<u64, Fault> {
         let (index, map) = self.usable_map(handle, Helper::MapLookup)?;
+        if map.spec().kind.is_of_maps() {
+            let held = self.with_key(map, key, |key| map.held(key))?;
+            return Ok(held.map_or(0, |map| Region::Handle(map).address(0)));
+        }
         let place = self.with_key(map, key, |key| map.lookup(key, self.context.worker))?;
         Ok(place.map_or(0, |place| Region::Map(index).address(place)))
     }
@@ -105,6 +111,18 @@ impl Machine<'_> {
     fn delete(&self, handle: u64, key: u64) -> Result<u64, Fault> {
         let (_, map) = self.usable_map(handle, Helper::MapDelete)?;
         Ok(code(self.with_key(map, key, |key| map.delete(key))?))
+    }
+
+    /// Takes or gives back the lock at an address.
+    fn set_lock(&self, address: u64, locked: bool) -> Result<u64, Fault> {
+        let Some((Region::Map(index), place)) = Region::of(address) else { return Err(Fault::Argument(1)) };
+        let map = self.maps.at(index.into()).ok_or(Fault::Argument(1))?;
+        let (place, stride) = (place as usize, map.spec().stride());
+        let is_lock = map.spec().lock.is_some_and(|at| place % stride == at as usize);
+        if !is_lock || place >= map.values().len() {
+            return Err(Fault::Argument(1));
+        }
+        if map.set_lock(place - place % stride, locked) { Ok(0) } else { Err(Fault::Lock) }
     }
 
     /// The number of the program that goes on, 0 if none does.

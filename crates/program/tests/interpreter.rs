@@ -8,7 +8,17 @@ use longwire_program::{Abort, Fault, MapKind, MapSpec, Maps, Redirect, Stopped, 
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
     let (read_only, initial) = (false, Box::default());
-    MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+    MapSpec {
+        name: name.into(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        read_only,
+        initial,
+        inner: None,
+        lock: None,
+    }
 }
 
 /// With a packet of 64 bytes, 0, 1, 2, …, and no maps.

@@ -14,7 +14,17 @@ const CHAIN: &[u8] = include_bytes!("xdp/chain.o");
 fn array(programs: &[u32]) -> MapSpec {
     let initial = programs.iter().flat_map(|number| number.to_le_bytes()).collect();
     let (name, kind, max_entries) = ("jumps".into(), MapKind::ProgArray, 4);
-    MapSpec { name, kind, key_size: 4, value_size: 4, max_entries, read_only: false, initial }
+    MapSpec {
+        name,
+        kind,
+        key_size: 4,
+        value_size: 4,
+        max_entries,
+        read_only: false,
+        initial,
+        inner: None,
+        lock: None,
+    }
 }
 
 /// Programs one behind the other, the first is the one that begins; they are numbered from 1.

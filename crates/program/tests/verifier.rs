@@ -7,7 +7,17 @@ use longwire_program::{
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32) -> MapSpec {
     let (read_only, initial, max_entries) = (name == "rodata", Box::default(), 4);
-    MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+    MapSpec {
+        name: name.into(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        read_only,
+        initial,
+        inner: None,
+        lock: None,
+    }
 }
 
 fn check(text: &str) -> Result<Verified, Box<Rejected>> {
@@ -71,6 +81,34 @@ fn programs_end_and_all_of_them_is_reached() {
     ]);
     // Backward, but no loop: as compilers place the end of a program.
     let_in(["r0 = 0\n goto on\n out: exit\n on: r0 = 1\n goto out"]);
+}
+
+/// What was counted in a loop belongs to what was compared in the same round, however many rounds there are.
+#[test]
+fn rounds_are_distinguished_where_a_loop_is_left() {
+    let last_byte = |offset: i16| {
+        format!(
+            "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = 0\n r0 = 2\n again: r4 = r1\n r4 += r3\n r4 += 14
+             if r4 > r2 goto out\n if r4 == r2 goto read\n r3 += 1\n if r3 < 1500 goto again\n goto out
+             read: r4 = r1\n r4 += r3\n r0 = *(u8 *)(r4 + {offset})\n out: exit"
+        )
+    };
+    assert!(check(&last_byte(13)).is_ok());
+    let fault = check(&last_byte(14)).unwrap_err().fault;
+    assert!(matches!(fault, Rejection::PacketUnchecked { .. }), "{fault}");
+    // Beyond, they are joined, and the program ends in time all the same.
+    let many = last_byte(13).replace("1500", "3000");
+    assert!(matches!(check(&many).unwrap_err().fault, Rejection::PacketUnchecked { .. }));
+}
+
+/// Where there are too many states, those are joined that differ in numbers, not in what registers are.
+#[test]
+fn states_of_one_kind_are_joined_first() {
+    // 100 numbers where r6 is an address, and as many where it is none, one after the other.
+    let text = "r6 = r10\n r7 = r1\n call get_prandom_u32\n r0 &= 1\n if r0 != 0 goto +1\n r6 = 0\n r8 = 0
+         again: call get_prandom_u32\n if r0 == 7 goto left\n r8 += 3\n if r8 < 4000 goto again
+         left: if r6 == 0 goto out\n *(u64 *)(r6 - 8) = r8\n out: r0 = 2\n exit";
+    check(text).unwrap();
 }
 
 /// What the loops of a program are said to cost at most, in instructions.

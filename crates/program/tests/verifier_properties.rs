@@ -292,7 +292,17 @@ const SMALL: &[&str] = &[
 
 fn map(name: &str, kind: MapKind, value_size: u32, max_entries: u32) -> MapSpec {
     let (read_only, initial, key_size) = (false, Box::default(), 4);
-    MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+    MapSpec {
+        name: name.into(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        read_only,
+        initial,
+        inner: None,
+        lock: None,
+    }
 }
 
 /// Programs to begin with; their maps are small.

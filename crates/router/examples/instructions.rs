@@ -105,6 +105,8 @@ fn program(what: &str) -> Result<Program, Failure> {
         max_entries: 16,
         read_only: false,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     };
     let maps: Vec<MapSpec> = kind.map(map).into_iter().collect();
     Ok(Program::new(what, assemble(&format!("{body}\n r0 = 2\n exit"))?, maps))

@@ -120,7 +120,9 @@ impl Translator<'_, '_> {
             (Region::Packet, work) => !matches!(work, Work::Change { .. }),
             (Region::Map(map), work) => self.map(map).is_some_and(|map| {
                 let writable = !map.spec().is_read_only() || matches!(work, Work::Load { .. });
-                writable && map.values().len() >= access.size.bytes()
+                // Whether the lock is touched, the verifier knows.
+                let free = map.spec().lock.is_none() || self.proven();
+                writable && free && map.values().len() >= access.size.bytes()
             }),
             (Region::Stack | Region::State, _) => true,
             (Region::Context | Region::Handle(_) | Region::Code, _) => false,

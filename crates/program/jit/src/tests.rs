@@ -296,6 +296,8 @@ fn wrong_facts_open_nothing() {
         max_entries: 1,
         read_only,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     };
     let specs = [spec(false, 8), spec(true, 8)];
     let addresses = regions.into_iter().flatten().flat_map(|region| {

@@ -167,6 +167,20 @@ impl<'d> Btf<'d> {
         (self.kind(id)? == Kind::Pointer).then(|| self.word(id, 8)).flatten()
     }
 
+    /// What an array has elements of.
+    pub(crate) fn element(&self, id: u32) -> Option<u32> {
+        let id = self.resolved(id);
+        (self.kind(id)? == Kind::Array).then(|| self.word(id, TYPE)).flatten()
+    }
+
+    /// Where a structure has a lock, in bytes.
+    pub(crate) fn lock(&self, id: u32) -> Option<u32> {
+        let is_lock = |member: &Member<'_>| {
+            self.type_name(member.type_id) == "bpf_spin_lock" && self.size(member.type_id) == Some(4)
+        };
+        self.members(id).into_iter().find(is_lock).map(|member| (member.offset & 0xff_ffff) / 8)
+    }
+
     /// How many elements an array has.
     pub(crate) fn elements(&self, id: u32) -> Option<u32> {
         let id = self.resolved(id);

@@ -34,7 +34,6 @@ const INSTEAD: &[(&[&str], &str)] = &[
         &["map_lookup_percpu_elem", "per_cpu_ptr", "this_cpu_ptr"],
         "use map_lookup_elem, which finds the value of the program's own worker",
     ),
-    (&["spin_lock", "spin_unlock"], "use atomic operations"),
     (
         &["perf_event_output", "xdp_output", "skb_output", "ringbuf_output", "ringbuf_reserve"],
         "count in a map or in state (lw_flow_state), or let the packet go up to a control process",

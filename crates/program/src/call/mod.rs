@@ -28,6 +28,8 @@ pub enum Argument {
     Function,
     /// An address in the stack, or 0: nothing is done to it but that a function is given it.
     StackOrNull,
+    /// The address of the lock in a map's value.
+    Lock,
     /// The address of as many readable bytes as the keys of the map among the arguments have.
     Key,
     /// The address of as many readable bytes as the values of the map among the arguments have.
@@ -54,7 +56,7 @@ pub const MAX_SIZE: u32 = 512;
 pub enum Returns {
     /// A number.
     Number,
-    /// The address of a value of the map in the first argument, or 0.
+    /// The address of a value of the map in the first argument, or 0; of a map of maps the map itself.
     MapValueOrNull,
     /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
     State,
@@ -89,6 +91,8 @@ pub enum Cost {
     Loop,
     /// Another program found in a map; what it costs itself comes on top.
     TailCall,
+    /// A lock taken that is free, or given back.
+    Lock,
 }
 
 impl Cost {
@@ -106,6 +110,7 @@ impl Cost {
         Self::Route,
         Self::Loop,
         Self::TailCall,
+        Self::Lock,
     ];
 
     /// Its name in price lists.
@@ -123,6 +128,7 @@ impl Cost {
             Self::Route => "route",
             Self::Loop => "loop",
             Self::TailCall => "tail-call",
+            Self::Lock => "lock",
         }
     }
 }
@@ -216,6 +222,10 @@ helpers! {
         "Moves the packet's end by so many bytes; new ones are 0. 0, or a negative error number.";
     FibLookup 69 "fib_lookup" (Context, Changed, Size, Number) -> Number, Route,
         "Asks the router for the route and the neighbour of a struct bpf_fib_lookup. 0, or BPF_FIB_LKUP_RET_…, or a negative error number.";
+    SpinLock 93 "spin_lock" (Lock) -> Nothing, Lock,
+        "Takes the lock of a map's value, for which it waits. No helper but spin_unlock may be called then, and no function.";
+    SpinUnlock 94 "spin_unlock" (Lock) -> Nothing, Lock,
+        "Gives the lock of a map's value back.";
     Jiffies 118 "jiffies64" () -> Number, Call,
         "The time of the packet in milliseconds.";
     BootTime 125 "ktime_get_boot_ns" () -> Number, Call,

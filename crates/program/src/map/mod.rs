@@ -12,11 +12,13 @@
 //! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken before sees the new
 //! value.
 
+mod lock;
+mod numbers;
 mod prefixes;
 mod spec;
 mod table;
 
-pub use spec::{MapError, MapFault, MapKind, MapSpec};
+pub use spec::{Inner, MapError, MapFault, MapKind, MapSpec};
 
 use crate::words::Words;
 use prefixes::{Prefix, Prefixes};
@@ -30,7 +32,7 @@ pub const NO_EXIST: u64 = 1;
 /// Update only what is there.
 pub const EXIST: u64 = 2;
 
-/// Update under the lock within the value (BPF_F_LOCK), which no value here has.
+/// Update under the lock within the value (BPF_F_LOCK).
 const LOCK: u64 = 4;
 
 /// How often a worker looks whether it is its turn.
@@ -60,6 +62,11 @@ pub enum Refusal {
     /// There is no room for another prefix (ENOSPC).
     #[error("the map is full")]
     NoSpace = 28,
+    /// A map of maps would hold another kind of map (EOPNOTSUPP).
+    #[error(
+        "it holds numbers of the program's maps from 1 on, of those that are like the one that it declares"
+    )]
+    Unlike = 95,
     /// What is asked has no meaning (EINVAL).
     #[error("the map can't do this, or a length or flag is wrong")]
     Invalid = 22,
@@ -161,11 +168,18 @@ impl Map {
         let values = Words::new(stride * copies as usize * spec.max_entries as usize);
         let table = (!spec.kind.is_array())
             .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
-        for (number, value) in spec.initial.chunks(spec.value_size.max(1) as usize).enumerate() {
-            values.write(number * stride, value);
+        if spec.kind.is_array() {
+            for (number, value) in spec.initial.chunks(spec.value_size.max(1) as usize).enumerate() {
+                values.write(number * stride, value);
+            }
         }
         let prefixes = (spec.kind == MapKind::LpmTrie).then(|| Prefixes::new(spec.key_size));
-        Self { spec: spec.clone(), copies, stride, values, table, prefixes, turn: AtomicU64::new(0) }
+        let turn = AtomicU64::new(0);
+        let map = Self { spec: spec.clone(), copies, stride, values, table, prefixes, turn };
+        if spec.kind == MapKind::HashOfMaps {
+            map.fill_by_number();
+        }
+        map
     }
 
     /// What it was made of.
@@ -253,6 +267,11 @@ impl Map {
         if value.len() != self.spec.value_size as usize || self.spec.kind == MapKind::XskMap {
             return Err(Refusal::Invalid);
         }
+        let number = value.try_into().map(u32::from_le_bytes);
+        if self.spec.kind.is_of_maps() && !number.is_ok_and(|number| self.spec.holds(number)) {
+            return Err(Refusal::Unlike);
+        }
+        let flags = if self.spec.lock.is_some() { flags | LOCK } else { flags };
         let _turn = self.wait_turn();
         self.write(key, worker, flags, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()]))
     }
@@ -295,14 +314,6 @@ impl Map {
         }
         let entry = self.entry(&key.to_le_bytes())?;
         Some(self.values.load(self.place(entry, 0), crate::Size::Word) as u32)
-    }
-
-    /// Of a program array: the number of the program in this entry, 0 if there is none.
-    pub fn program(&self, index: u32) -> u32 {
-        if index >= self.spec.max_entries || self.spec.kind != MapKind::ProgArray {
-            return 0;
-        }
-        self.values.load(self.place(index, 0), crate::Size::Word) as u32
     }
 
     fn is_key(&self, key: &[u8]) -> bool {
@@ -355,21 +366,27 @@ impl Map {
             // In this order by the kernel: an array's number is looked at before a lock is found to be missing.
             (None, None) => Err(Refusal::TooBig),
             (Some(_), None) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
-            _ if flags & LOCK != 0 => Err(Refusal::Invalid),
-            (Some(_), _) if flags == NO_EXIST => Err(Refusal::Exists),
+            _ if flags & LOCK != 0 && self.spec.lock.is_none() => Err(Refusal::Invalid),
+            (Some(_), _) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
             (Some(entry), table) => {
                 if let Some(table) = table {
                     table.touch(entry);
                 }
+                let (place, locks) = (self.place(entry, worker), flags & LOCK != 0);
+                if locks && !self.set_lock(place, true) {
+                    return Err(Refusal::Busy);
+                }
                 self.fill(entry, worker, &mut read);
+                if locks {
+                    self.set_lock(place, false);
+                }
                 Ok(())
             }
-            (None, Some(_)) if flags == EXIST => Err(Refusal::NotFound),
+            (None, Some(_)) if flags & EXIST != 0 => Err(Refusal::NotFound),
             (None, Some(_)) if self.is_beyond(key) => Err(Refusal::TooBig),
             (None, Some(table)) => {
                 let fill = |entry| {
-                    let all = self.stride * self.copies as usize;
-                    self.values.clear(self.place(entry, 0), all);
+                    self.clear(entry);
                     self.fill(entry, worker, &mut read);
                 };
                 let full = if prefix.is_some() { Refusal::NoSpace } else { Refusal::TooBig };
@@ -394,13 +411,16 @@ impl Map {
         for at in (0..size).step_by(64) {
             let piece = &mut piece[..(size - at).min(64)];
             read(at, piece);
-            self.values.write(base + at, piece);
+            self.write_beside_lock(base, at, piece);
         }
     }
 
     fn value(&self, entry: u32, worker: u32) -> Vec<u8> {
         let mut value = vec![0; self.spec.value_size as usize];
         self.values.read(self.place(entry, worker), &mut value);
+        if let Some(at) = self.spec.lock {
+            value[at as usize..][..4].fill(0);
+        }
         value
     }
 

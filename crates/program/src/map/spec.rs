@@ -32,6 +32,10 @@ pub enum MapKind {
     XskMap,
     /// Programs by number, for tail calls: those that it is made with, by their numbers in their object, from 1.
     ProgArray,
+    /// Maps by number: other maps of the object, by their places in it, from 1. Programs only search it.
+    ArrayOfMaps,
+    /// Maps by key, as `ArrayOfMaps`.
+    HashOfMaps,
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
@@ -85,6 +89,8 @@ impl MapKind {
         Self::XskMap,
         Self::LpmTrie,
         Self::ProgArray,
+        Self::ArrayOfMaps,
+        Self::HashOfMaps,
     ];
 
     /// Its number in the kernel.
@@ -102,6 +108,8 @@ impl MapKind {
             Self::LpmTrie => 11,
             Self::XskMap => 17,
             Self::ProgArray => 3,
+            Self::ArrayOfMaps => 12,
+            Self::HashOfMaps => 13,
         }
     }
 
@@ -122,7 +130,22 @@ impl MapKind {
 
     /// Whether all values are there from the beginning and found by their number.
     pub const fn is_array(self) -> bool {
-        matches!(self, Self::Array | Self::PerCpuArray | Self::ProgArray)
+        matches!(self, Self::Array | Self::PerCpuArray | Self::ProgArray | Self::ArrayOfMaps)
+    }
+
+    /// Whether its values are other maps.
+    pub const fn is_of_maps(self) -> bool {
+        matches!(self, Self::ArrayOfMaps | Self::HashOfMaps)
+    }
+
+    /// Whether a map of maps can hold it.
+    pub const fn is_held(self) -> bool {
+        !self.is_targets() && !self.is_of_maps() && !matches!(self, Self::ProgArray)
+    }
+
+    /// Whether a value can have a lock.
+    pub const fn is_locked(self) -> bool {
+        matches!(self, Self::Hash | Self::Array)
     }
 
     /// Whether it makes room by itself.
@@ -155,7 +178,7 @@ impl MapKind {
             Helper::RedirectMap => self.is_targets(),
             Helper::TailCall => matches!(self, Self::ProgArray),
             Helper::MapLookup => !matches!(self, Self::CpuMap | Self::ProgArray),
-            _ => !self.is_targets() && !matches!(self, Self::ProgArray),
+            _ => self.is_held(),
         }
     }
 }
@@ -178,6 +201,19 @@ pub struct MapSpec {
     /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data section's bytes, or the
     /// programs of a program array. Arrays only.
     pub initial: Box<[u8]>,
+    /// Of a map of maps: what it holds.
+    pub inner: Option<Inner>,
+    /// Where its values have a lock (`struct bpf_spin_lock`, 4 bytes), if they do: nobody reads or writes it but by the helpers for it.
+    pub lock: Option<u32>,
+}
+
+/// What a map of maps holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inner {
+    /// What they are like.
+    pub spec: Box<MapSpec>,
+    /// Those of the object that are so, by their places in it.
+    pub maps: Box<[u32]>,
 }
 
 /// Why there can't be such a map.
@@ -219,6 +255,9 @@ pub enum MapFault {
         /// What it is, and the mend.
         what: &'static str,
     },
+    /// It can't hold what it is to hold.
+    #[error("{0}")]
+    Inner(&'static str),
     /// Too much memory.
     #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
     Memory {
@@ -238,9 +277,8 @@ fn kind_mend(number: u32) -> &'static str {
         "perf_event_array" | "ringbuf" | "user_ringbuf" => {
             "count in an array or hash map, which the control half reads"
         }
-        "array_of_maps" | "hash_of_maps" => "put the inner key into the outer one's",
         _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap or prog_array"
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap, prog_array, array_of_maps or hash_of_maps"
         }
     }
 }
@@ -248,6 +286,8 @@ fn kind_mend(number: u32) -> &'static str {
 impl MapSpec {
     /// Most bytes of a key.
     pub const MAX_KEY: u32 = 128;
+    /// Most entries.
+    pub const MAX_ENTRIES: u32 = 1 << 27;
     /// Most bytes of a value.
     pub const MAX_VALUE: u32 = 1 << 20;
     /// Most bytes of all values and keys of an object's maps together.
@@ -275,7 +315,11 @@ impl MapSpec {
         if !(1..=Self::MAX_KEY).contains(&self.key_size) {
             return fault("key_size", self.key_size, "1 to 128");
         }
-        if self.kind == MapKind::ProgArray && self.value_size != 4 {
+        if let Some(what) = self.misheld() {
+            return Err(MapError { name: self.name.clone(), fault: MapFault::Inner(what) });
+        }
+        let numbers = self.kind == MapKind::ProgArray || self.kind.is_of_maps();
+        if numbers && self.value_size != 4 {
             return fault("value_size", self.value_size, "4 in a map of this type");
         }
         if self.kind.is_targets() && !matches!(self.value_size, 4 | 8) {
@@ -285,15 +329,54 @@ impl MapSpec {
             return fault("value_size", self.value_size, "1 to 1048576");
         }
         // Places in a map are 32 bits wide, and so is an entry's number.
-        if self.max_entries > 1 << 27 {
+        if self.max_entries > Self::MAX_ENTRIES {
             return fault("max_entries", self.max_entries, "1 to 134217728");
         }
         Ok(())
     }
 
+    /// What is wrong with what it holds, or with its lock.
+    fn misheld(&self) -> Option<&'static str> {
+        let Some(inner) = &self.inner else {
+            let lock =
+                self.lock.is_some_and(|at| !self.kind.is_locked() || at % 4 != 0 || at + 4 > self.value_size);
+            return match (self.kind.is_of_maps(), lock) {
+                (true, _) => Some("nothing says what the maps in it are like: __array(values, struct { … })"),
+                (_, true) => Some("only values of hash and array maps can have a struct bpf_spin_lock"),
+                _ => None,
+            };
+        };
+        let numbers = self.initial.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number));
+        if !self.kind.is_of_maps() {
+            Some("only array_of_maps and hash_of_maps hold maps")
+        } else if !inner.spec.kind.is_held() {
+            Some("the maps in it can't be of this type: use hash, array, lru_hash or lpm_trie")
+        } else if !numbers.into_iter().all(|number| self.holds(number)) {
+            Some("a map in it is not like the one that it declares")
+        } else {
+            None
+        }
+    }
+
+    /// Whether a map of maps can hold the map with this number, from 1; 0 is none.
+    pub(crate) fn holds(&self, number: u32) -> bool {
+        number == 0 || self.inner.as_ref().is_some_and(|inner| inner.maps.contains(&(number - 1)))
+    }
+
+    /// Whether it is like what a map of maps declares, so that a program can't tell them apart but by what they hold.
+    pub(crate) fn is_like(&self, inner: &Self) -> bool {
+        let sizes = |spec: &Self| (spec.key_size, spec.value_size, spec.read_only, spec.lock);
+        self.kind == inner.kind && sizes(self) == sizes(inner)
+    }
+
+    /// Whether bytes of a value are touched where its lock is.
+    pub(crate) fn touches_lock(&self, first: usize, end: usize) -> bool {
+        self.lock.is_some_and(|at| first < at as usize + 4 && end > at as usize)
+    }
+
     /// Whether programs can only read it.
     pub fn is_read_only(&self) -> bool {
-        self.read_only || self.kind.is_targets()
+        self.read_only || !self.kind.is_held()
     }
 
     /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is loaded, not the control half either. A
@@ -347,7 +430,18 @@ mod tests {
 
     fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
         let (read_only, initial) = (false, Box::default());
-        MapSpec { name: "flows".into(), kind, key_size, value_size, max_entries, read_only, initial }
+        let (inner, lock) = (None, None);
+        MapSpec {
+            name: "flows".into(),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            read_only,
+            initial,
+            inner,
+            lock,
+        }
     }
 
     #[test]
@@ -358,8 +452,8 @@ mod tests {
         assert_eq!((MapKind::DevMapHash.name(), MapKind::LruHash.name()), ("devmap_hash", "lru_hash"));
         assert_eq!(NAMES[27], "ringbuf");
         assert_eq!(
-            MapFault::Kind(12).to_string(),
-            "maps of type array_of_maps (12) can't be used here; put the inner key into the outer one's"
+            MapFault::Kind(27).to_string(),
+            "maps of type ringbuf (27) can't be used here; count in an array or hash map, which the control half reads"
         );
     }
 

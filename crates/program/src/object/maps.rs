@@ -5,7 +5,7 @@ use super::file::{File, Section};
 use crate::btf::Btf;
 use crate::map::{MapError, MapFault};
 use crate::memory::MAX_MAPS;
-use crate::{MapKind, MapSpec};
+use crate::{Inner, MapKind, MapSpec};
 use std::collections::BTreeMap;
 
 pub(super) const MAPS: &str = ".maps";
@@ -99,6 +99,8 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
         read_only: section.name.starts_with(".rodata"),
         initial: section.data.into(),
         name,
+        inner: None,
+        lock: None,
     })
 }
 
@@ -107,6 +109,7 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
 fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapError> {
     let fail = |fault| MapError { name: name.into(), fault };
     let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);
+    let (mut lock, mut values) = (None, None);
     for member in btf.members(type_id) {
         let pointee = btf.pointee(member.type_id);
         let number = || pointee.and_then(|id| btf.elements(id)).unwrap_or(0);
@@ -118,9 +121,11 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapErr
             "max_entries" => entries = number(),
             "map_flags" => flags = number(),
             "key" => key_size = size(),
-            "value" => value_size = size(),
-            // Numbers of what it holds.
-            "values" if value_size == 0 => value_size = 4,
+            "value" => {
+                value_size = size();
+                lock = pointee.and_then(|id| btf.lock(id));
+            }
+            "values" => values = btf.element(member.type_id).and_then(|id| btf.pointee(id)),
             // Where the kernel would pin it, on which node it would lie: nothing here.
             _ => {}
         }
@@ -129,13 +134,29 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapErr
     if flags & !(IGNORED_FLAGS | READ_ONLY) != 0 {
         return Err(fail(MapFault::Flags(flags)));
     }
+    let inner = match values {
+        Some(id) if found.is_of_maps() => Some(inner(btf, &format!("{name}.inner"), id)?),
+        _ => None,
+    };
+    // Numbers of what it holds, whose types have no size.
+    let numbers = found == MapKind::ProgArray || found.is_of_maps();
     Ok(MapSpec {
         name: name.into(),
         kind: found,
         key_size,
-        value_size,
+        value_size: if numbers && value_size == 0 { 4 } else { value_size },
         max_entries: entries,
         read_only: flags & READ_ONLY != 0,
         initial: Box::default(),
+        inner,
+        lock,
     })
+}
+
+/// What a map of maps holds. Which maps are so, is found out when all are known.
+fn inner(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<Inner, MapError> {
+    let mut spec = definition(btf, name, type_id)?;
+    // Others may have more: where that makes a difference, it is as if there were as many as can be.
+    spec.max_entries = MapSpec::MAX_ENTRIES;
+    Ok(Inner { spec: Box::new(spec), maps: Box::default() })
 }

@@ -64,6 +64,7 @@ const OTHERS: &[&str] = &[
     "tc",
     "tcx",
     "tp",
+    "tp_btf",
     "tracepoint",
     "uprobe",
     "uretprobe",

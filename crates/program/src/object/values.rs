@@ -1,4 +1,5 @@
-//! What maps hold from the beginning: programs of program arrays, as `.values` of their declarations name them, or as who installs says.
+//! What maps hold from the beginning: programs of program arrays and maps of maps, as `.values` of their declarations name them, or as
+//! who installs says.
 
 use super::file::{File, Reference, Symbol};
 use super::maps::{Declared, MAPS};
@@ -9,20 +10,29 @@ use std::sync::Arc;
 
 /// Bytes of a value as it is declared: a pointer.
 const POINTER: u64 = 8;
-/// Bytes of a value as maps hold it: the number of a program in its object, from 1; 0 if there is none.
+/// Bytes of a value as maps hold it: the number of a program in its object, or of a map, from 1; 0 if there is none.
 const NUMBER: usize = 4;
 
 /// Fills maps with what relocations of `.maps` say. `program` gives the number of the program that begins at a place of a section.
 pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(usize, u64) -> Option<u32>) {
-    let Some((_, section)) = file.section(MAPS) else { return };
+    let Some((maps, section)) = file.section(MAPS) else { return };
+    find_inner(&mut declared.specs);
     for (&offset, reference) in &section.references {
+        let map_at = |at| declared.by_offset.get(&at).and_then(|place| place.clone().ok());
+        let symbol = symbol(file, *reference);
+        let of_map =
+            symbol.filter(|symbol| symbol.section == Some(maps)).and_then(|symbol| map_at(symbol.value));
+        let of_program = symbol.and_then(|symbol| program(symbol.section?, symbol.value));
         let Some((&start, place)) = declared.by_offset.range_mut(..=offset).next_back() else { continue };
         let (Ok(map), Some(&values)) = (place.clone(), declared.values.get(&start)) else { continue };
         let spec = &mut declared.specs[map as usize];
         let found = entry(offset, start + values, spec).and_then(|entry| {
-            let symbol = symbol(file, *reference);
-            let number = symbol.and_then(|symbol| program(symbol.section?, symbol.value));
-            let what = "no program of this object: name an XDP program in a section of its own";
+            let (number, what) = if spec.kind.is_of_maps() {
+                let like = of_map.map(|map| map + 1).filter(|&number| spec.holds(number));
+                (like, "no map of this object, or not like the one that it declares")
+            } else {
+                (of_program, "no program of this object: name an XDP program in a section of its own")
+            };
             Ok((entry, number.ok_or(MapFault::Value { entry: entry as u64, what })?))
         });
         match found {
@@ -32,18 +42,30 @@ pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(us
     }
 }
 
+/// Finds out for each map of maps which it can hold.
+fn find_inner(specs: &mut [MapSpec]) {
+    for place in 0..specs.len() {
+        let Some(mut inner) = specs[place].inner.take() else { continue };
+        let like = specs.iter().zip(0..).filter(|(spec, _)| spec.is_like(&inner.spec));
+        inner.maps = like.map(|(_, number)| number).collect();
+        specs[place].inner = Some(inner);
+    }
+}
+
 /// The entry that is filled at this offset, of a map whose values begin at another.
 fn entry(offset: u64, values: u64, spec: &MapSpec) -> Result<usize, MapFault> {
     let beyond = offset.checked_sub(values).filter(|beyond| beyond % POINTER == 0);
     let entry = beyond.map_or(u64::MAX, |beyond| beyond / POINTER);
-    match spec.kind {
-        MapKind::ProgArray if entry < u64::from(spec.max_entries) => Ok(entry as usize),
-        MapKind::ProgArray => Err(MapFault::Value { entry, what: "beyond max_entries: make that greater" }),
-        _ => Err(MapFault::Value {
-            entry,
-            what: "an address, which maps of this type can't hold: leave it out",
-        }),
-    }
+    let what = if !spec.kind.is_of_maps() && spec.kind != MapKind::ProgArray {
+        "an address, which maps of this type can't hold: leave it out"
+    } else if spec.key_size != 4 {
+        "a number, and keys of this map are none: fill it when it is installed"
+    } else if entry >= u64::from(spec.max_entries) {
+        "beyond max_entries: make that greater"
+    } else {
+        return Ok(entry as usize);
+    };
+    Err(MapFault::Value { entry, what })
 }
 
 fn symbol<'f, 'd>(file: &'f File<'d>, reference: Reference) -> Option<&'f Symbol<'d>> {

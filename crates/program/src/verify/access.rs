@@ -5,7 +5,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::scalar::Scalar;
 use super::state::{LINE, Object, State};
-use super::value::Value;
+use super::value::{Value, Which};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
 
@@ -38,6 +38,8 @@ pub struct Reached {
     pub stack: (usize, usize, usize),
     /// Whether `stack` is exactly what is touched, and not only what may be.
     pub exact: bool,
+    /// Whether the region is one of several of the same kind.
+    pub varies: bool,
     /// Of bytes that are constants: what they are.
     constant: Option<u64>,
     lines: u32,
@@ -64,7 +66,7 @@ impl Explorer<'_> {
                 return Err(Rejection::ContextField { offset, size: size.bytes() as u32 });
             }
             Value::Context { offset: at } => {
-                self.note_access(index, Region::Context, None)?;
+                self.note_access(index, Some(Region::Context), None)?;
                 field(at + i64::from(offset), size)?
             }
             _ => {
@@ -193,10 +195,10 @@ impl Explorer<'_> {
                 Ok(Reached { place, lines, ..Reached::new(Region::State) })
             }
             Value::Map { map, nullable: true, .. } => {
-                Err(Rejection::MaybeNull { register, map: self.map(u32::from(map))?.name.clone() })
+                Err(Rejection::MaybeNull { register, map: self.spec(map)?.name.clone() })
             }
             Value::Map { map, object, offset: at, nullable: false } => {
-                let spec = self.map(u32::from(map))?;
+                let spec = self.spec(map)?;
                 if mode != Mode::Read && spec.kind.is_targets() {
                     return Err(Rejection::TargetWrite { map: spec.name.clone() });
                 }
@@ -207,9 +209,15 @@ impl Explorer<'_> {
                 let (first, end) = bounds(&what, wanted, at, 0, i64::from(spec.value_size))?;
                 let lines = touch(state, Object::Value(object), wanted, first, end);
                 // Both are within the value, and so not negative.
+                if spec.touches_lock(first as usize, end as usize) {
+                    return Err(Rejection::LockBytes { map: spec.name.clone() });
+                }
                 let exact = end - first == i64::from(size);
                 let constant = if exact { spec.constant(first as usize, size as usize) } else { None };
-                Ok(Reached { lines, constant, ..Reached::new(Region::Map(map)) })
+                // Which one of the maps in a map it is, only the address tells.
+                let (Which::Map(number) | Which::Inner(number)) = map;
+                let varies = matches!(map, Which::Inner(_));
+                Ok(Reached { lines, constant, varies, ..Reached::new(Region::Map(number)) })
             }
             other => Err(Rejection::not_address(register, &other)),
         }
@@ -217,7 +225,7 @@ impl Explorer<'_> {
 
     /// Takes note of what an instruction accesses.
     fn note(&mut self, index: usize, wanted: &Wanted, reached: &Reached) -> Result<(), Rejection> {
-        self.note_access(index, reached.region, reached.place)?;
+        self.note_access(index, Some(reached.region).filter(|_| !reached.varies), reached.place)?;
         self.note_touch(wanted, reached);
         Ok(())
     }
@@ -240,7 +248,7 @@ impl Explorer<'_> {
 
 impl Reached {
     fn new(region: Region) -> Self {
-        Self { region, place: None, stack: (0, 0, 0), exact: false, constant: None, lines: 0 }
+        Self { region, place: None, stack: (0, 0, 0), exact: false, varies: false, constant: None, lines: 0 }
     }
 }
 

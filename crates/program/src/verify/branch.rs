@@ -82,7 +82,7 @@ impl Outcome {
             _ => return true,
         };
         match pointer {
-            Value::Map { object, nullable: true, .. } => {
+            Value::Map { object, nullable: true, .. } | Value::Held { object, .. } => {
                 state.resolve(object, !is_null);
                 true
             }

@@ -6,9 +6,9 @@ use super::error::Rejection;
 use super::explore::{Explorer, Flow};
 use super::scalar::Scalar;
 use super::state::State;
-use super::value::Value;
+use super::value::{Value, Which};
 use crate::memory::Region;
-use crate::{Argument, Effects, Helper, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
+use crate::{Argument, Effects, Helper, Instruction, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
 
 /// The most that a packet can grow by, in bytes, as far as it is priced.
 const MAX_GROWTH: i64 = 65_535;
@@ -16,7 +16,7 @@ const MAX_GROWTH: i64 = 65_535;
 /// A helper's call: the helper, and the map that it is given.
 struct Call<'p> {
     helper: Helper,
-    map: Option<(u16, &'p MapSpec)>,
+    map: Option<(Which, &'p MapSpec)>,
 }
 
 impl<'p> Explorer<'p> {
@@ -41,11 +41,18 @@ impl<'p> Explorer<'p> {
             self.argument(state, &call, argument, wanted, &mut outputs)?;
         }
         let worked_on = bytes(state, helper);
-        self.note_call(index, helper, map.map(|(map, _)| map), worked_on);
+        let known = map.and_then(|(map, _)| match map {
+            Which::Map(map) => Some(map),
+            Which::Inner(_) => None,
+        });
+        self.note_call(index, helper, known, worked_on);
         let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on);
         self.add_cost(&cost);
         if helper == Helper::Loop {
             return self.begin_loop(index, state);
+        }
+        if matches!(helper, Helper::SpinLock | Helper::SpinUnlock) {
+            self.lock(state, helper)?;
         }
         if helper == Helper::TailCall {
             self.tail_call(index, state, &call)?;
@@ -65,7 +72,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// The map that a helper is given.
-    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(u16, &'p MapSpec)>, Rejection> {
+    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(Which, &'p MapSpec)>, Rejection> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
         let Some(place) = place else { return Ok(None) };
         let value = state.register(register(place));
@@ -73,7 +80,7 @@ impl<'p> Explorer<'p> {
             let (number, wanted, found) = (place as u8 + 1, Argument::Map, value.what());
             return Err(Rejection::Argument { helper, number, wanted, found });
         };
-        let spec = self.map(u32::from(map))?;
+        let spec = self.spec(map)?;
         if !spec.kind.serves(helper) {
             return Err(Rejection::MapKind { helper, map: spec.name.clone(), kind: spec.kind });
         }
@@ -81,6 +88,37 @@ impl<'p> Explorer<'p> {
             return Err(Rejection::ReadOnly { map: spec.name.clone() });
         }
         Ok(Some((map, spec)))
+    }
+
+    /// Whether it is the address of a value's lock.
+    fn is_lock(&self, value: &Value) -> bool {
+        let Value::Map { map, offset, nullable: false, .. } = value else { return false };
+        let lock = self.spec(*map).ok().and_then(|spec| spec.lock).map(u64::from);
+        lock.is_some() && offset.as_constant() == lock
+    }
+
+    /// Takes note of a lock that is taken or given back.
+    fn lock(&mut self, state: &mut State, helper: Helper) -> Result<(), Rejection> {
+        let Value::Map { map, object, .. } = state.register(Register::R1) else { return Ok(()) };
+        let (before, after) = match helper {
+            Helper::SpinLock => (None, Some((map, object))),
+            _ => (Some((map, object)), None),
+        };
+        if state.locked != before {
+            return Err(Rejection::NotLocked);
+        }
+        state.locked = after;
+        Ok(())
+    }
+
+    /// Whether an instruction may be carried out while a lock is taken, if one is.
+    pub fn check_locked(&self, index: usize, state: &State) -> Result<(), Rejection> {
+        let may = match self.instruction(index) {
+            Instruction::Call { helper } => helper == Helper::SpinUnlock.number(),
+            Instruction::CallLocal { .. } | Instruction::Exit => false,
+            _ => true,
+        };
+        if may || state.locked.is_none() { Ok(()) } else { Err(Rejection::Locked) }
     }
 
     /// Takes note of the programs that may go on. What is known here is known to none of them.
@@ -114,6 +152,7 @@ impl<'p> Explorer<'p> {
             Argument::Context => Err(wrong),
             Argument::Function if matches!(value, Value::Function { .. }) => Ok(()),
             Argument::StackOrNull if matches!(value, Value::Stack { .. }) || is_null(&value) => Ok(()),
+            Argument::Lock => self.is_lock(&value).then_some(()).ok_or(wrong),
             Argument::Function | Argument::StackOrNull => Err(wrong),
             Argument::StateSize => {
                 let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
@@ -183,6 +222,9 @@ impl<'p> Explorer<'p> {
     fn returned(&mut self, state: &State, call: &Call<'_>) -> Value {
         let start = Scalar::constant(0);
         match (call.helper.signature().returns, call.map) {
+            (Returns::MapValueOrNull, Some((Which::Map(outer), map))) if map.kind.is_of_maps() => {
+                Value::Held { outer, object: self.fresh() }
+            }
             (Returns::MapValueOrNull, Some((map, _))) => {
                 Value::Map { map, object: self.fresh(), offset: start, nullable: true }
             }

@@ -233,6 +233,7 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     let (item, per_byte) = match helper.signature().cost {
         Cost::Call | Cost::Loop => (Item::Call, None),
         Cost::TailCall => (Item::ArrayLookup, None),
+        Cost::Lock => (Item::Atomic, None),
         Cost::Lookup => (by_kind(Item::ArrayLookup, Item::HashLookup), None),
         Cost::Update => (by_kind(Item::ArrayUpdate, Item::HashUpdate), None),
         Cost::RedirectMap => (Item::PortLookup, None),

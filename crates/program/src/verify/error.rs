@@ -279,6 +279,20 @@ pub enum Rejection {
         /// Its kind.
         kind: MapKind,
     },
+    /// Something is done while a lock is taken that may take long, or that leaves it taken.
+    #[error("a lock is taken; call spin_unlock first, on every path")]
+    Locked,
+    /// A lock is given back that was not taken.
+    #[error(
+        "this is not the lock that was taken; use the address of the same lookup for spin_lock and spin_unlock"
+    )]
+    NotLocked,
+    /// A value's lock is read or written.
+    #[error("values of map {map} have a lock there, which only spin_lock and spin_unlock touch")]
+    LockBytes {
+        /// The map.
+        map: Box<str>,
+    },
     /// A function that the program calls would go on with another program.
     #[error(
         "only the program itself can go on with another one, not a function that it calls; make the function inline"
@@ -348,6 +362,7 @@ const fn takes(argument: Argument) -> &'static str {
         Argument::Context => "the context",
         Argument::Function => "a function, as it was loaded in the same function",
         Argument::StackOrNull => "an address in the stack, or 0",
+        Argument::Lock => "the address of the struct bpf_spin_lock of a map's value",
         Argument::Map => "a map",
         Argument::Key => "the address of a key",
         Argument::Value => "the address of a value",

@@ -14,7 +14,7 @@ use super::rounds::Repeat;
 use super::scalar::Scalar;
 use super::state::State;
 use super::structure::{At, Structure};
-use super::value::{Id, Names};
+use super::value::{Id, Names, Which};
 use super::{Access, Callback, Fact};
 use crate::memory::{MAX_MAPS, Region};
 use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
+
+/// Most states where a loop is left: there is one for each round at least, and what was counted in it belongs to a place in the packet.
+const MAX_EXITS: usize = 2048;
 
 /// Most states of all instructions together, each round of a loop by itself: so that a hostile program is refused in about a second.
 pub const MAX_STEPS: usize = 400_000;
@@ -276,6 +279,7 @@ impl<'p> Explorer<'p> {
         self.cost[Item::Instruction] = 1;
         self.cost[Item::Cycle] = cycles(&self.program.code.instructions()[index], state);
         self.cost[Item::Division] = u32::from(divides(&self.program.code.instructions()[index]));
+        self.check_locked(index, state)?;
         let flow = self.step(index, state)?;
         self.costs[index] = self.costs[index].most(&self.cost);
         Ok(flow)
@@ -290,7 +294,8 @@ impl<'p> Explorer<'p> {
             if self.structure.loops().headed(index).is_some() {
                 state.forget_unnamed();
             }
-            self.add(states, state);
+            let room = if self.structure.is_exit(index) { MAX_EXITS } else { 0 };
+            self.add_within(room, states, state);
         } else {
             states.push(state);
         }
@@ -298,7 +303,13 @@ impl<'p> Explorer<'p> {
     }
 
     /// Adds a state to others of the same place, of which it may make some needless, or they it.
-    pub fn add(&mut self, states: &mut Vec<State>, mut state: State) {
+    pub fn add(&mut self, states: &mut Vec<State>, state: State) {
+        self.add_within(0, states, state);
+    }
+
+    /// As [`Explorer::add`], where there may be at least `room` states before they are joined.
+    fn add_within(&mut self, room: usize, states: &mut Vec<State>, mut state: State) {
+        self.compare(states.len().saturating_sub(MAX_STATES));
         let names = &mut self.names;
         for kept in states.iter_mut() {
             if kept.contains(&state, names) {
@@ -314,10 +325,10 @@ impl<'p> Explorer<'p> {
             !included
         });
         let most = (MAX_STEPS / 4 / self.program.code.len()).clamp(2, MAX_STATES);
-        if states.len() >= most
-            && let Some(last) = states.pop()
+        if states.len() >= most.max(room)
+            && let Some(nearest) = nearest(states, &state)
         {
-            state = last.join(&state, || {
+            state = states.remove(nearest).join(&state, || {
                 self.last += 1;
                 self.last
             });
@@ -349,6 +360,17 @@ impl<'p> Explorer<'p> {
         kept.contains(state, &mut self.names)
     }
 
+    /// What is declared of a map.
+    pub fn spec(&self, map: Which) -> Result<&'p MapSpec, Rejection> {
+        match map {
+            Which::Map(map) => self.map(u32::from(map)),
+            Which::Inner(outer) => {
+                let inner = self.map(u32::from(outer))?.inner.as_ref();
+                inner.map(|inner| &*inner.spec).ok_or(Rejection::NoMap(u32::from(outer)))
+            }
+        }
+    }
+
     pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
         let spec = self.program.maps.get(map as usize).filter(|_| (map as usize) < MAX_MAPS);
         spec.ok_or(Rejection::NoMap(map))
@@ -361,15 +383,20 @@ impl<'p> Explorer<'p> {
     }
 
     /// Takes note of what an instruction accesses. The context is no memory that others could stand for.
-    pub fn note_access(&mut self, index: usize, region: Region, place: Option<u32>) -> Result<(), Rejection> {
+    pub fn note_access(
+        &mut self,
+        index: usize,
+        region: Option<Region>,
+        place: Option<u32>,
+    ) -> Result<(), Rejection> {
         let fact = &mut self.facts[index];
-        let now = Access { region: Some(region), place };
+        let now = Access { region, place };
         fact.access = Some(match fact.access {
             None => now,
             Some(before) if before.region == now.region => {
                 Access { place: before.place.filter(|_| before.place == place), ..now }
             }
-            Some(before) if region == Region::Context || before.region == Some(Region::Context) => {
+            Some(before) if region == Some(Region::Context) || before.region == Some(Region::Context) => {
                 return Err(Rejection::ContextOrNot);
             }
             Some(_) => Access { region: None, place: None },
@@ -430,6 +457,21 @@ impl<'p> Explorer<'p> {
         let least = if number.max <= u64::from(u32::MAX) { number.min as u32 } else { 0 };
         self.links = self.links.max(least.saturating_add(1));
     }
+}
+
+/// The state that loses least if it is joined with another one: the last of those with fewest differences in kind. None if it can be
+/// joined with none.
+fn nearest(states: &[State], state: &State) -> Option<usize> {
+    let mut best = None;
+    for (place, kept) in states.iter().enumerate().rev().filter(|(_, kept)| kept.locked == state.locked) {
+        let most = best.map_or(usize::MAX, |(_, differences)| differences);
+        match kept.differences(state, most) {
+            0 => return Some(place),
+            differences if differences < most => best = Some((place, differences)),
+            _ => {}
+        }
+    }
+    best.map(|(place, _)| place)
 }
 
 /// Whether it divides.

@@ -76,6 +76,16 @@ impl Frame {
             })
     }
 
+    /// Values that both frames have in the same place.
+    pub fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Value, &'a Value)> {
+        let stored = self.stored.iter().filter_map(|mine| {
+            let theirs =
+                other.stored.iter().find(|theirs| (theirs.place, theirs.size) == (mine.place, mine.size));
+            theirs.map(|theirs| (&mine.value, &theirs.value))
+        });
+        self.saved.iter().zip(&other.saved).chain(stored)
+    }
+
     /// What holds of both; `join` joins values.
     pub fn join(&self, other: &Self, mut join: impl FnMut(&Value, &Value) -> Value) -> Self {
         let mut both = Self::new(self.saved);

@@ -2,7 +2,7 @@
 
 use super::scalar::Scalar;
 use super::stack::Frame;
-use super::value::{Id, Kind, Names, Value};
+use super::value::{Id, Kind, Names, Value, Which};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
@@ -42,6 +42,8 @@ pub struct State {
     origins: Vec<Origin>,
     /// Which of the first 64 lines of objects were touched before, one bit each.
     touched: Vec<(Object, u64)>,
+    /// The value whose lock was taken: of which map, and which.
+    pub locked: Option<(Which, Id)>,
 }
 
 impl State {
@@ -50,7 +52,7 @@ impl State {
         let mut registers = [Value::Unset; 10];
         registers[1] = Value::Context { offset: 0 };
         let frames = vec![Frame::new([Value::Unset; 4])];
-        Self { registers, frames, origins: vec![Self::beginning()], touched: Vec::new() }
+        Self { registers, frames, origins: vec![Self::beginning()], touched: Vec::new(), locked: None }
     }
 
     fn beginning() -> Origin {
@@ -156,7 +158,7 @@ impl State {
         }
     }
 
-    /// Takes note of whether a map's value was found.
+    /// Takes note of whether a map's value, or a map, was found.
     pub fn resolve(&mut self, wanted: Id, found: bool) {
         for value in self.values_mut() {
             if let Value::Map { object, nullable, .. } = value
@@ -167,6 +169,11 @@ impl State {
                 } else {
                     *value = Value::constant(0);
                 }
+            } else if let Value::Held { outer, object } = *value
+                && object == wanted
+            {
+                let map = Which::Inner(outer);
+                *value = if found { Value::Handle { map } } else { Value::constant(0) };
             }
         }
     }
@@ -276,6 +283,12 @@ impl State {
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         names.clear();
         self.registers.iter().zip(&other.registers).all(|(mine, theirs)| mine.contains(theirs, names))
+            && match (self.locked, other.locked) {
+                (Some((mine, name)), Some((theirs, other))) => {
+                    mine == theirs && names.allow(Kind::Object, name, other)
+                }
+                (mine, theirs) => mine == theirs,
+            }
             && self.frames.len() == other.frames.len()
             && self.frames.iter().zip(&other.frames).all(|(mine, theirs)| mine.contains(theirs, names))
             && names.of(Kind::Origin).chain([(0, 0)]).all(|(mine, theirs)| {
@@ -284,7 +297,15 @@ impl State {
             })
     }
 
-    /// A state that allows what either allows. Both have the same frames.
+    /// How many values of both are not of one kind, so that nothing would be left of them in one state; no more than `most` are counted.
+    pub fn differences(&self, other: &Self, most: usize) -> usize {
+        let registers = self.registers.iter().zip(&other.registers);
+        let frames = self.frames.iter().zip(&other.frames).flat_map(|(mine, theirs)| mine.pairs(theirs));
+        let differs = |(mine, theirs): &(&Value, &Value)| !mine.is_akin(theirs);
+        registers.chain(frames).filter(differs).take(most).count()
+    }
+
+    /// A state that allows what either allows. Both have the same frames, and the same lock or none.
     pub fn join(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, false, fresh)
     }

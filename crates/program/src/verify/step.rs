@@ -4,7 +4,7 @@ use super::error::Rejection;
 use super::explore::{Explorer, Flow};
 use super::scalar::Scalar;
 use super::state::{FURTHEST, State};
-use super::value::{Id, Value};
+use super::value::{Id, Value, Which};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 
@@ -35,7 +35,7 @@ impl Explorer<'_> {
             Instruction::LoadWide { dst, value } => state.set(dst, Value::constant(value)),
             Instruction::LoadMap { dst, map } => {
                 self.map(map)?;
-                state.set(dst, Value::Handle { map: map as u16 });
+                state.set(dst, Value::Handle { map: Which::Map(map as u16) });
             }
             Instruction::LoadMapValue { dst, map, offset } => {
                 let value = self.map_value(map, offset)?;
@@ -171,7 +171,7 @@ impl Explorer<'_> {
             Value::Stack { frame, offset } => Value::Stack { frame, offset: sum(offset) },
             Value::State { size, offset } => Value::State { size, offset: sum(offset) },
             Value::Map { map, nullable: true, .. } => {
-                return Err(Rejection::MaybeNull { register, map: self.map(u32::from(map))?.name.clone() });
+                return Err(Rejection::MaybeNull { register, map: self.spec(map)?.name.clone() });
             }
             Value::Map { map, object, offset, nullable } => {
                 Value::Map { map, object, offset: sum(offset), nullable }
@@ -187,7 +187,8 @@ impl Explorer<'_> {
             return Err(Rejection::NoMapValue { map: spec.name.clone(), offset });
         }
         let offset = Scalar::constant(u64::from(offset));
-        Ok(Value::Map { map: map as u16, object: Id::MAX - map, offset, nullable: false })
+        let object = Id::MAX - map;
+        Ok(Value::Map { map: Which::Map(map as u16), object, offset, nullable: false })
     }
 }
 

@@ -20,8 +20,9 @@ pub struct Structure {
     functions: Vec<Body>,
     /// For each instruction, the registers that are read from there on before they are written.
     live: Vec<u16>,
-    /// For each instruction, whether more than one lead there.
+    /// For each instruction, whether more than one lead there, and whether one of them leaves a loop.
     merges: Vec<bool>,
+    exits: Vec<bool>,
     loops: Loops,
 }
 
@@ -47,8 +48,13 @@ impl Structure {
             loops.find(code, &(start..end), &order, &back)?;
             functions.push(Body { range: start..end, order, frames: 0 });
         }
-        let mut structure =
-            Self { functions, live: vec![0; code.len()], merges: vec![false; code.len()], loops };
+        let mut structure = Self {
+            functions,
+            live: vec![0; code.len()],
+            merges: vec![false; code.len()],
+            exits: vec![false; code.len()],
+            loops,
+        };
         structure.count_frames(code)?;
         if let Some(unused) = structure.functions.iter().find(|body| body.frames == 0) {
             return Err((unused.range.start, Rejection::Unreachable));
@@ -73,6 +79,10 @@ impl Structure {
 
     pub fn loops(&self) -> &Loops {
         &self.loops
+    }
+
+    pub fn is_exit(&self, instruction: usize) -> bool {
+        self.exits[instruction]
     }
 
     pub fn is_merge(&self, instruction: usize) -> bool {
@@ -133,7 +143,8 @@ impl Structure {
             let mut reached = vec![false; body.range.len()];
             for &index in &body.order {
                 for next in next(code, index).into_iter().flatten() {
-                    self.merges[next] |= reached[next - body.range.start] || self.loops.leaves(index, next);
+                    self.exits[next] |= self.loops.leaves(index, next);
+                    self.merges[next] |= reached[next - body.range.start] || self.exits[next];
                     reached[next - body.range.start] = true;
                 }
             }

@@ -6,6 +6,15 @@ use super::scalar::Scalar;
 /// 0 is no name.
 pub type Id = u32;
 
+/// Which map something is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The object's with this number.
+    Map(u16),
+    /// One that the map of maps with this number holds.
+    Inner(u16),
+}
+
 /// What a register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
@@ -27,9 +36,11 @@ pub enum Value {
     /// A place in the flow's state, of which `size` bytes are known to be there.
     State { size: u32, offset: Scalar },
     /// A place in a value of a map. `object` names the value; whether it may be 0 instead.
-    Map { map: u16, object: Id, offset: Scalar, nullable: bool },
+    Map { map: Which, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
-    Handle { map: u16 },
+    Handle { map: Which },
+    /// A map that a map of maps was searched for, or 0. `object` names the result of the search.
+    Held { outer: u16, object: Id },
     /// A function of the program, by its first instruction. Only the function that has loaded its address has it: what is
     /// handed over, returned or stored is a number.
     Function { entry: u32 },
@@ -50,6 +61,21 @@ impl Value {
     /// Whether it is an address, or may be one.
     pub fn is_pointer(&self) -> bool {
         !matches!(self, Self::Unset | Self::Number { .. })
+    }
+
+    /// Whether something is left of it if it is joined with another value.
+    pub fn is_akin(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unset, _) | (_, Self::Unset) => true,
+            (Self::Number { .. }, Self::Number { .. })
+            | (Self::Packet { .. }, Self::Packet { .. })
+            | (Self::State { .. }, Self::State { .. }) => true,
+            (Self::Stack { frame: a, .. }, Self::Stack { frame: b, .. }) => a == b,
+            (Self::Map { map: a, nullable: na, .. }, Self::Map { map: b, nullable: nb, .. }) => {
+                a == b && na == nb
+            }
+            (a, b) => a == b,
+        }
     }
 
     /// What is left of it where functions are not known.
@@ -79,6 +105,9 @@ impl Value {
             Self::Map { nullable: true, .. } => "an address of a map's value, or 0",
             Self::Map { .. } => "an address of a map's value",
             Self::Handle { .. } => "a map",
+            Self::Held { .. } => {
+                "a map, or 0 if the map of maps has none for the key; compare it with 0 first"
+            }
             Self::Function { .. } => "a function",
         }
     }
@@ -148,6 +177,9 @@ impl Value {
                 Self::Map { map: ma, object: oa, offset: a, nullable: na },
                 Self::Map { map: mb, object: ob, offset: b, nullable: nb },
             ) => ma == mb && na == nb && a.contains(b) && names.allow(Kind::Object, *oa, *ob),
+            (Self::Held { outer: a, object: oa }, Self::Held { outer: b, object: ob }) => {
+                a == b && names.allow(Kind::Object, *oa, *ob)
+            }
             (a, b) => a == b,
         }
     }

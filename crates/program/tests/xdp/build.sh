@@ -11,7 +11,7 @@ for source in *.c; do
 	clang-19 $flags -mcpu=v4 -c "$source" -o "$name.v4.o"
 	llvm-strip -g "$name.v4.o"
 done
-for name in careless chain loops prefixes repeated; do
+for name in careless chain inner locked loops prefixes repeated; do
 	mv $name.v3.o $name.o
 	rm $name.v4.o
 done

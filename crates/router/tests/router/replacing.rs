@@ -25,6 +25,8 @@ fn map(name: &str, max_entries: u32) -> MapSpec {
         max_entries,
         read_only: false,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     }
 }
 

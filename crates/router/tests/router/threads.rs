@@ -365,6 +365,8 @@ fn each_processor_has_values_of_its_own_in_maps_for_each() {
         max_entries: 1,
         read_only: false,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     };
     let program = Program::new("own", assemble(OWN).unwrap(), [spec]);
     let fid = rig.router.install(prepared(program, general(threads))).unwrap();

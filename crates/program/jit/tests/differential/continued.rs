@@ -7,7 +7,17 @@ use longwire_program::{MapKind, MapSpec, Program, assemble};
 fn bench(first: &str, second: &str) -> Bench {
     let initial = [0_u32, 1, 2].iter().flat_map(|number| number.to_le_bytes()).collect();
     let (name, kind, max_entries) = ("jumps".into(), MapKind::ProgArray, 4);
-    let spec = MapSpec { name, kind, key_size: 4, value_size: 4, max_entries, read_only: false, initial };
+    let spec = MapSpec {
+        name,
+        kind,
+        key_size: 4,
+        value_size: 4,
+        max_entries,
+        read_only: false,
+        initial,
+        inner: None,
+        lock: None,
+    };
     let start = assemble(first).unwrap().len();
     let code = assemble(&format!("{first}\n{second}")).unwrap().with_programs([(1, 0), (2, start)]);
     Bench::new(Program::new("continued", code, [spec]), &[7; 64])

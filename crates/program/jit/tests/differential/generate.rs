@@ -253,6 +253,8 @@ pub fn maps() -> [MapSpec; 2] {
             max_entries,
             read_only: false,
             initial: Box::default(),
+            inner: None,
+            lock: None,
         }
     })
 }

@@ -181,6 +181,8 @@ fn spec(value_size: u32, read_only: bool) -> MapSpec {
         max_entries: 3,
         read_only,
         initial: Box::default(),
+        inner: None,
+        lock: None,
     }
 }
 

@@ -52,7 +52,7 @@ pub fn knows(program: &Program) -> bool {
 impl InKernel {
     /// Loads a program, with maps that hold what these arrays hold. Those that tail calls lead to have no functions of their own.
     pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
-        let maps: Vec<OwnedFd> = maps.all().iter().map(|map| create(map)).collect::<io::Result<_>>()?;
+        let maps = create_all(maps)?;
         let mut bytes = program.code.encode();
         for (index, instruction) in program.code.instructions().iter().enumerate() {
             let (map, selector) = match *instruction {
@@ -118,17 +118,40 @@ fn kind(kind: MapKind) -> Option<u32> {
         MapKind::LruHash => Some(9),
         MapKind::LpmTrie => Some(11),
         MapKind::ProgArray => Some(3),
+        MapKind::ArrayOfMaps => Some(12),
+        MapKind::HashOfMaps => Some(13),
         _ => None,
     }
 }
 
-fn create(map: &Map) -> io::Result<OwnedFd> {
+/// Makes all maps, those of maps last, with what they hold.
+fn create_all(maps: &Maps) -> io::Result<Vec<OwnedFd>> {
+    let create =
+        |map: &Map, inner| if map.spec().kind.is_of_maps() { Ok(None) } else { create(map, inner).map(Some) };
+    let mut made: Vec<Option<OwnedFd>> =
+        maps.all().iter().map(|map| create(map, 0)).collect::<io::Result<_>>()?;
+    for (index, map) in maps.all().iter().enumerate() {
+        let Some(inner) = &map.spec().inner else { continue };
+        let descriptor = |number: u32| made[number as usize].as_ref().map_or(0, |map| map.as_raw_fd() as u32);
+        let outer = self::create(map, descriptor(inner.maps[0]))?;
+        for (entry, number) in map.spec().initial.as_chunks::<4>().0.iter().enumerate() {
+            if let Some(number) = u32::from_le_bytes(*number).checked_sub(1) {
+                element(MAP_UPDATE, &outer, entry as u32, &mut descriptor(number).to_le_bytes())?;
+            }
+        }
+        made[index] = Some(outer);
+    }
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// Makes a map that holds what this one does; of maps, those like `inner`.
+fn create(map: &Map, inner: u32) -> io::Result<OwnedFd> {
     let spec = map.spec();
     let mut attributes: Attributes = [0; 16];
     attributes[0] = both(kind(spec.kind).unwrap_or(0), spec.key_size);
     attributes[1] = both(spec.value_size, spec.max_entries);
     // BPF_F_NO_PREALLOC, which the kernel demands of these.
-    attributes[2] = u64::from(spec.kind == MapKind::LpmTrie);
+    attributes[2] = both(u32::from(spec.kind == MapKind::LpmTrie), inner);
     let created = descriptor(bpf(MAP_CREATE, &mut attributes)?);
     if spec.kind == MapKind::Array {
         for number in 0..spec.max_entries {

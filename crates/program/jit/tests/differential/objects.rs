@@ -25,6 +25,8 @@ const OBJECTS: &[(&str, &[u8])] = &[
     ("options.v4", include_bytes!("../../../tests/xdp/options.v4.o")),
     ("loops", include_bytes!("../../../tests/xdp/loops.o")),
     ("repeated", include_bytes!("../../../tests/xdp/repeated.o")),
+    ("inner", include_bytes!("../../../tests/xdp/inner.o")),
+    ("locked", include_bytes!("../../../tests/xdp/locked.o")),
     ("chain", include_bytes!("../../../tests/xdp/chain.o")),
     ("prefixes", include_bytes!("../../../tests/xdp/prefixes.o")),
     ("rewrite.v3", include_bytes!("../../../tests/xdp/rewrite.v3.o")),

@@ -39,7 +39,17 @@ fn alike(program: Program) -> bool {
 fn specs() -> [MapSpec; 3] {
     let map = |name: &str, kind, value_size, max_entries| {
         let (read_only, initial, key_size) = (false, Box::default(), 4);
-        MapSpec { name: name.into(), kind, key_size, value_size, max_entries, read_only, initial }
+        MapSpec {
+            name: name.into(),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            read_only,
+            initial,
+            inner: None,
+            lock: None,
+        }
     };
     let kinds = [("a", MapKind::Array, 24, 4), ("h", MapKind::LruHash, 8, 4), ("d", MapKind::DevMap, 4, 4)];
     kinds.map(|(name, kind, size, entries)| map(name, kind, size, entries))

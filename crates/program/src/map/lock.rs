@@ -1,0 +1,51 @@
+//! Locks in values: a word that one program has at a time.
+
+use super::{Map, PATIENCE};
+use crate::{Atomic, Width};
+
+/// How often a worker gives way to others before it gives a value's lock up.
+const LOCK_TURNS: u32 = 1 << 14;
+
+impl Map {
+    /// Takes or gives back the lock of a value that begins at this byte, for a program that waits a bounded time. False if
+    /// that was too short, or if there was nothing to be given back.
+    pub fn set_lock(&self, value: usize, locked: bool) -> bool {
+        let Some(at) = self.spec.lock else { return false };
+        let place = value + at as usize;
+        let (from, to) = (u64::from(!locked), u64::from(locked));
+        let change = || self.values.change(place, Width::W32, Atomic::CompareExchange, to, from) == from;
+        if !locked {
+            return change();
+        }
+        for _ in 0..LOCK_TURNS {
+            for _ in 0..PATIENCE {
+                if change() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            // Who has it was interrupted by the system.
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    /// Makes all values of an entry zero.
+    pub(super) fn clear(&self, entry: u32) {
+        let base = self.place(entry, 0);
+        match self.spec.lock {
+            None => self.values.clear(base, self.stride * self.copies as usize),
+            // There is one value. Who has locked it, and does not know yet that it is another's now, is waited for.
+            Some(_) => (0..self.stride).step_by(8).for_each(|at| self.write_beside_lock(base, at, &[0; 8])),
+        }
+    }
+
+    /// Writes bytes of a value from `at` on, and leaves its lock as it is.
+    pub(super) fn write_beside_lock(&self, base: usize, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        let (first, last) = self.spec.lock.map_or((end, end), |lock| (lock as usize, lock as usize + 4));
+        let (first, last) = (first.clamp(at, end), last.clamp(at, end));
+        self.values.write(base + at, &bytes[..first - at]);
+        self.values.write(base + last, &bytes[last - at..]);
+    }
+}
