@@ -161,7 +161,9 @@ impl Bench {
         let maps = Maps::new(&self.program.maps, 2, 1).unwrap();
         for (number, map) in maps.all().iter().enumerate() {
             let (spec, words) = (map.spec(), map.values());
-            if spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
+            // A lock that nobody has taken would be waited for.
+            let free = spec.lock.is_none() && spec.inner.is_none();
+            if free && spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
                 let in_value = |i: &usize| i % spec.stride() < spec.value_size as usize;
                 (0..words.len())
                     .filter(in_value)
