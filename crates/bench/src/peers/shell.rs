@@ -107,8 +107,11 @@ fn namespace(id: u32) -> Option<PathBuf> {
 /// The interface of the default route, if its name begins like this.
 fn way_out(id: u32, inside: &str) -> Option<String> {
     let routes = std::fs::read_to_string(format!("/proc/{id}/net/route")).ok()?;
-    let mut routes = routes.lines().filter_map(|line| line.split_once("\t00000000\t"));
-    routes.find(|(interface, _)| interface.starts_with(inside)).map(|(interface, _)| interface.to_owned())
+    let mut lines = routes.lines().map(|line| line.split('\t'));
+    lines.find_map(|mut fields| {
+        let interface = fields.next().filter(|interface| interface.starts_with(inside))?;
+        (fields.next() == Some("00000000")).then(|| interface.to_owned())
+    })
 }
 
 /// Moves the interface of `a` into the namespace, and makes both namespaces forward.
