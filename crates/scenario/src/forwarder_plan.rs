@@ -583,6 +583,29 @@ mod tests {
     }
 
     #[test]
+    fn the_programs_of_arrays_are_named_when_a_program_is_installed() {
+        let object = include_bytes!("../../program/tests/xdp/chain.o");
+        let with = |maps: &[(&str, &str)]| {
+            let maps = maps.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+            let (program, function) = ("chain.o".to_owned(), Some("first".to_owned()));
+            let written = WrittenForwarder { program, function, maps, ..WrittenForwarder::default() };
+            let made = written.program(object).map_err(|fault| fault.to_string())?;
+            let reached = made.code.programs().filter_map(|(_, start)| made.function(start));
+            Ok::<_, String>(reached.map(|function| function.name.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(with(&[]).unwrap(), ["version4", "version6", "again"]);
+        assert_eq!(with(&[("parsers", ",, again")]).unwrap(), ["again"]);
+        for (maps, wanted) in [
+            (&[("parsers", "again,other")][..], "there is no program other; there are version4, version6"),
+            (&[("counts", "again")], "maps: \"again\" is no number of entries"),
+            (&[("parsers", ",,,,,,,,again")], "map parsers: entry 8 is beyond its last"),
+        ] {
+            let message = with(maps).unwrap_err();
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+
+    #[test]
     fn the_entries_of_maps_are_said_when_a_program_is_installed() {
         let object = include_bytes!("../../program/tests/objects/unsized.o");
         let with = |maps: &[(&str, &str)]| {
