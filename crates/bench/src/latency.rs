@@ -38,17 +38,22 @@ impl Walk {
     }
 }
 
-/// Nanoseconds that a read from so many bytes of memory takes, each waiting for the one before. Of rounds shorter than a turn at a busy processor,
-/// what a tenth of them does not exceed: most others may have been interrupted.
+/// Nanoseconds that a read from so many bytes of memory takes, each waiting for the one before.
 pub fn latency(bytes: usize) -> f64 {
     const STEPS: usize = 2_000;
-    const ROUNDS: usize = 301;
     let mut walk = Walk::new(bytes);
     walk.go(walk.lines.len().min(40 * STEPS));
+    steps(STEPS, || walk.go(STEPS))
+}
+
+/// Nanoseconds of each of the `count` steps that `go` makes. Of rounds shorter than a turn at a busy processor, what a tenth of them does not exceed:
+/// most others may have been interrupted.
+pub fn steps(count: usize, mut go: impl FnMut()) -> f64 {
+    const ROUNDS: usize = 301;
     let rounds = (0..ROUNDS).map(|_| {
         let begin = Instant::now();
-        walk.go(STEPS);
-        begin.elapsed().as_nanos() as f64 / STEPS as f64
+        go();
+        begin.elapsed().as_nanos() as f64 / count as f64
     });
     rounds.collect::<crate::Sample>().quantile(0.1)
 }

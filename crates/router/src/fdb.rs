@@ -157,11 +157,17 @@ impl Fdb {
         now.since(Nanos(slot.seen)) >= self.ageing
     }
 
-    /// The slot from which an address is looked for (Fibonacci hashing: Knuth, vol. 3, 6.4).
+    /// The slot from which an address is looked for.
     #[inline]
     fn home(&self, address: u64) -> usize {
-        (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        (hash_address(address) >> self.shift) as usize
     }
+}
+
+/// The hash of an Ethernet address, of which the upper bits are good (Fibonacci hashing: Knuth, vol. 3, 6.4).
+#[inline]
+pub const fn hash_address(address: u64) -> u64 {
+    address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

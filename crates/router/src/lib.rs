@@ -34,6 +34,7 @@ mod support;
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 pub use classify::{Class, Classify, IpClassifier, Why};
 pub use control::{ControlPort, Known};
+pub use fdb::hash_address;
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,

@@ -1,4 +1,4 @@
-//! Tables 4.1, 4.3 and 4.4: what reading memory takes, and what each task costs a packet of 64 bytes. The
+//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes. The
 //! thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
 //! differences between engines that have a task more and more packets and fewer.
 
@@ -8,9 +8,12 @@ use crate::experiment::{End, Experiment, base, blast, generator, links, silent};
 use crate::meter::Meter;
 use crate::princeton::{STAGE, clock, counted};
 use longwire_bench::{BenchError, latency};
+use longwire_link::classify::hash_v4_key;
 use longwire_port::driver::memory::BlastPlan;
 use longwire_report::Row;
+use longwire_router::hash_address;
 use longwire_units::Nanos;
+use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 /// How the stage begins by which a process of this program knows which tasks it is to run.
@@ -73,8 +76,46 @@ fn reads(book: &mut Book<'_>) {
     }
 }
 
+/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a classifier's key.
+const HASHES: [Hash; 2] = [
+    Hash { what: "two 48-bit hashes", cycles: 40, ours: |key| hash_address(hash_address(key)) },
+    Hash { what: "one 64-bit hash", cycles: 35, ours: hash_v4_key },
+];
+
+struct Hash {
+    what: &'static str,
+    cycles: u64,
+    ours: fn(u64) -> u64,
+}
+
+fn hashes(book: &mut Book<'_>) {
+    let settings = book.settings;
+    for hash in &HASHES {
+        let row = Row::new(format!("table 4.2: {}", hash.what), "cycles");
+        book.row(paper(row, hash.cycles), |row| {
+            settings.require_real_time("speed")?;
+            settings.go_on()?;
+            let ns = chained(hash.ours);
+            let note = format!("{ns:.2} ns, each hash waiting for the one before, which goes through memory; the thesis' hash unit stands beside its microengines");
+            Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
+        });
+    }
+}
+
+/// Nanoseconds of `hash`, each of what the one before gave.
+fn chained(hash: fn(u64) -> u64) -> f64 {
+    const STEPS: u64 = 10_000;
+    let mut key = 1;
+    latency::steps(STEPS as usize, || {
+        for _ in 0..STEPS {
+            key = hash(black_box(key));
+        }
+    })
+}
+
 pub(super) fn rows(book: &mut Book<'_>) {
     reads(book);
+    hashes(book);
     let settings = book.settings;
     let mut known = [None; ENGINES.len()];
     for task in &TASKS {
