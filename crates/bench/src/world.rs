@@ -55,7 +55,7 @@ pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
 }
 
 /// The address of the host in this place, from 0.
-fn address(place: usize) -> Ipv4Addr {
+pub fn address(place: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, place as u8 + 1)
 }
 
@@ -81,6 +81,22 @@ impl World {
     /// # Errors
     /// What can't be made.
     pub fn of(driver: Driver, hosts: usize, with_addresses: bool) -> Result<Self, BenchError> {
+        Self::with_specs(driver, hosts, |_, spec| {
+            if !with_addresses {
+                spec.addresses.clear();
+            }
+        })
+    }
+
+    /// So many hosts, at most as many as [`HOSTS`] names, each as `change` makes it of what it would be with its address.
+    ///
+    /// # Errors
+    /// What can't be made.
+    pub fn with_specs(
+        driver: Driver,
+        hosts: usize,
+        change: impl Fn(usize, &mut HostSpec),
+    ) -> Result<Self, BenchError> {
         static WORLDS: AtomicU32 = AtomicU32::new(0);
         let number = WORLDS.fetch_add(1, Ordering::Relaxed);
         let mtu = 1500;
@@ -88,14 +104,12 @@ impl World {
         for (place, name) in HOSTS.into_iter().enumerate().take(hosts) {
             let mut spec = HostSpec::new(name, Cidr::new(address(place).into(), 24)?);
             spec.mtu = mtu;
-            if !with_addresses {
-                spec.addresses.clear();
-            }
             spec.wiring = match driver {
                 Driver::Tap => Wiring::Tap,
                 Driver::AfPacket => Wiring::Veth { offload: true },
                 Driver::AfXdp => Wiring::Veth { offload: false },
             };
+            change(place, &mut spec);
             specs.push(spec);
         }
         let lab = Lab::create(&format!("bench-{}-{number}", std::process::id()), &specs)?;

@@ -61,6 +61,11 @@ pub(crate) fn base(place: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 10 + place as u8, 0, 0)
 }
 
+/// The n-th address from `base` on.
+pub(crate) fn nth(base: Ipv4Addr, n: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(base.to_bits() + n)
+}
+
 /// Hardware address of the end in this place. It is no interface's own, so that the hosts' stacks let the frames pass.
 pub(crate) const fn mac(place: usize) -> [u8; 6] {
     [2, 0x77, 0, 0, 0, place as u8 + 1]
@@ -85,7 +90,6 @@ pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
 
 /// The plan of a generator at the end `from`: frames of `frame_bytes` without FCS to each of `links` destinations in turn.
 pub(crate) fn blast(from: usize, links: u32, frame_bytes: usize) -> BlastPlan {
-    let nth = |base: Ipv4Addr, n| Ipv4Addr::from_bits(base.to_bits() + n);
     let pairs = (0..links).map(|n| (nth(base(from), n), nth(base(partner(from)), n))).collect();
     BlastPlan {
         frame_bytes,
@@ -218,7 +222,7 @@ impl Hosts {
 
 /// Packet sockets of hosts that send finished frames only: rings so deep that a worker that has to wait some tenths of a
 /// second for a processor is late, and loses nothing.
-fn deep() -> AfPacketOptions {
+pub(crate) fn deep() -> AfPacketOptions {
     AfPacketOptions { allow_addresses: false, header: Header::Off, slots: Some(16_384) }
 }
 
@@ -249,7 +253,7 @@ impl Far {
     }
 
     /// What arrives before `from` does not count.
-    fn settle(&mut self, from: Nanos) {
+    pub(crate) fn settle(&mut self, from: Nanos) {
         let meter = std::mem::take(&mut self.meter);
         self.meter = meter.after(from);
     }

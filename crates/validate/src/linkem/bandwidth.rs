@@ -42,8 +42,8 @@ const RATES: [(u64, Option<u64>); 9] = [
 const WITHIN: f64 = 0.5;
 /// In a full run, as in the thesis: this long, after some time for flows to begin, in windows of so many
 /// seconds.
-const FULL: Duration = Duration::from_secs(120);
-const FULL_SETTLING: Duration = Duration::from_secs(5);
+pub(super) const FULL: Duration = Duration::from_secs(120);
+pub(super) const FULL_SETTLING: Duration = Duration::from_secs(5);
 const WINDOW: Nanos = Nanos(5_000_000_000);
 /// From here on one flow at a time: two would need more processor than test hosts on this machine have.
 const FAST: u64 = 100_000_000;

@@ -4,6 +4,7 @@ mod bandwidth;
 mod delay;
 mod forwarding;
 pub(crate) mod loss;
+mod multiplexed_tcp;
 mod multiplexing;
 mod tasks;
 mod tick;
@@ -22,5 +23,6 @@ pub(crate) fn all(book: &mut Book<'_>) {
     loss::rows(book, &mut hosts);
     forwarding::rows(book, &mut hosts);
     multiplexing::rows(book, &mut hosts);
+    multiplexed_tcp::rows(book);
     tick::rows(book);
 }

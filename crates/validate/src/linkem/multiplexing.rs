@@ -1,7 +1,7 @@
 //! Figures 5.6 and 5.8: how many links one pair of ports carries, each at its own bandwidth.
 //!
-//! The thesis runs TCP one way and counts a flow as two links. Here every link, one each way, is filled with datagrams of
-//! 1518 bytes, 10 % more than it carries.
+//! The thesis runs TCP one way and counts a flow as two links; `multiplexed_tcp` does that. Here every link, one each way, is filled
+//! with datagrams of 1518 bytes, 10 % more than it carries.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -17,11 +17,11 @@ use longwire_units::{Nanos, Rate};
 /// What a TCP flow gets of a 100 Mbit/s port (the thesis, footnote in section 5.3.2).
 const OF_A_PORT: u64 = 94_000_000;
 /// How far a link may be off, in percent: the thesis' bound.
-const WITHIN: f64 = 2.0;
+pub(super) const WITHIN: f64 = 2.0;
 
 /// Bandwidths; with 4 ports what LinkEM and Dummynet reached, then with 2 ports.
-type Reached = Option<(u64, u64)>;
-const RATES: [(u64, Reached, Reached); 6] = [
+pub(super) type Reached = Option<(u64, u64)>;
+pub(super) const RATES: [(u64, Reached, Reached); 6] = [
     (10_000_000, Some((36, 36)), None),
     (2_000_000, Some((172, 180)), None),
     (1_000_000, None, None),
@@ -42,13 +42,13 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         book.row(Row::new(name, "links").expected(count), |row| {
             let seen = fill(settings, hosts, 2, count, false, rate)?;
             let rates = seen.meters[1].rates();
-            Ok(seen.checked(judged(row, &rates, rate, within)))
+            Ok(seen.checked(judged(row, (&rates, 1), rate, within)))
         });
     }
 }
 
 /// The number of links that fit into the ports, two for each flow.
-fn ideal(ports: usize, rate: u64) -> u64 {
+pub(super) fn ideal(ports: usize, rate: u64) -> u64 {
     ports as u64 * (OF_A_PORT / rate)
 }
 
@@ -73,7 +73,7 @@ fn figure(
         let row = book.row(row, |row| {
             let seen = fill(settings, hosts, ports, (ideal / ports as u64) as u32, true, rate)?;
             let rates = seen.meters.iter().flat_map(Meter::rates).collect::<Vec<_>>();
-            Ok(seen.checked(judged(row, &rates, rate, WITHIN)))
+            Ok(seen.checked(judged(row, (&rates, 1), rate, WITHIN)))
         });
         ours.extend(row.and_then(|row| Some((rate as f64, row.measured?.as_f64()?))));
     }
@@ -122,8 +122,8 @@ fn fill(
     Experiment { seed: settings.seed, links: text, ends, time, settling, drain }.run(settings, hosts)
 }
 
-/// The row of links at their bandwidths; it passes if all are.
-fn judged(row: Row, rates: &[f64], rate: u64, within: f64) -> Row {
+/// The row of what was measured of links, each of which counts as so many, at their bandwidths; it passes if all are.
+pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within: f64) -> Row {
     let errors: Vec<_> = rates.iter().map(|measured| (measured / rate as f64 - 1.0) * 100.0).collect();
     let right = errors.iter().filter(|error| error.abs() <= within).count();
     let worst = errors
@@ -131,7 +131,7 @@ fn judged(row: Row, rates: &[f64], rate: u64, within: f64) -> Row {
         .copied()
         .fold(0.0, |worst: f64, error| if error.abs() > worst.abs() { error } else { worst });
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
-    row.measured(right)
+    row.measured(right * each)
         .judged(right == rates.len() && right > 0)
         .extra("links", rates.len())
         .extra("worst_error_percent", worst)
@@ -158,10 +158,13 @@ mod tests {
     #[test]
     fn every_link_counts() {
         let row = || Row::new("x", "links").expected(3);
-        let good = judged(row(), &[100.0, 101.9, 98.1], 100, 2.0);
+        let good = judged(row(), (&[100.0, 101.9, 98.1], 1), 100, 2.0);
         assert_eq!((good.pass, good.measured), (Some(true), Some(3.into())));
-        let bad = judged(row(), &[100.0, 102.5, 0.0], 100, 2.0);
+        let bad = judged(row(), (&[100.0, 102.5, 0.0], 1), 100, 2.0);
         assert_eq!((bad.pass, bad.extra["worst_error_percent"].as_f64()), (Some(false), Some(-100.0)));
-        assert_eq!(judged(row(), &[], 100, 2.0).pass, Some(false));
+        assert_eq!(judged(row(), (&[], 1), 100, 2.0).pass, Some(false));
+        // Of two flows one, which is two links.
+        let half = judged(row(), (&[100.0, 50.0], 2), 100, 2.0);
+        assert_eq!((half.pass, half.measured), (Some(false), Some(2.into())));
     }
 }
