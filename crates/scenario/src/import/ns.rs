@@ -7,7 +7,7 @@
 use super::ns_at::{Carried, Later, carry_out};
 use super::ns_errors::Errors;
 use super::ns_queue::Dialect;
-use super::ns_words::{DRAWN, drawn};
+use super::ns_words::{DRAWN, Variable, drawn};
 use super::quantity::{Share, ns_rate, time, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
@@ -44,6 +44,7 @@ pub(super) enum Object {
     /// The queue of an edge, forward or not.
     Queue(usize, bool),
     Errors(Errors),
+    Random(Variable),
     Other,
 }
 
@@ -147,6 +148,7 @@ impl Host for Script<'_> {
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
             (Some(Object::Errors(model)), _) => self.errors(line, words, model),
+            (Some(Object::Random(variable)), _) => Ok(self.random(line, words, variable)),
             (None, "new") => Ok(self.make(line, rest)),
             (None, "set") => self.simulator(line, words),
             (None, "source") => {
@@ -226,6 +228,9 @@ impl Script<'_> {
         if class == "eventgroup" {
             self.topology.dialect = Dialect::Emulab;
             return self.handle(Object::Group(Vec::new()));
+        }
+        if let Some(variable) = Variable::named(&class) {
+            return self.handle(Object::Random(variable));
         }
         self.tell(line, rest, AGENTS);
         let handle = self.handle(Object::Other);

@@ -18,7 +18,68 @@ pub(super) fn drawn(words: &[String]) -> Option<String> {
     Some(mean.to_string())
 }
 
+/// A `RandomVariable` of ns-2: its kind, and what is set of it.
+#[derive(Debug, Clone)]
+pub(super) struct Variable {
+    kind: &'static str,
+    settings: Vec<(String, f64)>,
+}
+
+impl Variable {
+    /// Of a class in lower case, if its mean follows from what is set.
+    pub(super) fn named(class: &str) -> Option<Self> {
+        let kinds = ["uniform", "exponential", "pareto", "constant", "normal"];
+        let name = class.strip_prefix("randomvariable/")?;
+        kinds.into_iter().find(|kind| *kind == name).map(|kind| Self { kind, settings: Vec::new() })
+    }
+
+    /// What is set, or ns-2's default (ns-default.tcl).
+    fn setting(&self, key: &str) -> f64 {
+        let own = self.settings.iter().rev().find(|(name, _)| name == key).map(|(_, value)| *value);
+        let default = match (self.kind, key) {
+            ("normal", "avg_") | (_, "min_") => 0.0,
+            _ => 1.0,
+        };
+        own.unwrap_or(default)
+    }
+
+    fn mean(&self) -> f64 {
+        match self.kind {
+            "uniform" => (self.setting("min_") + self.setting("max_")) / 2.0,
+            "constant" => self.setting("val_"),
+            _ => self.setting("avg_"),
+        }
+    }
+}
+
+/// Most settings of a random variable.
+const MOST_SETTINGS: usize = 100;
+
 impl Script<'_> {
+    /// A command of a random variable.
+    pub(super) fn random(&mut self, line: usize, words: &[String], mut variable: Variable) -> String {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        match &texts[..] {
+            [_, "value"] => {
+                if variable.kind != "constant" {
+                    self.tell(line, words, DRAWN);
+                }
+                variable.mean().to_string()
+            }
+            [handle, "set", key, value] => {
+                if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite())
+                    && variable.settings.len() < MOST_SETTINGS
+                {
+                    variable.settings.push(((*key).to_owned(), number));
+                    self.objects.insert((*handle).to_owned(), Object::Random(variable));
+                }
+                (*value).to_owned()
+            }
+            [_, "set", key] => variable.setting(key).to_string(),
+            _ => String::new(),
+        }
+    }
+
     /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
     /// all of it is told.
     pub(super) fn tell(&mut self, line: usize, words: &[String], why: &str) {
@@ -67,6 +128,7 @@ impl Script<'_> {
             Some(Object::Node(node) | Object::Lan(node)) => self.node_in_words(*node),
             Some(Object::Errors(_)) => "[new ErrorModel]".into(),
             Some(Object::Group(_)) => "[new EventGroup]".into(),
+            Some(Object::Random(_)) => "[new RandomVariable]".into(),
             Some(Object::Link(_) | Object::Other) => "[…]".into(),
         }
     }

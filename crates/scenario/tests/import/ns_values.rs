@@ -216,3 +216,25 @@ fn procedures_that_come_again_end() {
         ],
     );
 }
+
+/// What a random variable gives is its mean: with ns-2's defaults, and with what is set.
+#[test]
+fn random_variables_give_their_means() {
+    for (variable, wanted) in [
+        ("new RandomVariable/Uniform]\n$u set min_ 2\n$u set max_ 8\n$u use-rng $rng", "15 ms"),
+        ("new RandomVariable/Uniform]", "10.5 ms"),
+        ("new RandomVariable/Exponential]\n$u set avg_ 4", "14 ms"),
+        ("new RandomVariable/Constant]\n$u set val_ 7\n$u set val_ [expr [$u set val_] + 1]", "18 ms"),
+        ("new RandomVariable/Normal]", "10 ms"),
+    ] {
+        let script = format!(
+            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset u [{variable}\n\
+             $ns duplex-link $a $b 3Mb [expr 10 + [$u value]]ms DropTail\n"
+        );
+        let imported = from(Format::Ns, &script);
+        has(&imported, &[&format!("delay = \"{wanted}\"")]);
+        let told =
+            imported.notes.iter().any(|note| note.to_string().contains("$u value: a random number there"));
+        assert_eq!(told, !variable.contains("Constant"), "{:?}", imported.notes);
+    }
+}
