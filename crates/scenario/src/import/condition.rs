@@ -16,25 +16,35 @@ pub(super) fn holds(words: &[String]) -> Option<bool> {
     for word in inner {
         operands.push(known(word)?);
     }
+    let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
     let negated = operands.iter().take_while(|word| **word == "!").count();
     let result = plain(&operands[negated..])?;
     Some(result != (negated % 2 == 1))
 }
 
-/// A word without variables that have no value.
-fn known(word: &str) -> Option<&str> {
-    match word {
-        "$#" => Some("0"),
-        "$@" | "$*" => Some(""),
-        _ => match word.strip_prefix('$') {
-            Some(name)
-                if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) && name != "0" =>
-            {
-                Some("")
+/// A word with the arguments of a script that has none; nothing if another variable without a value is in it.
+fn known(word: &str) -> Option<String> {
+    let (mut plain, mut rest) = (String::new(), word);
+    while let Some(at) = rest.find('$') {
+        plain += &rest[..at];
+        rest = &rest[at + 1..];
+        let (name, behind) = match rest.strip_prefix('{') {
+            Some(inner) => inner.split_once('}')?,
+            None => {
+                let digits = rest.bytes().take_while(u8::is_ascii_digit).take(1).count();
+                rest.split_at_checked(digits.max(1))?
             }
-            _ => (!word.contains(['$', '`'])).then_some(word),
-        },
+        };
+        match name {
+            "#" => plain.push('0'),
+            "@" | "*" => {}
+            _ if name != "0" && name.bytes().all(|byte| byte.is_ascii_digit()) => {}
+            _ => return None,
+        }
+        rest = behind;
     }
+    plain += rest;
+    (!plain.contains('`')).then_some(plain)
 }
 
 fn plain(words: &[&str]) -> Option<bool> {
@@ -84,6 +94,14 @@ mod tests {
             ("[ -z $HOME ]", None),
             ("[ x -eq 1 ]", None),
             ("[ ]", Some(false)),
+            ("[ x$1 != x ]", Some(false)),
+            ("[ a${12}b$#$@ = ab0 ]", Some(true)),
+            ("[ x$10 = x0 ]", Some(true)),
+            ("[ x$Y = x ]", None),
+            ("[ x${Y} = x ]", None),
+            ("[ x${1 = x ]", None),
+            ("[ $0 = x ]", None),
+            ("[ x$ = x ]", None),
         ] {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
             assert_eq!((is_test(&words), holds(&words)), (true, wanted), "{text}");
