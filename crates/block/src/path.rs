@@ -92,17 +92,28 @@ impl Paths {
     /// same link: copies made at once are right then.
     pub fn add_tree(&mut self, ways: &[Way<'_>]) -> Option<Fork> {
         let groups = groups(ways);
-        groups.iter().any(|group| group.len() > 1).then(|| self.add_fork(groups))
+        if groups.iter().all(|group| group.len() == 1) {
+            return None;
+        }
+        let root = self.new_fork();
+        // A loop: a tree may fork at every link of its longest way.
+        let mut waiting = vec![(root, groups)];
+        while let Some((fork, groups)) = waiting.pop() {
+            let branches = groups.into_iter().map(|group| self.add_branch(&group, &mut waiting)).collect();
+            self.forks[fork.0 as usize] = branches;
+        }
+        Some(root)
     }
 
-    fn add_fork(&mut self, groups: Vec<Vec<Way<'_>>>) -> Fork {
-        let branches = groups.into_iter().map(|group| self.add_branch(&group)).collect();
-        self.forks.push(branches);
+    /// A fork whose branches are still to be found.
+    fn new_fork(&mut self) -> Fork {
+        self.forks.push(Box::default());
         Fork(self.forks.len() as u32 - 1)
     }
 
-    /// A branch for ways that begin with the same link, or for one.
-    fn add_branch(&mut self, group: &[Way<'_>]) -> Branch {
+    /// A branch for ways that begin with the same link, or for one. Of several, the fork where they part joins those that wait for
+    /// their branches.
+    fn add_branch<'a>(&mut self, group: &[Way<'a>], waiting: &mut Vec<(Fork, Vec<Vec<Way<'a>>>)>) -> Branch {
         let (first, links) = group[0];
         let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
         if group.len() == 1 {
@@ -111,9 +122,10 @@ impl Paths {
         let shared =
             |at: usize| group.iter().all(|(_, way)| way.and_then(|way| way.get(at)) == links.get(at));
         let together = (1..links.len()).find(|&at| !shared(at)).unwrap_or(links.len());
-        let rests: Vec<Way<'_>> =
+        let rests: Vec<Way<'a>> =
             group.iter().map(|&(port, way)| (port, way.map(|way| &way[together..]))).collect();
-        let fork = self.add_fork(groups(&rests));
+        let fork = self.new_fork();
+        waiting.push((fork, groups(&rests)));
         Branch { path: self.write(&links[..together], fork.0 | CURSOR), port: FLOOD, first }
     }
 
@@ -263,6 +275,28 @@ mod tests {
         let instead = paths.add_instead(at, link(20));
         assert_eq!(paths.link(instead), Some(link(20)));
         assert_eq!(paths.fork_after(instead), paths.fork_after(shared));
+    }
+
+    /// A row of bridges with a port at each: the tree forks behind every link, deeper than any stack would let it recurse.
+    #[test]
+    fn a_deep_tree_takes_no_stack() {
+        const DEPTH: u16 = 3000;
+        let links: Vec<LinkRef> = (0..u32::from(DEPTH)).map(|n| LinkRef::new(0, n)).collect();
+        let depth = move || {
+            let ways: Vec<Way<'_>> = (1..=DEPTH).map(|at| (at, Some(&links[..usize::from(at)]))).collect();
+            let mut paths = Paths::default();
+            let root = paths.add_tree(&ways).unwrap();
+            let mut branches = paths.branches(root).to_vec();
+            let mut ports = Vec::new();
+            while let Some(on) = branches.iter().find(|branch| branch.port == FLOOD) {
+                let fork = paths.fork_after(on.path).unwrap();
+                ports.extend(paths.branches(fork).iter().map(|one| one.port).filter(|port| *port != FLOOD));
+                branches = paths.branches(fork).to_vec();
+            }
+            ports
+        };
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(depth).unwrap();
+        assert_eq!(thread.join().unwrap(), (1..=DEPTH).collect::<Vec<_>>());
     }
 
     #[test]
