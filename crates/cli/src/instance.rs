@@ -126,6 +126,11 @@ impl RunningInstance {
         &self.media
     }
 
+    /// Its routers.
+    pub const fn routers(&self) -> &LiveRouters {
+        &self.routers
+    }
+
     /// The line to its workers.
     pub const fn remote(&self) -> &Remote {
         &self.remote.remote

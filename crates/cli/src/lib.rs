@@ -17,6 +17,7 @@ mod live_maps;
 mod live_media;
 mod live_objects;
 mod live_replace;
+mod live_router_settings;
 pub mod live_routers;
 mod live_sources;
 pub mod live_view;

@@ -7,7 +7,7 @@ use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{Router, Way};
 use longwire_scenario::{
-    Levels, Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute, change_route,
+    Levels, Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute, change_router,
 };
 use longwire_sched::Weight;
 use std::net::IpAddr;
@@ -42,15 +42,20 @@ impl LiveRouters {
     /// If there is no such router, or it does not answer.
     pub fn routes(&self, remote: &Remote, name: &str) -> Result<RoutePage, SetError> {
         let place = self.place(name)?;
-        let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
-            let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
-            let v6 = router.routes_v6().map(|(to, way)| route(v6(to), way));
-            v4.take(MOST_SHOWN + 1).chain(v6.take(MOST_SHOWN + 1)).take(MOST_SHOWN + 1).collect::<Vec<_>>()
-        });
-        let list = list.map_err(|error| gone(&error))?;
+        let list = self.known_routes(remote, place)?;
         let router = &self.plan.routers[place];
         let routes = list.iter().take(MOST_SHOWN).map(|route| router.written(route)).collect();
         Ok(RoutePage { routes, more: list.len() > MOST_SHOWN })
+    }
+
+    /// The routes of the router at this place in the plan: as many as are shown, and one more if there is one.
+    pub(crate) fn known_routes(&self, remote: &Remote, place: usize) -> Result<Vec<RouterRoute>, SetError> {
+        let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
+            let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
+            let v6 = router.routes_v6().map(|(to, way)| route(v6(to), way));
+            v4.take(MOST_SHOWN + 1).chain(v6.take(MOST_SHOWN + 1)).take(MOST_SHOWN + 1).collect()
+        });
+        list.map_err(|error| gone(&error))
     }
 
     /// Gives a router a route, `text` being one as `ip route` writes it, or takes the one to the network `text` away.
@@ -59,15 +64,7 @@ impl LiveRouters {
     /// If there is no such router, the text is no such route, or the router refuses; nothing has changed then.
     pub fn change(&self, remote: &Remote, name: &str, add: bool, text: &str) -> Result<(), SetError> {
         let place = self.place(name)?;
-        if self.plan.routers[place].control {
-            return Err(SetError::Value {
-                key: "route".into(),
-                reason: format!(
-                    "router \"{name}\" follows its control plane: change the route there, with longwire lab exec LAB {name} -- ip \
-                    route …"
-                ),
-            });
-        }
+        self.check_has_routes(place)?;
         let wrong = |reason: String| SetError::Value { key: "route".into(), reason };
         let change = if add {
             let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));
@@ -76,9 +73,28 @@ impl LiveRouters {
             let to = text.parse::<RoutedTo>().map_err(wrong)?;
             self.plan.routers[place].removal(to).map_err(wrong)?
         };
-        let done =
-            remote.at_node(self.refs[place], move |router: &mut Router, _| change_route(router, &change));
+        let change = move |router: &mut Router, _| change_router(router, &[change], &[]);
+        let done = remote.at_node(self.refs[place], change);
         done.map_err(|error| gone(&error))?.map_err(wrong)
+    }
+
+    /// Whether a router's routes are changed here.
+    ///
+    /// # Errors
+    /// If it follows its control plane.
+    pub(crate) fn check_has_routes(&self, place: usize) -> Result<(), SetError> {
+        let router = &self.plan.routers[place];
+        if !router.control {
+            return Ok(());
+        }
+        let name = &router.name;
+        Err(SetError::Value {
+            key: "route".into(),
+            reason: format!(
+                "router \"{name}\" follows its control plane: change the route there, with longwire lab exec LAB {name} -- ip \
+                route …"
+            ),
+        })
     }
 
     /// The programs of each router, by its place in the plan.

@@ -8,9 +8,9 @@ use longwire_control::SetError;
 use longwire_engine::clock::monotonic;
 use longwire_nesp::{
     Answer, Counters, ErrorCode, Item, Items, Job, Key, Kind, Operation, Outcome, Server, Status, Wanted,
-    arp_answer, unwrap, wrap,
+    resolution_answer, unwrap, wrap,
 };
-use longwire_port::nesp::{Arrived, Intake, NespEnd, NespPort};
+use longwire_port::nesp::{Arrived, Intake, NespBefore, NespEnd};
 use longwire_report::Row;
 use longwire_scenario::{Nesp, NespAllow, read_key_file};
 use longwire_units::Nanos;
@@ -69,12 +69,12 @@ impl NespSetup {
         let server = Server::new(Key::read(&key)?, random()?);
         let (sender, messages) = sync_channel(WAITING * nesp.ports.len());
         let mut ends = Vec::new();
-        let wanted = Wanted { udp: nesp.udp };
+        let wanted = Wanted { udp: nesp.udp, udp6: nesp.udp6 };
         let each = (0u16..).zip(ports).map(|(place, inner)| {
             if !nesp.ports.contains(&place) {
                 return inner;
             }
-            let (port, end) = NespPort::wrap(inner, place, wanted, sender.clone());
+            let (port, end) = NespBefore::wrap(inner, place, wanted, sender.clone());
             ends.push(end);
             Box::new(port)
         });
@@ -100,7 +100,7 @@ impl NespSetup {
     }
 
     fn serve(mut self, instance: &Weak<RunningInstance>, started: Nanos) {
-        let wanted = Wanted { udp: self.nesp.udp };
+        let wanted = Wanted { udp: self.nesp.udp, udp6: self.nesp.udp6 };
         while let Ok(arrived) = self.messages.recv() {
             let Some(instance) = instance.upgrade() else { return };
             let reply = match unwrap(arrived.frame(), &wanted) {
@@ -116,7 +116,7 @@ impl NespSetup {
                     };
                     reply.map(|reply| wrap(&ends, &reply))
                 }
-                None => arp_answer(arrived.frame(), &wanted),
+                None => resolution_answer(arrived.frame(), &wanted),
             };
             *self.counted.messages.lock().unwrap_or_else(PoisonError::into_inner) = *self.server.counters();
             let end = self.ends.iter_mut().find(|end| end.port == arrived.port);
@@ -189,9 +189,16 @@ fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
     found
 }
 
+/// The settings of objects that are asked for. Where the request has a *next* item, as many as one answer holds, from there on.
 fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, Refusal> {
-    let mut found: Items<'static> = Vec::new();
-    let mut rest = &items[..];
+    let (from, mut rest) = match items.split_first() {
+        Some((Item::Next(from), behind)) => (Some(*from as usize), behind),
+        _ => (None, &items[..]),
+    };
+    let mut page = Page { from: from.unwrap_or(0), place: 0, items: Vec::new(), room: Answer::ROOM };
+    if from.is_some() {
+        page.room -= Item::Next(0).size();
+    }
     while let Some((first, behind)) = rest.split_first() {
         let Item::Object(kind, name) = first else {
             return Err((ErrorCode::BadRequest, "an object has to come first".into()));
@@ -199,8 +206,8 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
         let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
         let wanted = &behind[..names];
         rest = &behind[names..];
-        let settings = instance.object_settings(*kind, name).ok_or_else(|| unknown(*kind, name))?;
-        found.push(first.clone().into_owned());
+        let settings = instance.object_settings(*kind, name).map_err(refusal)?;
+        let settings = settings.ok_or_else(|| unknown(*kind, name))?;
         for item in wanted {
             if let Item::Name(key) = item
                 && !settings.contains_key(&**key)
@@ -214,15 +221,53 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
         let is_wanted =
             |key: &str| wanted.is_empty() || wanted.iter().any(|item| *item == Item::Name(key.into()));
         let settings = settings.into_iter().filter(|(key, _)| is_wanted(key));
-        found.extend(settings.map(|(key, text)| Item::Setting(key.into(), printable(text).into())));
+        let settings = settings.map(|(key, text)| Item::Setting(key.into(), printable(text).into()));
+        if !page.add(first, settings) {
+            return match from {
+                Some(from) if page.place > from => Ok(page.end()),
+                _ => Err((
+                    ErrorCode::TooMany,
+                    "it does not fit one answer; ask for fewer objects, name the settings, or ask page by page".into(),
+                )),
+            };
+        }
     }
-    if found.iter().map(Item::size).sum::<usize>() > Answer::ROOM {
-        return Err((
-            ErrorCode::TooMany,
-            "it does not fit one answer; ask for fewer objects, or name the settings".into(),
-        ));
+    Ok(page.items)
+}
+
+/// A part of what is asked for: settings have places, from 0 on over all objects.
+struct Page {
+    from: usize,
+    place: usize,
+    items: Items<'static>,
+    room: usize,
+}
+
+impl Page {
+    /// Adds an object and its settings behind `from`. False at the first for which there is no room.
+    fn add(&mut self, object: &Item<'_>, settings: impl Iterator<Item = Item<'static>>) -> bool {
+        let mut is_there = false;
+        for setting in settings {
+            if self.place >= self.from {
+                let needed = setting.size() + if is_there { 0 } else { object.size() };
+                let Some(left) = self.room.checked_sub(needed) else { return false };
+                self.room = left;
+                if !is_there {
+                    self.items.push(object.clone().into_owned());
+                    is_there = true;
+                }
+                self.items.push(setting);
+            }
+            self.place += 1;
+        }
+        true
     }
-    Ok(found)
+
+    /// The page, with the place of the next one's first setting.
+    fn end(mut self) -> Items<'static> {
+        self.items.push(Item::Next(u32::try_from(self.place).unwrap_or(u32::MAX)));
+        self.items
+    }
 }
 
 fn unknown(kind: Kind, name: &str) -> Refusal {
@@ -256,12 +301,15 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
     }
     let ramps =
         changes.iter().flat_map(|change| &change.pairs).any(|(key, _)| key == "ramp" || key == "ramp.step");
-    let refused = |error: SetError| (code_of(&error), error.to_string());
-    if ramps {
-        if changes.len() > 1 || job.time > 0 {
-            return bad("a ramp is begun alone, and at once");
+    let routers = changes.iter().any(|change| matches!(change.kind, Kind::Router | Kind::Program));
+    if ramps || routers {
+        let [only] = &changes[..] else {
+            return bad("a ramp, and a change of a router or of a program, stands alone in its group");
+        };
+        if job.time > 0 {
+            return bad("a ramp is begun, and a router or a program is changed, at once: name no time");
         }
-        instance.set_object(&changes[0]).map_err(refused)?;
+        instance.set_object(only).map_err(refusal)?;
         return Ok(monotonic().since(started).0);
     }
     let at = (job.time > 0).then(|| started + Nanos(job.time.min(LATEST)));
@@ -275,16 +323,53 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
             ));
         }
     }
-    instance.set_together(&changes, at).map(|time| time.since(started).0).map_err(refused)
+    instance.set_together(&changes, at).map(|time| time.since(started).0).map_err(refusal)
 }
 
-const fn code_of(error: &SetError) -> ErrorCode {
-    match error {
+fn refusal(error: SetError) -> Refusal {
+    let code = match error {
         SetError::UnknownLink(_)
         | SetError::UnknownSource(_)
         | SetError::UnknownRouter(_)
         | SetError::UnknownMedium(_) => ErrorCode::UnknownObject,
         SetError::UnknownKey { .. } | SetError::Value { .. } => ErrorCode::BadValue,
         SetError::Refused(_) | SetError::Unavailable(_) => ErrorCode::Unavailable,
+    };
+    (code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pages of 30 settings of one object and one of another, each as the places of its settings and the next page's first.
+    #[test]
+    fn long_answers_come_page_by_page_and_leave_nothing_out() {
+        let objects = [("a", 0..30u32), ("b", 30..31)];
+        let (mut from, mut seen, mut pages) = (0, Vec::new(), 0);
+        loop {
+            let mut page =
+                Page { from, place: 0, items: Vec::new(), room: Answer::ROOM - Item::Next(0).size() };
+            let mut whole = true;
+            for (name, settings) in &objects {
+                let object = Item::Object(Kind::Router, (*name).into());
+                let value = |n| Item::Setting(format!("route.{n}").into(), "x".repeat(100).into());
+                whole = whole && page.add(&object, settings.clone().map(value));
+            }
+            pages += 1;
+            let items = if whole { page.items } else { page.end() };
+            assert!(items.iter().map(Item::size).sum::<usize>() <= Answer::ROOM);
+            assert!(matches!(items[0], Item::Object(..)), "what follows is of an object");
+            seen.extend(items.iter().filter_map(|item| match item {
+                Item::Setting(key, _) => Some(key.clone().into_owned()),
+                _ => None,
+            }));
+            match items.last() {
+                Some(Item::Next(next)) => from = *next as usize,
+                _ => break,
+            }
+        }
+        assert!(pages > 2);
+        assert_eq!(seen, (0..31).map(|n| format!("route.{n}")).collect::<Vec<_>>());
     }
 }

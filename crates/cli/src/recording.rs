@@ -1,8 +1,9 @@
 //! `--record`: everything that comes in during a run, as a capture with an interface for each port.
 
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{PcapError, Recorder};
+use longwire_port::wrapped::{Before, Wrapped};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::path::Path;
@@ -27,9 +28,9 @@ impl Recording {
         let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
         let epoch = now.since(longwire_engine::clock::monotonic());
         let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch)?));
-        let recorded = |(place, inner)| {
+        let recorded = |(place, port)| {
             let recorder = Arc::clone(&recorder);
-            Box::new(RecordedPort { inner, place, recorder }) as Box<dyn Port>
+            Box::new(Wrapped::new(port, Recorded { place, recorder })) as Box<dyn Port>
         };
         let ports = (0u16..).zip(ports).map(recorded).collect();
         Ok((Self(recorder), ports))
@@ -48,59 +49,32 @@ impl Recording {
     }
 }
 
-/// A port whose arrivals are recorded.
-struct RecordedPort {
-    inner: Box<dyn Port>,
+/// What records the arrivals of a port.
+struct Recorded {
     place: u16,
     recorder: Arc<Mutex<Recorder>>,
 }
 
-impl Port for RecordedPort {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Before for Recorded {
+    fn describe(&self, port: &dyn Port) -> String {
+        format!("{}, recorded", port.describe())
     }
 
-    fn describe(&self) -> String {
-        format!("{}, recorded", self.inner.describe())
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.inner.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        let before = batch.as_slice().len();
-        let received = self.inner.receive(pool, now, batch);
-        if batch.as_slice().len() > before {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
+        let before = batch.len();
+        let received = port.receive(pool, now, batch);
+        if batch.len() > before {
             let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
             for &handle in &batch.as_slice()[before..] {
                 recorder.record(pool, self.place, handle);
             }
         }
         received
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.inner.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.inner.next_arrival()
-    }
-
-    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        self.inner.change_source(now, source, spec, values)
-    }
-
-    fn readable_fd(&self) -> Option<i32> {
-        self.inner.readable_fd()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.inner.stats()
-    }
-
-    fn finish(&mut self) -> Result<(), PortError> {
-        self.inner.finish()
     }
 }

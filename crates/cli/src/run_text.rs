@@ -41,6 +41,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_table(out, shown_sources)?;
     print_more(sources.len(), "sources", out)?;
     writeln!(out)?;
+    of_kind("nesp").into_iter().try_for_each(|row| print_nesp(row, out))?;
     print_sums(report, out)?;
     print_verdict(field("fidelity"), mode, out)?;
     for row in &report.rows {
@@ -246,6 +247,21 @@ fn source_line(row: &Row) -> Vec<Cell> {
         ("mean", time("delay_ns_mean")),
         ("most", time("delay_ns_max")),
     ]
+}
+
+/// What came by NESP, and what of it was not answered.
+fn print_nesp(row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    let refused = ["bad_authenticator", "replayed", "unknown_session", "malformed", "rate_limited"];
+    let refused = refused.into_iter().filter(|name| number(row, name) > 0);
+    let refused: Vec<_> = refused.map(|name| format!("{} {name}", count(row, name))).collect();
+    writeln!(
+        out,
+        "nesp: {} hellos, {} requests, {} answered again; not answered: {}",
+        count(row, "hellos"),
+        shown::count(measured(row) as u64),
+        count(row, "repeated"),
+        if refused.is_empty() { "-".into() } else { refused.join(", ") },
+    )
 }
 
 fn print_sums(report: &Report, out: &mut dyn Write) -> io::Result<()> {

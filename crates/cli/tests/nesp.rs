@@ -4,7 +4,8 @@ mod support;
 
 use longwire_lab::{Lab, abilities};
 use longwire_nesp::{
-    Client, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, seal, wrap,
+    Client, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, Tags, Welcome,
+    seal, wrap,
 };
 use longwire_port::raw::RawSocket;
 use serde_json::Value;
@@ -17,10 +18,11 @@ const SCENARIO: &str = r#"
 key-file = "nesp.key"
 ports = ["a"]
 udp = "10.0.0.254"
+udp6 = "fd00::fe"
 
 [[host]]
 name = "a"
-address = "10.0.0.1/24"
+address = ["10.0.0.1/24", "fd00::1/64"]
 [[host]]
 name = "b"
 address = "10.0.0.2/24"
@@ -67,6 +69,19 @@ impl Up {
         longwire(&[&command, words, reach, &["--key-file", &key]].concat())
     }
 
+    /// What `longwire nesp` says on standard error in host a, where it ends with `code`.
+    fn said(&self, words: &[&str], code: i32) -> String {
+        let output = self.nesp("a", words, ETHERNET);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}{}", stdout(&output), stderr(&output));
+        stderr(&output)
+    }
+
+    /// The settings of an object, by NESP.
+    fn settings(&self, object: &str) -> Value {
+        let got = json(&self.nesp("a", &["get", object, "--json"], ETHERNET), 0);
+        got["objects"][0]["settings"].clone()
+    }
+
     fn counted(&self) -> Value {
         json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0)
     }
@@ -90,6 +105,7 @@ impl Up {
 
 const ETHERNET: &[&str] = &["--interface", "eth0"];
 const UDP: &[&str] = &["--udp", "10.0.0.254"];
+const UDP6: &[&str] = &["--udp", "fd00::fe"];
 
 #[test]
 fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
@@ -97,7 +113,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     let listed = json(&lab.nesp("a", &["list", "--settings", "--json"], ETHERNET), 0);
     assert_eq!(listed["objects"][0]["name"], "up.forward");
     assert_eq!(listed["objects"][1]["settings"]["delay"], "5 ms", "{listed:#}");
-    for (reach, rate) in [(ETHERNET, "2 Mbit/s"), (UDP, "3 Mbit/s")] {
+    for (reach, rate) in [(ETHERNET, "2 Mbit/s"), (UDP6, "7 Mbit/s"), (UDP, "3 Mbit/s")] {
         let set = lab.nesp("a", &["set", "up.forward", &format!("rate={rate}")], reach);
         assert_eq!(set.status.code(), Some(0), "{}", stderr(&set));
         assert!(stdout(&set).starts_with("made at "), "{}", stdout(&set));
@@ -131,18 +147,117 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     assert_eq!(lab.setting("up.forward", "rate"), "4 Mbit/s");
     let counted = lab.counted();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
-    assert_eq!(row(&counted, "nesp")["measured"], 11, "{counted:#}");
+    assert_eq!(row(&counted, "nesp")["measured"], 13, "{counted:#}");
+    // The text has it, too.
+    let text = stdout(&longwire(&["ctl", "stats", &lab.name]));
+    let line = text.lines().find(|line| line.starts_with("nesp: ")).unwrap_or_else(|| panic!("{text}"));
+    // On a busy machine a client may ask twice.
+    assert!(line.contains(" hellos, 13 requests, ") && line.ends_with("not answered: -"), "{line}");
+}
+
+const ROUTER: &str = r#"
+[nesp]
+key-file = "nesp.key"
+ports = ["a"]
+
+[[host]]
+name = "a"
+address = "10.0.1.9/24"
+[[host]]
+name = "b"
+address = "10.0.2.9/24"
+[[router]]
+name = "west"
+scheduler = "gmr3"
+ports = [{ port = "a", addresses = "10.0.1.1/24" }, { port = "b", addresses = "10.0.2.1/24" }]
+routes = [{ to = "10.8.0.0/16", via = "10.0.2.9" }]
+flows = [{ name = "voice", key = { protocol = "udp" } }]
+"#;
+
+#[test]
+fn routes_weights_and_programs_of_routers_are_changed() {
+    let Some(lab) = Up::new("nesp-router", ROUTER) else { return };
+    let said = |words: &[&str], code| lab.said(words, code);
+    let settings = |object| lab.settings(object);
+    let before = settings("router:west");
+    assert_eq!(before["route.10.8.0.0/16"], "via 10.0.2.9 dev b", "{before:#}");
+    assert_eq!((&before["route.10.0.1.0/24"], &before["weight.voice"]), (&"dev a".into(), &"1".into()));
+    // All, or nothing.
+    let wrong = ["set", "router:west", "route.10.8.0.0/16=none", "route.10.9.0.0/16=via 10.0.7.7"];
+    assert!(said(&wrong, 2).contains("(bad-value)"));
+    let wrong = ["set", "router:west", "route.10.8.0.0/16=none", "weight.noise=3"];
+    assert!(said(&wrong, 2).contains("no flow named \"noise\"; there are voice"));
+    assert_eq!(settings("router:west"), before);
+    let right =
+        ["set", "router:west", "route.10.8.0.0/16=", "route.10.9.0.0/16=via 10.0.2.9", "weight.voice=7"];
+    said(&right, 0);
+    let after = settings("router:west");
+    assert_eq!((&after["route.10.8.0.0/16"], &after["weight.voice"]), (&Value::Null, &"7".into()));
+    assert_eq!(after["route.10.9.0.0/16"], "via 10.0.2.9 dev b");
+    let listed = stdout(&longwire(&["ctl", "route", "list", "west", "--instance", &lab.name]));
+    assert!(listed.contains("10.9.0.0/16 via 10.0.2.9 dev b") && !listed.contains("10.8.0.0"), "{listed}");
+    // More routes than an answer holds are asked for page by page.
+    for block in 0..4 {
+        let routes: Vec<_> =
+            (0..40).map(|n| format!("route.10.{}.{n}.0/24=via 10.0.2.9", 20 + block)).collect();
+        let words: Vec<&str> =
+            ["set", "router:west"].into_iter().chain(routes.iter().map(|s| &**s)).collect();
+        said(&words, 0);
+    }
+    let many = settings("router:west");
+    assert_eq!(many.as_object().unwrap().len(), after.as_object().unwrap().len() + 160);
+
+    programs_are_installed_and_removed(&lab);
+    // Alone, and at once.
+    let later = ["set", "router:west", "weight.voice=2", "--at", "10000s"];
+    assert!(said(&later, 2).contains("(bad-request)"));
+    let file = lab.folder.write("both", "router:west weight.voice=2\nrouter:east weight.voice=2\n");
+    assert!(said(&["apply", &file], 2).contains("stands alone"));
+    assert_eq!(settings("router:west")["weight.voice"], "7");
+}
+
+/// A program: installed by its name, told its state, shown, removed.
+fn programs_are_installed_and_removed(lab: &Up) {
+    let said = |words: &[&str], code| lab.said(words, code);
+    let settings = |object| lab.settings(object);
+    let install = [
+        "set",
+        "program:west/mark",
+        "program=dscp-marker",
+        "key.destination=10.0.2.9",
+        "key.protocol=udp",
+        "data=2e000000 01000000 0000000000000000",
+    ];
+    said(&install, 0);
+    let program = settings("program:west/mark");
+    assert_eq!(
+        (&program["key"], &program["data"], &program["state"]),
+        (&"* > 10.0.2.9 udp".into(), &"2e000000010000000000000000000000".into(), &"16".into())
+    );
+    assert!(said(&install, 2).contains("there is already a program \"west/mark\""));
+    let data = "0a000000010000000000000000000000";
+    said(&["set", "program:west/mark", &format!("data={data}")], 0);
+    assert_eq!(settings("program:west/mark")["data"], data);
+    let listed = json(&lab.nesp("a", &["list", "--json"], ETHERNET), 0);
+    let names: Vec<_> = listed["objects"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert!(names.contains(&&"west".into()) && names.contains(&&"west/mark".into()), "{names:?}");
+    assert!(said(&["set", "program:west/mark", "key.protocol=tcp"], 2).contains("only data can be set"));
+    said(&["set", "program:west/mark", "program=none"], 0);
+    assert!(said(&["get", "program:west/mark"], 2).contains("(unknown-object)"));
+    assert!(said(&["set", "program:west/mark", "program=none"], 2).contains("there is no program"));
 }
 
 /// A client in a host that can also say what no client would.
 struct Speaker {
     socket: RawSocket,
     client: Client,
+    tags: Tags,
 }
 
 impl Speaker {
     fn send(&self, message: &[u8]) {
-        self.socket.send(&wrap(&Ends::Ethernet(self.socket.mac(), GROUP_ADDRESS), message)).unwrap();
+        let ends = Ends { tags: self.tags, ..Ends::ethernet(self.socket.mac(), GROUP_ADDRESS) };
+        self.socket.send(&wrap(&ends, message)).unwrap();
     }
 
     fn hear(&self, wait: Duration) -> Option<Vec<u8>> {
@@ -155,6 +270,12 @@ impl Speaker {
     fn ask(&self, message: &[u8]) -> Vec<u8> {
         self.send(message);
         self.hear(Duration::from_secs(5)).expect("an answer")
+    }
+
+    /// Begins a session.
+    fn welcomed(&mut self) -> Welcome {
+        let welcome = self.ask(&self.client.hello());
+        self.client.take_welcome(&welcome).expect("a welcome")
     }
 
     /// A new request.
@@ -176,9 +297,8 @@ impl Speaker {
 /// Replays, forged requests and a flood, by one host with the key.
 fn misbehave(key: Key) {
     let socket = RawSocket::open("eth0", ETHERTYPE).unwrap();
-    let mut speaker = Speaker { socket, client: Client::new(key, [1; 16]) };
-    let welcome = speaker.ask(&speaker.client.hello());
-    let welcome = speaker.client.take_welcome(&welcome).expect("a welcome");
+    let mut speaker = Speaker { socket, client: Client::new(key, [1; 16]), tags: Tags::default() };
+    let welcome = speaker.welcomed();
     let (first, answer) = speaker.set_and_hear("1 Mbit/s");
     speaker.set_and_hear("2 Mbit/s");
     // A replay of the first: its answer comes again, and the rate stays.
@@ -206,6 +326,24 @@ fn misbehave(key: Key) {
         heard.is_some_and(|heard| speaker.client.take_answer(&heard).is_some_and(|a| a.refusal().is_none()))
     });
     assert!(answered);
+}
+
+#[test]
+fn a_host_within_a_vlan_is_answered() {
+    let Some(lab) = Up::new("nesp-vlan", SCENARIO) else { return };
+    let key = Key::read(&std::fs::read_to_string(lab.folder.path("nesp.key")).unwrap()).unwrap();
+    let open = Lab::open(&lab.name).unwrap();
+    let speak = move || {
+        let socket = RawSocket::open("eth0", ETHERTYPE).unwrap();
+        let tags = Tags::read(&[0x81, 0, 0, 5]).unwrap();
+        let mut speaker = Speaker { socket, client: Client::new(key, [1; 16]), tags };
+        speaker.welcomed();
+        speaker.set_and_hear("8 Mbit/s");
+    };
+    open.host("a").unwrap().run(speak).unwrap();
+    assert_eq!(lab.setting("up.forward", "rate"), "8 Mbit/s");
+    let counted = lab.counted();
+    assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
 }
 
 #[test]
@@ -248,6 +386,7 @@ fn what_is_wrong_with_the_key_or_the_section_is_said() {
     check("there is no host, port or bridge \"c\"", "\"a\"]", "\"c\"]");
     check("no port allows it", "[\"a\"]", "[]");
     check("is no IPv4 address of a host", "10.0.0.254", "224.0.0.1");
+    check("is no IPv6 address of a host", "fd00::fe", "ff02::1");
     let scenario = folder.write("s.toml", SCENARIO);
     assert_eq!(longwire(&["check", &scenario]).status.code(), Some(0));
     folder.write("nesp.key", "0011");

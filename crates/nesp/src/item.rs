@@ -12,11 +12,15 @@ pub enum Kind {
     Source,
     /// A shared medium.
     Medium,
+    /// A router: its routes, and the weights of flows that share its processors.
+    Router,
+    /// A program of a router, by `ROUTER/NAME`.
+    Program,
 }
 
 impl Kind {
     /// All kinds, in the order in which lists have them.
-    pub const ALL: [Self; 3] = [Self::Link, Self::Source, Self::Medium];
+    pub const ALL: [Self; 5] = [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Program];
 
     /// Its number in an item, from 1.
     const fn number(self) -> u8 {
@@ -29,6 +33,8 @@ impl Kind {
             Self::Link => "link",
             Self::Source => "source",
             Self::Medium => "medium",
+            Self::Router => "router",
+            Self::Program => "program",
         }
     }
 }
@@ -163,9 +169,10 @@ impl Item<'_> {
     }
 }
 
-/// The longest name, and the longest value or text of an error.
-const MOST_NAME: usize = 255;
-const MOST_TEXT: usize = 1000;
+/// The longest name, in bytes.
+pub const MOST_NAME: usize = 255;
+/// The longest value, and the longest text of an error, in bytes.
+pub const MOST_TEXT: usize = 1000;
 
 /// The beginning of a text that is no longer than `most` bytes.
 fn cut(text: &str, most: usize) -> &str {

@@ -50,12 +50,25 @@ fn said(file: &std::path::Path, fields: &[&str]) -> Option<Vec<String>> {
 #[test]
 fn tshark_shows_the_vectors() {
     let page = page::vectors();
-    let names = ["hello", "welcome", "get", "get-answer", "set", "set-answer", "wrong", "wrong-answer"];
+    let names = [
+        "hello",
+        "welcome",
+        "get",
+        "get-answer",
+        "set",
+        "set-answer",
+        "wrong",
+        "wrong-answer",
+        "router",
+        "program",
+        "page",
+        "page-answer",
+    ];
     let mut frames: Vec<_> =
-        names.iter().map(|name| wrap(&Ends::Ethernet(HOST, GROUP_ADDRESS), &page[name])).collect();
-    frames.push(page["udp"].clone());
+        names.iter().map(|name| wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page[name])).collect();
+    frames.extend(["vlan", "udp", "udp6"].map(|name| page[name].clone()));
     // Cut short within an item, and of another version.
-    let mut cut = wrap(&Ends::Ethernet(HOST, GROUP_ADDRESS), &page["set"]);
+    let mut cut = wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page["set"]);
     cut[14 + 37..14 + 39].copy_from_slice(&[1, 0]);
     frames.push(cut);
     let file = std::env::temp_dir().join(format!("longwire-nesp-{}.pcap", std::process::id()));
@@ -69,6 +82,7 @@ fn tshark_shows_the_vectors() {
             "nesp.object",
             "nesp.setting",
             "nesp.error",
+            "nesp.next",
             "nesp.malformed",
         ],
     );
@@ -77,16 +91,22 @@ fn tshark_shows_the_vectors() {
     assert_eq!(
         rows,
         [
-            "1|0|0||||",
-            "2|1|0||||",
-            "3|1|1|link up|||",
-            "4|1|1|link up|rate=10 Mbit/s||",
-            "3|1|2|link up|rate=2 Mbit/s,delay=30 ms||",
-            "4|1|2||||",
-            "3|1|3|link up|rate=fast||",
-            "4|1|3|||bad value: rate: \"fast\" is no rate|",
-            "1|0|0||||",
-            "3|1|2||||1",
+            "1|0|0|||||",
+            "2|1|0|||||",
+            "3|1|1|link up||||",
+            "4|1|1|link up|rate=10 Mbit/s|||",
+            "3|1|2|link up|rate=2 Mbit/s,delay=30 ms|||",
+            "4|1|2|||||",
+            "3|1|3|link up|rate=fast|||",
+            "4|1|3|||bad value: rate: \"fast\" is no rate||",
+            "3|1|4|router west|route.10.8.0.0/16=via 10.0.2.9,weight.voice=4|||",
+            "3|1|5|program west/seen|program=syn-monitor,key.protocol=tcp|||",
+            "3|1|6|router west|||0|",
+            "4|1|6|router west|route.10.0.1.0/24=dev a||1|",
+            "1|0|0|||||",
+            "1|0|0|||||",
+            "1|0|0|||||",
+            "3|1|2|||||1",
         ]
     );
 }

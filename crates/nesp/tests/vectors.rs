@@ -4,14 +4,15 @@ mod page;
 
 use longwire_nesp::{
     Answer, Client, Ends, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
-    Status, Welcome, arp_answer, unwrap, wrap,
+    Status, Tags, UdpEnds, Welcome, resolution_answer, unwrap, wrap,
 };
 use page::vectors;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 254);
+const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
 
 fn hex(bytes: &[u8]) -> String {
     Key::text_of(bytes).trim_end().to_owned()
@@ -43,11 +44,22 @@ fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
     let items = vec![up(), setting("rate", "2 Mbit/s"), setting("delay", "30 ms")];
     let set = Request { group: 2, operation: Operation::Set, time: 5_000_000_000, items, ..get.clone() };
     let wrong = Request { group: 3, items: vec![up(), setting("rate", "fast")], time: 0, ..set.clone() };
+    let west = || Item::Object(Kind::Router, "west".into());
+    let router = vec![west(), setting("route.10.8.0.0/16", "via 10.0.2.9"), setting("weight.voice", "4")];
+    let router = Request { group: 4, items: router, ..wrong.clone() };
+    let seen = Item::Object(Kind::Program, "west/seen".into());
+    let program = vec![seen, setting("program", "syn-monitor"), setting("key.protocol", "tcp")];
+    let program = Request { group: 5, items: program, ..wrong.clone() };
+    let page = Request { group: 6, items: vec![Item::Next(0), west()], ..get.clone() };
+    let paged = vec![west(), setting("route.10.0.1.0/24", "dev a"), Item::Next(1)];
     let refusal = vec![Item::Error(ErrorCode::BadValue, "rate: \"fast\" is no rate".into())];
     let exchanges = [
         ("get", get, ("get-answer", Status::Done, 1_600_000_000, vec![up(), setting("rate", "10 Mbit/s")])),
         ("set", set, ("set-answer", Status::Done, 5_000_000_000, Vec::new())),
         ("wrong", wrong, ("wrong-answer", Status::Refused, 1_700_000_000, refusal)),
+        ("router", router, ("router-answer", Status::Done, 1_800_000_000, Vec::new())),
+        ("program", program, ("program-answer", Status::Done, 1_900_000_000, Vec::new())),
+        ("page", page, ("page-answer", Status::Done, 2_000_000_000, paged)),
     ];
     for (name, request, (answer_name, status, time, items)) in exchanges {
         let sealed = client.request(&request).unwrap();
@@ -58,10 +70,15 @@ fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
         assert_eq!(client.take_answer(&reply).unwrap(), answer);
         said.extend([(name, sealed), (answer_name, reply)]);
     }
-    said.insert("ethernet", wrap(&Ends::Ethernet(HOST, GROUP_ADDRESS), &said["hello"]));
-    let macs = (HOST, [2, 0x4e, 0x45, 0x53, 0x50, 1]);
-    let ends = Ends::Udp { macs, from: (Ipv4Addr::new(10, 0, 0, 1), 40_000), to: (SERVER, 8805) };
-    said.insert("udp", wrap(&ends, &said["hello"]));
+    let group = Ends::ethernet(HOST, GROUP_ADDRESS);
+    let tagged = Ends { tags: Tags::read(&[0x81, 0, 0, 5]).unwrap(), ..group };
+    let host = Ends::ethernet(HOST, [2, 0x4e, 0x45, 0x53, 0x50, 1]);
+    let v4 = UdpEnds::V4 { from: (Ipv4Addr::new(10, 0, 0, 1), 40_000), to: (SERVER, 8805) };
+    let v6 = UdpEnds::V6 { from: ("fd00::1".parse().unwrap(), 40_000), to: (SERVER6, 8805) };
+    let (udp, udp6) = (Ends { udp: Some(v4), ..host }, Ends { udp: Some(v6), ..host });
+    for (name, ends) in [("ethernet", group), ("vlan", tagged), ("udp", udp), ("udp6", udp6)] {
+        said.insert(name, wrap(&ends, &said["hello"]));
+    }
     said
 }
 
@@ -82,10 +99,10 @@ fn the_page_s_vectors_are_what_both_sides_say() {
 #[test]
 fn the_page_s_frames_carry_its_messages() {
     let page = vectors();
-    let wanted = longwire_nesp::Wanted { udp: Some((SERVER, 8805)) };
-    for name in ["ethernet", "udp"] {
+    let wanted = longwire_nesp::Wanted { udp: Some((SERVER, 8805)), udp6: Some((SERVER6, 8805)) };
+    for name in ["ethernet", "vlan", "udp", "udp6"] {
         let (_, message) = unwrap(&page[name], &wanted).unwrap();
         assert!(message.starts_with(&page["hello"]), "{name}");
-        assert!(arp_answer(&page[name], &wanted).is_none());
+        assert!(resolution_answer(&page[name], &wanted).is_none());
     }
 }

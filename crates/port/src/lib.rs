@@ -8,6 +8,7 @@ pub mod interface;
 pub mod nesp;
 pub mod raw;
 mod vnet;
+pub mod wrapped;
 
 pub use driver::af_packet::{AfPacket, AfPacketOptions};
 pub use driver::tap::{Tap, TapOptions};

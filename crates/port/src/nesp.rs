@@ -4,7 +4,8 @@
 //! message is copied into a bounded channel, as long as a token bucket allows, and its frame freed: whether it is authentic is
 //! found out on the thread at the other end.
 
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use crate::wrapped::{Before, Wrapped};
+use longwire_block::{Port, PortError, PortStats};
 use longwire_nesp::{Wanted, carried};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
-/// The longest frame of a message: 1400 bytes in UDP over IPv4 with all options.
+/// The longest frame of a message: 1400 bytes in UDP over IPv4 with all options, and two VLAN tags.
 const LONGEST: usize = 1518;
 /// Messages that a port lets through at once, and how far apart on average.
 const BURST: u64 = 64;
@@ -71,9 +72,8 @@ impl NespEnd {
     }
 }
 
-/// The port.
-pub struct NespPort {
-    inner: Box<dyn Port>,
+/// What stands before a port and takes messages out.
+pub struct NespBefore {
     place: u16,
     wanted: Wanted,
     messages: SyncSender<Arrived>,
@@ -85,19 +85,18 @@ pub struct NespPort {
     made: u64,
 }
 
-impl NespPort {
+impl NespBefore {
     /// Wraps the port at a place of the plan: messages go to `messages`.
     pub fn wrap(
-        inner: Box<dyn Port>,
+        port: Box<dyn Port>,
         place: u16,
         wanted: Wanted,
         messages: SyncSender<Arrived>,
-    ) -> (Self, NespEnd) {
+    ) -> (Wrapped<Self>, NespEnd) {
         let (sender, answers) = RingBuffer::new(ANSWERS);
         let intake = Arc::new(Intake::default());
         let end = NespEnd { port: place, intake: Arc::clone(&intake), answers: sender };
-        let port = Self {
-            inner,
+        let before = Self {
             place,
             wanted,
             messages,
@@ -108,7 +107,7 @@ impl NespPort {
             consumed: 0,
             made: 0,
         };
-        (port, end)
+        (Wrapped::new(port, before), end)
     }
 
     /// Whether one more message may come in at `now`.
@@ -153,7 +152,7 @@ impl NespPort {
 
     /// Sends the answers that wait.
     #[cold]
-    fn answer(&mut self, pool: &mut Pool, now: Nanos) {
+    fn answer(&mut self, port: &mut dyn Port, pool: &mut Pool, now: Nanos) {
         let mut batch = Batch::new();
         while !batch.is_full()
             && let Ok(frame) = self.answers.pop()
@@ -167,7 +166,7 @@ impl NespPort {
         }
         self.made += batch.len() as u64;
         // A port that is down counts what it can't send, and says so when it is asked for frames.
-        let _ = self.inner.transmit(pool, &batch);
+        let _ = port.transmit(pool, &batch);
     }
 }
 
@@ -175,53 +174,31 @@ fn is_message(pool: &Pool, handle: longwire_packet::Handle, wanted: &Wanted) -> 
     !pool.meta(handle).is_train() && carried(pool.data(handle), wanted).is_some()
 }
 
-impl Port for NespPort {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Before for NespBefore {
+    fn describe(&self, port: &dyn Port) -> String {
+        format!("{}, NESP", port.describe())
     }
 
-    fn describe(&self) -> String {
-        format!("{}, NESP", self.inner.describe())
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.inner.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         if !self.answers.is_empty() {
-            self.answer(pool, now);
+            self.answer(port, pool, now);
         }
         let before = batch.len();
-        let received = self.inner.receive(pool, now, batch);
+        let received = port.receive(pool, now, batch);
         if batch.as_slice()[before..].iter().any(|&handle| is_message(pool, handle, &self.wanted)) {
             self.take(pool, now, batch, before);
         }
         received
     }
 
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.inner.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.inner.next_arrival()
-    }
-
-    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        self.inner.change_source(now, source, spec, values)
-    }
-
-    fn readable_fd(&self) -> Option<i32> {
-        self.inner.readable_fd()
-    }
-
-    fn stats(&self) -> PortStats {
-        PortStats { in_consumed: self.consumed, out_made: self.made, ..self.inner.stats() }
-    }
-
-    fn finish(&mut self) -> Result<(), PortError> {
-        self.inner.finish()
+    fn stats(&self, port: &dyn Port) -> PortStats {
+        PortStats { in_consumed: self.consumed, out_made: self.made, ..port.stats() }
     }
 }
 
@@ -229,6 +206,7 @@ impl Port for NespPort {
 mod tests {
     use super::*;
     use crate::driver::memory::MemoryPort;
+    use longwire_block::Stamp;
     use longwire_nesp::{Ends, GROUP_ADDRESS, wrap};
     use std::sync::mpsc::sync_channel;
 
@@ -236,9 +214,9 @@ mod tests {
     fn messages_leave_the_path_within_limits_and_answers_enter_it() {
         let (inner, mut far) = MemoryPort::pair("p", Stamp::Source, 512, 1 << 17);
         let (messages, arrived) = sync_channel(512);
-        let (mut port, mut end) = NespPort::wrap(Box::new(inner), 7, Wanted { udp: None }, messages);
+        let (mut port, mut end) = NespBefore::wrap(Box::new(inner), 7, Wanted::default(), messages);
         let mut pool = Pool::new(4 << 20).unwrap();
-        let message = wrap(&Ends::Ethernet([2; 6], GROUP_ADDRESS), b"NESP");
+        let message = wrap(&Ends::ethernet([2; 6], GROUP_ADDRESS), b"NESP");
         let other = [&[2; 12][..], &[0x88, 0xb5], &[0; 46]].concat();
         let mut passed = 0;
         // A hundred at once: as many as the bucket holds; then one for each millisecond.

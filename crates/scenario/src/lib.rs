@@ -40,7 +40,7 @@ mod written;
 
 pub use address::{Mac, Network, RoutedTo};
 pub use build::{
-    BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_route, measure_processors,
+    BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_router, measure_processors,
     port_workers, tolerance,
 };
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};

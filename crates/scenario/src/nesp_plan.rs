@@ -1,7 +1,7 @@
 //! Who may read and change settings by frames.
 
 use crate::words::NespAllow;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// Section `[nesp]`.
@@ -11,8 +11,10 @@ pub struct Nesp {
     pub key_file: PathBuf,
     /// Places of the ports that allow it.
     pub ports: Vec<u16>,
-    /// The address and port of the UDP form, if it is on.
+    /// The address and port of the UDP form over IPv4, if it is on.
     pub udp: Option<(Ipv4Addr, u16)>,
+    /// The same over IPv6.
+    pub udp6: Option<(Ipv6Addr, u16)>,
     /// What is allowed.
     pub allow: NespAllow,
 }

@@ -1,17 +1,23 @@
 //! Any bytes as messages: as they come, and under the right authenticator, for both sides.
 
 use longwire_nesp::{
-    Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, Wanted, Welcome, arp_answer, seal,
-    unwrap,
+    Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, Wanted, Welcome, resolution_answer,
+    seal, unwrap, wrap,
 };
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Takes `bytes` as a frame, as a message, and as a series of bodies of authentic requests: each begins with its length, the number by
 /// which the sequence goes on, and how long it is until then.
 pub fn run(bytes: &[u8]) {
-    let wanted = Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)) };
+    let six = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
+    let wanted = Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)), udp6: Some((six, 8805)) };
     let carried = unwrap(bytes, &wanted);
-    assert!(carried.is_none() || arp_answer(bytes, &wanted).is_none(), "it is one of the two");
+    assert!(carried.is_none() || resolution_answer(bytes, &wanted).is_none(), "it is one of the two");
+    if let Some((ends, message)) = carried.filter(|(_, message)| message.len() <= 1400) {
+        // The answer has the tags of what it answers, and leads to who sent that.
+        let answer = wrap(&ends, message);
+        assert!(answer[..6] == bytes[6..12] && answer[12..].starts_with(ends.tags.as_slice()));
+    }
     let key = Key::read("000102030405060708090a0b0c0d0e0f").expect("a key");
     let mut server = Server::new(key.clone(), [7; 16]);
     for message in [bytes, carried.map_or(&[], |(_, message)| message)] {

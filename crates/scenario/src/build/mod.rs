@@ -1,6 +1,7 @@
 //! From a plan to an engine that is ready to start.
 
 mod levels;
+mod router_changes;
 mod routers;
 mod shards;
 
@@ -19,7 +20,8 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
-pub use routers::{change_route, measure_processors};
+pub use router_changes::change_router;
+pub use routers::measure_processors;
 use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;

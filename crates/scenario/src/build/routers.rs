@@ -1,15 +1,13 @@
 //! Routers of a plan as the engine's nodes, and the ports that join them.
 
+use super::router_changes::{add_route, change_route};
 use super::shards::Shards;
+use crate::BuildError;
 use crate::plan::{Attachment, Plan};
-use crate::router_plan::{RouteChange, Router, RouterRoute};
-use crate::{BuildError, Network};
+use crate::router_plan::Router;
 use longwire_block::Node;
 use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
-use longwire_router::prefix::Prefix;
-use longwire_router::{
-    ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouteError, RouterConfig,
-};
+use longwire_router::{ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouterConfig};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::net::IpAddr;
@@ -47,24 +45,6 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
         router.set_neighbour(port, address, mac);
     }
     Ok(router)
-}
-
-/// Changes a route of a router.
-///
-/// # Errors
-/// Why it can't be: a table is full, or there is no such route to remove.
-pub fn change_route(router: &mut longwire_router::Router, change: &RouteChange) -> Result<(), String> {
-    match change {
-        RouteChange::Add(route) => add_route(router, route).map_err(|error| error.to_string()),
-        RouteChange::Remove(to) => match withdraw(router, *to)? {
-            true => Ok(()),
-            false => Err(format!("there is no route to {to}")),
-        },
-        RouteChange::RemoveDefault => {
-            let [v4, v6] = Network::EVERYTHING.map(|all| withdraw(router, all));
-            if v4? | v6? { Ok(()) } else { Err("there is no default route".into()) }
-        }
-    }
 }
 
 /// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock needs before it starts.
@@ -128,22 +108,6 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
     }
 }
 
-fn add_route(router: &mut longwire_router::Router, route: &RouterRoute) -> Result<(), RouteError> {
-    match prefix(route.to) {
-        Either::V4(prefix) => router.add_route_v4(prefix, route.way.clone()),
-        Either::V6(prefix) => router.add_route_v6(prefix, route.way.clone()),
-    }
-}
-
-/// Takes a route away, whether there was one; if it had replaced that to a network of a port, this comes back.
-fn withdraw(router: &mut longwire_router::Router, to: Network) -> Result<bool, String> {
-    let withdrawn = match prefix(to) {
-        Either::V4(prefix) => router.withdraw_route_v4(prefix),
-        Either::V6(prefix) => router.withdraw_route_v6(prefix),
-    };
-    withdrawn.map_err(|error| error.to_string())
-}
-
 /// The ports that lead to other nodes, and those whose nodes decide in their turn.
 pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
     let mut joints = Joints::default();
@@ -167,19 +131,6 @@ pub(super) fn near(plan: &Plan, ports: &[u16]) -> Vec<(u16, [u8; 6])> {
         Some((place, port.mac.0))
     };
     ports.iter().filter_map(router).collect()
-}
-
-enum Either {
-    V4(Prefix<u32>),
-    V6(Prefix<u128>),
-}
-
-fn prefix(network: Network) -> Either {
-    let checked = "a network's prefix is no longer than its address";
-    match network.address {
-        IpAddr::V4(address) => Either::V4(Prefix::new(address.into(), network.prefix).expect(checked)),
-        IpAddr::V6(address) => Either::V6(Prefix::new(address.into(), network.prefix).expect(checked)),
-    }
 }
 
 fn port(port: &crate::RouterPort) -> longwire_router::RouterPort {

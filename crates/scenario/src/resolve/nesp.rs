@@ -5,8 +5,9 @@ use crate::file::File;
 use crate::key_file::read_key_file;
 use crate::nesp_plan::Nesp;
 use crate::words::NespAllow;
+use crate::written::{Text, Written};
 use longwire_nesp::{Key, PORT};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 impl Desk<'_, '_> {
     /// Who may read and change settings by frames. None without the section, and after an error.
@@ -34,31 +35,42 @@ impl Desk<'_, '_> {
             let mend = "name the hosts or ports that may, as in ports = [\"client\"]";
             self.error(&written.key_file.span, &entry, "ports", "no port allows it", mend);
         }
-        let udp = match &written.udp {
-            None => None,
-            Some(written) => {
-                let text = self.term(&entry, "udp", written)?.0;
-                let read =
-                    text.parse().or_else(|_| text.parse().map(|ip: Ipv4Addr| SocketAddrV4::new(ip, PORT)));
-                match read {
-                    Ok(address) if is_usable(&address) => Some((*address.ip(), address.port())),
-                    _ => {
-                        let what = format!("\"{text}\" is no IPv4 address of a host, with a port or without");
-                        let mend =
-                            "write one that no host has, such as \"10.0.0.254\" or \"10.0.0.254:8805\"";
-                        self.error(&written.span, &entry, "udp", what, mend);
-                        None
-                    }
-                }
-            }
-        };
+        let udp = self.udp_form(&entry, "udp", written.udp.as_ref(), |text| {
+            let with = text.parse::<SocketAddrV4>().map(|both| (*both.ip(), both.port())).ok();
+            let (ip, port) = with.or_else(|| Some((text.parse::<Ipv4Addr>().ok()?, PORT)))?;
+            let nobodys = ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_loopback();
+            (port != 0 && !nobodys).then_some((ip, port))
+        });
+        let udp6 = self.udp_form(&entry, "udp6", written.udp6.as_ref(), |text| {
+            let with = text.parse::<SocketAddrV6>().map(|both| (*both.ip(), both.port())).ok();
+            let (ip, port) = with.or_else(|| Some((text.parse::<Ipv6Addr>().ok()?, PORT)))?;
+            let nobodys = ip.is_unspecified() || ip.is_multicast() || ip.is_loopback();
+            (port != 0 && !nobodys && ip.to_ipv4_mapped().is_none()).then_some((ip, port))
+        });
         let allow = self.term_or(&entry, "allow", written.allow.as_ref(), NespAllow::Set)?;
-        Some(Nesp { key_file: key_file?, ports, udp, allow })
+        Some(Nesp { key_file: key_file?, ports, udp, udp6, allow })
     }
-}
 
-fn is_usable(address: &SocketAddrV4) -> bool {
-    let ip = address.ip();
-    address.port() != 0
-        && !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_loopback())
+    /// The address and port of a UDP form: those that `read` finds in the text.
+    fn udp_form<A>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &'static str,
+        written: Option<&Written<Text>>,
+        read: impl Fn(&str) -> Option<A>,
+    ) -> Option<A> {
+        let written = written?;
+        let text = self.term(entry, key, written)?.0;
+        let found = read(&text);
+        if found.is_none() {
+            let (family, example, with_port) = match key {
+                "udp6" => ("IPv6", "fd00::fe", "[fd00::fe]:8805"),
+                _ => ("IPv4", "10.0.0.254", "10.0.0.254:8805"),
+            };
+            let what = format!("\"{text}\" is no {family} address of a host, with a port or without");
+            let fix = format!("write one that no host has, such as \"{example}\" or \"{with_port}\"");
+            self.error(&written.span, entry, key, what, fix);
+        }
+        found
+    }
 }

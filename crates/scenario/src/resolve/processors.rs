@@ -344,7 +344,7 @@ fn places(named: u64, ports: u64) -> String {
     }
 }
 
-/// What the dearest packet takes in cycles, as far as anything says so, and whether none takes more.
+/// What the most expensive packet takes in cycles, as far as anything says so, and whether none takes more.
 fn most_cycles(config: &SharingConfig, has_budget: bool, prices: &RouterPrices) -> (u64, bool) {
     let longest = u64::from(config.settings.longest);
     let most = |demand: Demand| match demand {

@@ -5,17 +5,17 @@ use crate::nesp_server::random;
 use anyhow::{Context, bail};
 use longwire_engine::clock::monotonic;
 use longwire_nesp::{
-    Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Items, Key, MOST, Operation, Retry, wrap,
+    Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
 };
 use longwire_port::raw::RawSocket;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// What messages go by.
 enum Carrier {
     Ethernet { socket: RawSocket, interface: String },
-    Udp { socket: UdpSocket, to: SocketAddrV4 },
+    Udp { socket: UdpSocket, to: SocketAddr },
 }
 
 /// See the module.
@@ -35,8 +35,9 @@ impl Exchange {
     }
 
     /// A session over UDP.
-    pub(super) fn by_udp(to: SocketAddrV4, key: Key, patience: Duration) -> anyhow::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).context("can't make a UDP socket")?;
+    pub(super) fn by_udp(to: SocketAddr, key: Key, patience: Duration) -> anyhow::Result<Self> {
+        let any = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind(SocketAddr::new(any, 0)).context("can't make a UDP socket")?;
         socket.connect(to).with_context(|| format!("can't send to {to}"))?;
         Self::begin(Carrier::Udp { socket, to }, key, patience)
     }
@@ -66,6 +67,29 @@ impl Exchange {
             last = Some(answer);
         }
         last.context("there is nothing to ask")
+    }
+
+    /// Asks page by page, and returns all items but those that say where the next page begins.
+    pub(super) fn all(&mut self, operation: Operation, asked: &[Item<'static>]) -> anyhow::Result<Items<'static>> {
+        let (mut all, mut from, mut object) = (Vec::new(), Some(0), None);
+        while let Some(place) = from.take() {
+            let items = std::iter::once(Item::Next(place)).chain(asked.iter().cloned()).collect();
+            for item in self.ask(operation, 0, items)?.items {
+                match item {
+                    // A place that does not go on would be asked for for ever.
+                    Item::Next(next) => from = Some(next).filter(|next| *next > place),
+                    // A page begins with the object that the page before ended with.
+                    item if Some(&item) == object.as_ref() => {}
+                    item => {
+                        if let Item::Object(..) = item {
+                            object = Some(item.clone());
+                        }
+                        all.push(item);
+                    }
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Sends a message until `take` finds its answer.
@@ -110,7 +134,7 @@ impl Carrier {
     fn send(&self, message: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Ethernet { socket, interface } => {
-                let frame = wrap(&Ends::Ethernet(socket.mac(), GROUP_ADDRESS), message);
+                let frame = wrap(&Ends::ethernet(socket.mac(), GROUP_ADDRESS), message);
                 socket.send(&frame).with_context(|| format!("can't send by {interface}"))
             }
             Self::Udp { socket, to } => match socket.send(message) {

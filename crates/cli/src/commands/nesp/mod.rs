@@ -7,12 +7,12 @@ use crate::outcome::print_with;
 use crate::{Outcome, cells, outcome};
 use anyhow::{Context, bail, ensure};
 use exchange::Exchange;
-use longwire_nesp::{Answer, Item, Items, Key, Kind, Operation, PORT, Request};
+use longwire_nesp::{Answer, Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT, Request};
 use longwire_scenario::read_key_file;
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,7 +63,7 @@ struct Reach {
 
     /// Send UDP datagrams to this address, with a port or without (8805).
     #[arg(long, value_name = "ADDRESS", value_parser = udp_address)]
-    udp: Option<SocketAddrV4>,
+    udp: Option<SocketAddr>,
 
     /// The file with the shared key.
     #[arg(long, value_name = "FILE")]
@@ -78,12 +78,12 @@ struct Reach {
     json: bool,
 }
 
-fn udp_address(text: &str) -> Result<SocketAddrV4, String> {
-    let with_port = text.parse().or_else(|_| text.parse().map(|ip: Ipv4Addr| SocketAddrV4::new(ip, PORT)));
-    with_port.map_err(|_| "write an IPv4 address, such as 10.0.0.254 or 10.0.0.254:8805".into())
+fn udp_address(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT)));
+    with_port.map_err(|_| "write an address, such as 10.0.0.254, fd00::fe or 10.0.0.254:8805".into())
 }
 
-/// List the links, traffic sources and shared media, with their settings if asked
+/// List links, traffic sources, shared media, routers and their programs, with their settings if asked
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -98,14 +98,15 @@ struct List {
     reach: Reach,
 }
 
-/// Show settings of a link, a traffic source or a shared medium
+/// Show settings of a link, a traffic source, a shared medium, a router or a program
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire nesp get up.forward --interface eth0 --key-file nesp.key
-  longwire nesp get source:video rate --interface eth0 --key-file nesp.key")]
+  longwire nesp get source:video rate --interface eth0 --key-file nesp.key
+  longwire nesp get router:west --udp fd00::fe --key-file nesp.key")]
 struct Get {
-    /// The link, or source:NAME, or medium:NAME.
+    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
     object: String,
 
     /// The settings to show; all without.
@@ -115,15 +116,18 @@ struct Get {
     reach: Reach,
 }
 
-/// Change a link, a traffic source or a shared medium: all that is named, or nothing
+/// Change a link, a traffic source, a shared medium, a router or a program: all that is named, or nothing
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
   longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
-  longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key")]
+  longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
+  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' weight.voice=4 --interface eth0 --key-file nesp.key
+  longwire nesp set program:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
+  longwire nesp set program:west/seen program=none --interface eth0 --key-file nesp.key")]
 struct Set {
-    /// The link, or source:NAME, or medium:NAME.
+    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
     object: String,
 
     /// What to change: settings and their values.
@@ -169,10 +173,8 @@ impl Args {
             Action::List(args) => args.run(),
             Action::Get(args) => {
                 let settings = args.settings.into_iter().map(|name| Item::Name(name.into()));
-                let items = std::iter::once(object(&args.object)).chain(settings).collect();
-                let mut exchange = args.reach.begin()?;
-                let answer = exchange.ask(Operation::Get, 0, items)?;
-                show(&answer.items, args.reach.json)
+                let items: Items<'static> = std::iter::once(object(&args.object)).chain(settings).collect();
+                show(&args.reach.begin()?.all(Operation::Get, &items)?, args.reach.json)
             }
             Action::Set(args) => {
                 let mut items = vec![object(&args.object)];
@@ -213,7 +215,11 @@ fn setting(text: &str) -> anyhow::Result<Item<'static>> {
     let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         bail!("\"{text}\" is no setting; write KEY=VALUE, such as rate=5mbit");
     };
-    Ok(Item::Setting(name.trim().to_owned().into(), value.trim().to_owned().into()))
+    let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+    // What is longer would be cut, and mean something else.
+    ensure!(name.len() <= MOST_NAME, "the name of a setting has at most {MOST_NAME} bytes");
+    ensure!(value.len() <= MOST_TEXT, "{name}: a value has at most {MOST_TEXT} bytes, this one {}", value.len());
+    Ok(Item::Setting(name.into(), value.into()))
 }
 
 /// The changes of a file.
@@ -270,22 +276,13 @@ impl Reach {
 impl List {
     fn run(self) -> anyhow::Result<Outcome> {
         let mut exchange = self.reach.begin()?;
-        let (mut all, mut from) = (Vec::new(), Some(0));
-        while let Some(place) = from.take() {
-            let answer = exchange.ask(Operation::List, 0, vec![Item::Next(place)])?;
-            for item in answer.items {
-                match item {
-                    // A place that does not go on would be asked for for ever.
-                    Item::Next(next) if next > place => from = Some(next),
-                    Item::Object(..) => all.push(item),
-                    _ => {}
-                }
-            }
-        }
+        let mut all = exchange.all(Operation::List, &[])?;
         if self.settings {
             let objects = std::mem::take(&mut all);
             for item in objects {
-                all.extend(exchange.ask(Operation::Get, 0, vec![item])?.items);
+                let named = exchange.all(Operation::Get, &[item.clone()])?;
+                // One without settings is shown all the same.
+                all.extend(if named.is_empty() { vec![item] } else { named });
             }
         }
         show(&all, self.reach.json)
@@ -358,6 +355,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn addresses_of_either_family_are_read() {
+        for (text, wanted) in [
+            ("10.0.0.254", "10.0.0.254:8805"),
+            ("10.0.0.254:9", "10.0.0.254:9"),
+            ("fd00::fe", "[fd00::fe]:8805"),
+            ("[fd00::fe]:9", "[fd00::fe]:9"),
+        ] {
+            assert_eq!(udp_address(text).map(|address| address.to_string()), Ok(wanted.into()));
+        }
+        assert!(udp_address("nobody").is_err());
+    }
+
+    #[test]
     fn objects_and_settings_are_read() {
         assert_eq!(object("up.forward"), Item::Object(Kind::Link, "up.forward".into()));
         assert_eq!(object("medium:cell"), Item::Object(Kind::Medium, "cell".into()));
@@ -365,6 +375,10 @@ mod tests {
         assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
         assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
         assert!(setting("rate").is_err() && setting("=5").is_err());
+        assert_eq!(object("program:west/seen"), Item::Object(Kind::Program, "west/seen".into()));
+        assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
+        let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
+        assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");
     }
 
     #[test]
