@@ -54,7 +54,7 @@ const fn probe(before: &'static [&'static str], block: &'static str) -> Probe {
     Probe { before, block, map: None }
 }
 
-/// Instructions: sums, products, the stack, branches. The dearest of them is the price of all.
+/// Instructions: sums, products, the stack, branches. The most expensive of them is the price of all.
 const INSTRUCTIONS: [Probe; 4] = [
     probe(&[], "r7 += r8\n r8 ^= r7\n"),
     probe(&[], "r7 *= r8\n r8 += r7\n"),
@@ -99,11 +99,11 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }
 
-/// Programs that do one thing often and have one way only, which is their dearest, by what they do.
+/// Programs that do one thing often and have one way only, which is their most expensive, by what they do.
 ///
 /// # Errors
 /// Never: they are programs.
-pub(crate) fn dearest() -> Result<Vec<(&'static str, Program)>, BenchError> {
+pub(crate) fn one_way_programs() -> Result<Vec<(&'static str, Program)>, BenchError> {
     const TIMES: usize = 24;
     let long = sized().into_iter().map(|(item, _, [_, long], _)| (item.name(), long));
     let simple = simple().into_iter().map(|(item, _, probe)| (item.name(), probe));

@@ -142,13 +142,13 @@ fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
     Ok(times.into_iter().collect::<Sample>().at_most(name, "ns", 5e6))
 }
 
-/// Programs that have one way only, and so always take the dearest, at calibrated prices: many flows with a program and a state of their own each, met in
+/// Programs that have one way only, and so always take the most expensive, at calibrated prices: many flows with a program and a state of their own each, met in
 /// random order, so that states and code are not in the caches near a core. What a packet takes is held against what was reckoned.
 fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let prices = calibrate::prices(settings)?;
     let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };
     let mut rows = Vec::new();
-    for (what, program) in calibrate::dearest()? {
+    for (what, program) in calibrate::one_way_programs()? {
         let name = format!("router: promised time held, {what}");
         settings.next(&name)?;
         let admission = Admission { budget: Budget::default(), prices: prices.clone() };

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 /// A shorter gap between two looks at the clock is not looked into.
 const GAP: Nanos = Nanos::from_micros(50);
 /// More than any packet takes, system calls included: writing to a TAP device runs the receiver's stack as well.
-const DEAREST_PACKET: Nanos = Nanos::from_micros(20);
+const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
 /// Who stopped a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Watch {
     #[cold]
     fn look_closer(&mut self, gap: Nanos, end: Nanos, packets: usize) -> Option<Pause> {
         let waited = self.waited_since().unwrap_or(Nanos::ZERO);
-        let explained = Nanos(GAP.0 + DEAREST_PACKET.0 * packets as u64);
+        let explained = Nanos(GAP.0 + SLOWEST_PACKET.0 * packets as u64);
         let culprit = if waited.0 * 2 >= gap.0 {
             Culprit::Programs
         } else if gap > explained {

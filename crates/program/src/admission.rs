@@ -1,7 +1,7 @@
 //! Whether what is to be installed fits beside what is: the arithmetic of a router's budget per packet.
 //!
 //! Every packet meets the classifier, then at most one per-flow program, then all general programs. So
-//! classifier + dearest per-flow program + sum of the general ones must be within the budget, for each resource by itself. The store of instructions
+//! classifier + most expensive per-flow program + sum of the general ones must be within the budget, for each resource by itself. The store of instructions
 //! holds all programs at once, and there all of them are added up. ("Building a Robust Software-Based Router Using Network Processors", sections
 //! 4.3, 4.5 and 4.6.)
 
@@ -63,7 +63,7 @@ impl Demand {
         let most = verified.most();
         let mut demand = Self::default();
         demand
-            .with(Resource::Cycles, verified.dearest_path(&Prices::VRP_CYCLES).price)
+            .with(Resource::Cycles, verified.worst_path(&Prices::VRP_CYCLES).price)
             .with(
                 Resource::Transfers,
                 u64::from(most[Item::StateTransfer]) + u64::from(most[Item::MapTransfer]),
@@ -71,7 +71,7 @@ impl Demand {
             .with(Resource::Hashes, most.hashes())
             .with(Resource::StateBytes, most[Item::StateByte].into())
             .with(Resource::Slots, verified.program().code.slot_count() as u64)
-            .with(Resource::Time, verified.dearest_path(picoseconds).price);
+            .with(Resource::Time, verified.worst_path(picoseconds).price);
         demand
     }
 
@@ -161,7 +161,7 @@ pub struct Overdrawn {
 pub struct Sum {
     /// The resource.
     pub resource: Resource,
-    /// What is added up: names and amounts. The per-flow program is the dearest one, but where all of them count.
+    /// What is added up: names and amounts. The per-flow program is the most expensive one, but where all of them count.
     pub terms: Vec<(Box<str>, u64)>,
     /// All of it.
     pub total: u64,

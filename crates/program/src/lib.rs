@@ -69,6 +69,6 @@ pub use stack::Stack;
 pub use state::State;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
 pub use verify::{
-    Access, Call, Callback, Counts, Dearest, Fact, Item, Prices, Rejected, Rejection, Verified, verify,
+    Access, Call, Callback, Counts, Fact, Item, Prices, Rejected, Rejection, Verified, WorstPath, verify,
 };
 pub use words::Words;

@@ -76,8 +76,8 @@ fn rounds_are_priced() {
     ] {
         let verified = check(&calling(count, f)).unwrap();
         assert_eq!(verified.most()[Item::Instruction], instructions, "{count} {f}");
-        let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
-        assert_eq!(dearest.path.len(), instructions.min(1 << 20) as usize);
+        let worst = verified.worst_path(&Prices::VRP_CYCLES);
+        assert_eq!(worst.path.len(), instructions.min(1 << 20) as usize);
         let rounds: u32 = count.parse().unwrap();
         assert_eq!(verified.most()[Item::Call], rounds + 1);
     }

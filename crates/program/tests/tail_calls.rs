@@ -86,8 +86,8 @@ fn there_are_33_tail_calls_at_most() {
     let verified = check(&[&again], &[1]).unwrap();
     assert_eq!(verified.most()[Item::Instruction], 34 * 3 + 2);
     assert_eq!(u32::from(MAX_TAIL_CALLS) + 1, verified.most()[Item::ArrayLookup]);
-    let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
-    assert_eq!(dearest.path, [[0, 1, 2].repeat(34), vec![3, 4]].concat());
+    let worst = verified.worst_path(&Prices::VRP_CYCLES);
+    assert_eq!(worst.path, [[0, 1, 2].repeat(34), vec![3, 4]].concat());
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn what_goes_on_is_priced() {
     let long = "r0 = 0\n r0 = 1\n r0 = 2\n exit";
     let most = |programs: &[&str], entries: &[u32]| {
         let verified = check(programs, entries).unwrap();
-        let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
-        assert_eq!(dearest.path.len(), verified.most()[Item::Instruction] as usize);
+        let worst = verified.worst_path(&Prices::VRP_CYCLES);
+        assert_eq!(worst.path.len(), verified.most()[Item::Instruction] as usize);
         verified.most()[Item::Instruction]
     };
     // The longer way of both, the program behind the call or that which goes on.

@@ -147,7 +147,7 @@ fn loops_that_count_to_a_constant_are_followed() {
              r0 += 1\n if r0 < 100 goto again\n exit",
             2 + 100 * 7 + 1,
         ),
-        // The dearer of two ways round, and a way that ends the program within.
+        // The more expensive of two ways round, and a way that ends the program within.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r0 += 1\n if r2 == 7 goto out\n if r2 != 9 goto next\n r3 = 1\n r3 = 2
              next: if r0 < 6 goto again\n exit\n out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
@@ -180,9 +180,9 @@ fn loops_that_count_to_a_constant_are_followed() {
         ),
     ] {
         assert_eq!(instructions(text), most, "{text}");
-        let dearest = check(text).unwrap().dearest_path(&Prices::ASSUMED_PICOSECONDS);
-        assert_eq!(dearest.counts[Item::Instruction], most, "{text}");
-        assert_eq!(dearest.path.len(), most as usize, "{text}");
+        let worst = check(text).unwrap().worst_path(&Prices::ASSUMED_PICOSECONDS);
+        assert_eq!(worst.counts[Item::Instruction], most, "{text}");
+        assert_eq!(worst.path.len(), most as usize, "{text}");
     }
 }
 
@@ -275,6 +275,21 @@ fn loops_that_are_too_long_are_refused() {
         assert_eq!((rejected.slot, head), (slot, to), "{rejected}\n{text}");
         assert!(rounds > 10, "{rejected}\n{text}");
     }
+}
+
+/// Rounds of a long loop take time though hardly anything of it is looked at: what is passed by counts, too.
+#[test]
+fn a_long_loop_has_fewer_rounds() {
+    let looped = |block: usize| {
+        let block = "r3 = 1\n".repeat(block);
+        format!(
+            "r0 = 0\n again: r0 += 1\n if r0 != 1 goto next\n{block} next: if r0 < 20000 goto again\n exit"
+        )
+    };
+    check(&looped(10)).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let rejected = check(&looped(3000)).unwrap_err();
+    let Rejection::Unbounded { to: 1, rounds } = rejected.fault else { panic!("{rejected}") };
+    assert!((1000..5000).contains(&rounds), "{rounds} rounds of 3004 instructions");
 }
 
 #[test]

@@ -126,19 +126,19 @@ const TWO_WAYS: &str = "call get_prandom_u32
     goto out";
 
 #[test]
-fn the_dearest_path_depends_on_the_prices() {
+fn the_worst_path_depends_on_the_prices() {
     let verified = verified(TWO_WAYS);
     let head = [0, 1, 2, 3];
     let long: Vec<usize> = head.into_iter().chain(10..20).collect();
     let hashing: Vec<usize> = head.into_iter().chain(4..10).chain(18..20).collect();
 
-    let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
-    assert_eq!((dearest.price, dearest.path), (14, long));
-    assert_eq!(dearest.counts, counts(&[(Item::Instruction, 14), (Item::Cycle, 14), (Item::Random, 1)]));
+    let worst = verified.worst_path(&Prices::VRP_CYCLES);
+    assert_eq!((worst.price, worst.path), (14, long));
+    assert_eq!(worst.counts, counts(&[(Item::Instruction, 14), (Item::Cycle, 14), (Item::Random, 1)]));
 
-    let dearest = verified.dearest_path(&Prices::VRP_CYCLES.with(Item::Hash, 3));
-    assert_eq!((dearest.price, &dearest.path), (12 + 3, &hashing));
-    assert_eq!(dearest.counts[Item::HashedByte], 8);
+    let worst = verified.worst_path(&Prices::VRP_CYCLES.with(Item::Hash, 3));
+    assert_eq!((worst.price, &worst.path), (12 + 3, &hashing));
+    assert_eq!(worst.counts[Item::HashedByte], 8);
 
     // The most of each, though no packet has both; what is never reached costs nothing.
     let most = [
@@ -169,8 +169,8 @@ fn functions_cost_as_much_as_they_do_each_time() {
     // Two calls, and in each: the draw, the branch, the call of g, g's two, exit.
     assert_eq!(verified.most()[Item::Instruction], 4 + 2 * 6);
     assert_eq!(verified.most()[Item::Random], 2);
-    let dearest = verified.dearest_path(&Prices::VRP_CYCLES);
-    assert_eq!(dearest.path, [0, 4, 5, 6, 8, 9, 7, 1, 4, 5, 6, 8, 9, 7, 2, 3]);
+    let worst = verified.worst_path(&Prices::VRP_CYCLES);
+    assert_eq!(worst.path, [0, 4, 5, 6, 8, 9, 7, 1, 4, 5, 6, 8, 9, 7, 2, 3]);
     assert_eq!(verified.frames(), 3);
 }
 
@@ -190,8 +190,8 @@ fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_packet_can_take_the_dearest_path() {
-    // Counts packets of one protocol by a bit of their addresses; the dearest counts twice.
+fn a_packet_can_take_the_worst_path() {
+    // Counts packets of one protocol by a bit of their addresses; the most expensive counts twice.
     let verified = verified(
         "r6 = r1
          r1 = 16
@@ -211,12 +211,12 @@ fn a_packet_can_take_the_dearest_path() {
          pass: r0 = 2
          exit",
     );
-    let dearest = verified.dearest_path(&Prices::ASSUMED_PICOSECONDS);
+    let worst = verified.worst_path(&Prices::ASSUMED_PICOSECONDS);
     let mut packet = [0; 34];
     packet[23] = 17;
-    assert_eq!(path(&verified, &packet), dearest.path);
+    assert_eq!(path(&verified, &packet), worst.path);
     packet[26] = 1;
-    assert_ne!(path(&verified, &packet), dearest.path);
+    assert_ne!(path(&verified, &packet), worst.path);
 
     let demand = Demand::of(&verified, &Prices::ASSUMED_PICOSECONDS);
     let amounts: Vec<u64> = Resource::ALL.iter().map(|&resource| demand.amount(resource)).collect();
@@ -255,7 +255,7 @@ const ADDRESSES: &str = "r6 = r1
 fn cycles_are_register_operations() {
     let cycles = |lines: &str| {
         let verified = verified(&format!("{ADDRESSES}{lines}\n out: r0 = 2\n exit"));
-        verified.dearest_path(&Prices::VRP_CYCLES).price
+        verified.worst_path(&Prices::VRP_CYCLES).price
     };
     // The size of the state, a byte of the packet, its lower half, and the place that it tells; the end.
     let head = cycles("");

@@ -21,10 +21,10 @@ fn let_in(name: &str, bytes: &[u8]) -> Vec<String> {
         for (&instruction, fact) in verified.program().code.instructions().iter().zip(verified.facts()) {
             check_fact(instruction, fact);
         }
-        let dearest = verified.dearest_path(&Prices::ASSUMED_PICOSECONDS);
-        assert_eq!(dearest.path.len(), dearest.counts[Item::Instruction] as usize);
-        assert!(dearest.path.len() <= verified.most()[Item::Instruction] as usize);
-        assert_eq!(dearest.counts.most(verified.most()), *verified.most());
+        let worst = verified.worst_path(&Prices::ASSUMED_PICOSECONDS);
+        assert_eq!(worst.path.len(), worst.counts[Item::Instruction] as usize);
+        assert!(worst.path.len() <= verified.most()[Item::Instruction] as usize);
+        assert_eq!(worst.counts.most(verified.most()), *verified.most());
         verified.program().name.to_string()
     };
     object.programs().map(|(program, _)| check(program)).collect()

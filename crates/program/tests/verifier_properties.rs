@@ -500,9 +500,9 @@ fn check_path(verified: &Verified, packet: &[u8]) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(counts.most(verified.most()), *verified.most());
     for prices in [Prices::VRP_CYCLES, Prices::ASSUMED_PICOSECONDS] {
-        let dearest = verified.dearest_path(&prices);
-        prop_assert!(prices.total(&counts) <= dearest.price);
-        prop_assert_eq!(prices.total(&dearest.counts), dearest.price);
+        let worst = verified.worst_path(&prices);
+        prop_assert!(prices.total(&counts) <= worst.price);
+        prop_assert_eq!(prices.total(&worst.counts), worst.price);
     }
     Ok(())
 }

@@ -154,7 +154,7 @@ impl Scheduler {
         self.lines.warnings(self.backlog.settings())
     }
 
-    /// What the dearest packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
+    /// What the most expensive packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
     pub fn largest_cost(&self) -> Option<u64> {
         self.lines.largest(self.backlog.settings())
     }

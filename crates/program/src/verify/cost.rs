@@ -1,4 +1,4 @@
-//! What a program costs at worst: what it does, counted, along the dearest way through it.
+//! What a program costs at worst: what it does, counted, along the most expensive way through it.
 //!
 //! One pass from the ends to the beginning finds, for every instruction, the most that can still come (`path`).
 

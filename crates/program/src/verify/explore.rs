@@ -116,8 +116,21 @@ pub struct Explored {
 
 impl<'p> Explorer<'p> {
     pub fn explore(program: &'p Program, structure: &'p Structure) -> Result<Explored, Box<Rejected>> {
+        let mut explorer = Self::new(program, structure);
+        let mut followed = BTreeSet::new();
+        while let Some(start) = explorer.unfollowed.pop() {
+            if followed.insert(start) {
+                let done = explorer.run(structure.function_at(start), vec![State::new()]);
+                done.map_err(|(at, fault)| Rejected::new(program, at, fault))?;
+            }
+        }
+        let Self { facts, costs, state_size, links, rounds, tail_calls, .. } = explorer;
+        Ok(Explored { facts, costs, state_size, links, rounds, tail_calls })
+    }
+
+    fn new(program: &'p Program, structure: &'p Structure) -> Self {
         let count = program.code.len();
-        let mut explorer = Self {
+        Self {
             program,
             structure,
             facts: vec![Fact::default(); count],
@@ -133,16 +146,7 @@ impl<'p> Explorer<'p> {
             following: Vec::new(),
             tail_calls: TailCalls::new(),
             unfollowed: vec![0],
-        };
-        let mut followed = BTreeSet::new();
-        while let Some(start) = explorer.unfollowed.pop() {
-            if followed.insert(start) {
-                let done = explorer.run(structure.function_at(start), vec![State::new()]);
-                done.map_err(|(at, fault)| Rejected::new(program, at, fault))?;
-            }
         }
-        let Self { facts, costs, state_size, links, rounds, tail_calls, .. } = explorer;
-        Ok(Explored { facts, costs, state_size, links, rounds, tail_calls })
     }
 
     /// Follows a function from these states; gives those that it returns with.
@@ -478,4 +482,24 @@ fn nearest(states: &[State], state: &State) -> Option<usize> {
 const fn divides(instruction: &Instruction) -> bool {
     use Arithmetic::{Div, Mod, SignedDiv, SignedMod};
     matches!(instruction, Instruction::Arithmetic { operation: Div | SignedDiv | Mod | SignedMod, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble;
+
+    /// Each round makes a new place in the packet, from which the address is counted then. The old ones are of no use.
+    #[test]
+    fn a_loop_remembers_no_more_the_longer_it_is() {
+        let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 += 1\n \
+            if r6 < 200 goto again\n r0 = 0\n exit";
+        let program = Program::new("far", assemble(code).unwrap(), []);
+        let structure = Structure::new(&program.code).unwrap();
+        let mut explorer = Explorer::new(&program, &structure);
+        let Ok(exits) = explorer.run(0, vec![State::new()]) else { panic!("it is refused") };
+        assert_eq!(explorer.rounds, [200]);
+        // The packet's beginning, and the places of this round and of the one before.
+        assert!(exits.iter().all(|state| state.places() <= 3), "{:?}", exits[0].places());
+    }
 }

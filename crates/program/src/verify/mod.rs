@@ -106,7 +106,7 @@ pub struct Callback {
 
 /// The path through a program that costs most.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dearest {
+pub struct WorstPath {
     /// What it costs, in the unit of the price list.
     pub price: u64,
     /// What happens on it.
@@ -184,8 +184,8 @@ impl Verified {
     }
 
     /// The most that a packet can cost at these prices, and how.
-    pub fn dearest_path(&self, prices: &Prices) -> Dearest {
-        self.graph().dearest(prices)
+    pub fn worst_path(&self, prices: &Prices) -> WorstPath {
+        self.graph().worst_path(prices)
     }
 
     fn graph(&self) -> Graph<'_> {

@@ -10,7 +10,7 @@ use super::cost::{Counts, Prices};
 use super::explore::TailCalls;
 use super::loops::MAX_NESTED;
 use super::structure::{Body, Structure, next};
-use super::{Callback, Dearest, Fact};
+use super::{Callback, Fact, WorstPath};
 use crate::{Code, Instruction, MAX_TAIL_CALLS};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +110,7 @@ impl Graph<'_> {
     }
 
     /// The path that costs most at these prices.
-    pub fn dearest(&self, prices: &Prices) -> Dearest {
+    pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         let own = |index: usize| {
             let counts = self.costs[index];
             Priced { price: prices.total(&counts), counts, next: None }
@@ -126,7 +126,7 @@ impl Graph<'_> {
             below = below.split_last().map_or(&[][..], |(_, below)| below);
             (start, follower.still) = (next, self.sums(own, below.last()));
         }
-        Dearest { price, counts, path: follower.path }
+        WorstPath { price, counts, path: follower.path }
     }
 
     /// What each program costs at most that a tail call may lead to, if that can't be followed by another tail call, then by one, and so on.

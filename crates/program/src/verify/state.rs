@@ -207,6 +207,12 @@ impl State {
         self.touched.retain(|(object, _)| lasts(object));
     }
 
+    /// How many places in the packet it remembers.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.origins.len()
+    }
+
     fn origin(&self, id: Id) -> Origin {
         let found = self.origins.iter().find(|origin| origin.id == id);
         found.copied().unwrap_or(Origin { id, offset: Scalar::ANY, proven: NOTHING })

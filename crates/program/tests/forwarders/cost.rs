@@ -35,12 +35,12 @@ fn every_forwarder_is_let_in() {
         println!(
             "{name:<24} | {:>12} {:>6} {operations:>6} {ratio:>7} | {:>11} {bytes:>6} {:>4} | {:>7} {:>7} | {:>10}",
             most[Item::Instruction],
-            verified.dearest_path(&Prices::VRP_CYCLES).price,
+            verified.worst_path(&Prices::VRP_CYCLES).price,
             most[Item::StateByte],
             most[Item::StateTransfer],
             most[Item::MapTransfer],
             most.hashes(),
-            verified.dearest_path(&Prices::ASSUMED_PICOSECONDS).price / 1000,
+            verified.worst_path(&Prices::ASSUMED_PICOSECONDS).price / 1000,
         );
     }
 }

@@ -323,7 +323,7 @@ fn lookups_use_up_the_budget() {
     assert_eq!(add(FlowKey { source: source(1), ..FlowKey::default() }), Ok(1));
     assert_eq!(add(FlowKey { source: source(2), ..FlowKey::default() }), Ok(2));
     assert_eq!(add(FlowKey { destination: source(2), ..FlowKey::default() }), Ok(3));
-    // Two hashes of the classifier, one of a second mask, one of a third: three are the most. None of the flows' is dearer than another.
+    // Two hashes of the classifier, one of a second mask, one of a third: three are the most. None of the flows' is more expensive than another.
     let refused = add(FlowKey { protocol: Some(6), ..FlowKey::default() }).unwrap_err().to_string();
     assert!(
         refused.contains("classifier 4 + flow (fid 4) 0 + minimal IP 0 = 4 hashes, 3 allowed"),

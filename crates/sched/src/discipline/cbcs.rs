@@ -13,7 +13,7 @@
 //! - Rounds in which nobody has credit are skipped in one step, with the same result.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, dearest};
+use super::{Discipline, Spec, worst_cost};
 use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
@@ -69,7 +69,7 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
     }
 
     fn largest(settings: &Settings) -> Option<u64> {
-        Some(dearest(settings, Self::requirement))
+        Some(worst_cost(settings, Self::requirement))
     }
 
     #[inline]

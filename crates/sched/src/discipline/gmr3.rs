@@ -13,7 +13,7 @@
 //! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
 
 use super::ring::Ring;
-use super::{Discipline, Spec, dearest};
+use super::{Discipline, Spec, worst_cost};
 use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
@@ -96,7 +96,7 @@ impl Discipline for Gmr3 {
 
     fn largest(settings: &Settings) -> Option<u64> {
         let dominant = |prices: &Prices, processor, bytes| prices.normalised(processor, bytes).dominant();
-        Some(dearest(settings, dominant))
+        Some(worst_cost(settings, dominant))
     }
 
     #[inline]

@@ -51,7 +51,7 @@ pub(crate) trait Discipline: Sized {
         None
     }
 
-    /// The cost of the dearest packet, in the same unit.
+    /// The cost of the most expensive packet, in the same unit.
     fn largest(_: &Settings) -> Option<u64> {
         None
     }
@@ -308,8 +308,8 @@ fn take_in_turn(backlog: &mut Backlog, flow: u32, slot: u32, begins: bool) {
     backlog.pop(flow);
 }
 
-/// The cost of the dearest packet: a program that uses up its budget on the longest packet.
-fn dearest(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
+/// The cost of the most expensive packet: a program that uses up its budget on the longest packet.
+fn worst_cost(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
     let prices = crate::cost::Prices::new(settings);
     u64::from(price(&prices, prices.processing(settings.budget), settings.longest))
 }

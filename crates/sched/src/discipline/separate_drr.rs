@@ -1,7 +1,7 @@
 //! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the port.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, dearest};
+use super::{Discipline, Spec, worst_cost};
 use crate::backlog::{Backlog, Slot};
 use crate::{Settings, Warning};
 
@@ -53,12 +53,12 @@ impl Discipline for SeparateDrr {
     }
 
     fn largest(settings: &Settings) -> Option<u64> {
-        Some(dearest(settings, |_, processor, _| processor))
+        Some(worst_cost(settings, |_, processor, _| processor))
     }
 
     fn warnings(settings: &Settings) -> Vec<Warning> {
         let quantum = settings.quantum.0;
-        let largest = dearest(settings, |_, processor, _| processor);
+        let largest = worst_cost(settings, |_, processor, _| processor);
         let mut warnings = Vec::new();
         if quantum < largest {
             warnings.push(Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" });

@@ -6,7 +6,7 @@ use crate::backlog::{Backlog, Turn};
 
 /// Fraction bits of rounds, for what is within one.
 const FRACTION: u32 = 16;
-/// The most rounds that are looked ahead: a packet's dearest cost in the least quantum.
+/// The most rounds that are looked ahead: a packet's largest cost in the least quantum.
 const FARTHEST: u64 = 1 << 32;
 
 /// Flows that take turns, and how far the round is.

@@ -16,8 +16,8 @@ pub(super) const PROCESSORS: u32 = 4;
 const CLOCK_MHZ: u32 = 600;
 const PORT: u64 = 50_000_000;
 const CHARGED_NS: u32 = 80;
-/// Table 7: the dearest program in cycles, and the longest packet.
-const DEAREST: u64 = 3600;
+/// Table 7: the most expensive program in cycles, and the longest packet.
+const LARGEST_COST: u64 = 3600;
 const LONGEST: u32 = 127;
 /// How long delays are measured, and how long before that the machine runs in.
 const TIME: Nanos = Nanos(4_000_000_000);
@@ -142,7 +142,7 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
         quantum_bytes: (u64::from(LONGEST) * open.quantum / 10).max(1) as u32,
         estimator: Estimator::ALL[open.estimator].1,
         first_estimate: Some(0),
-        budget: DEAREST * factor,
+        budget: LARGEST_COST * factor,
         longest: LONGEST,
         flow_limit: if open.tight { 1 } else { 1024 },
         ..longwire_sched::Settings::default()

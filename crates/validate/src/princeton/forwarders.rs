@@ -116,7 +116,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
         let row = known.map_or(row.clone(), |line| paper(row, line.operations));
         book.row(row, |row| {
             let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
-            let cycles = verified.dearest_path(&Prices::VRP_CYCLES).price;
+            let cycles = verified.worst_path(&Prices::VRP_CYCLES).price;
             Ok(row.measured(cycles).note("at most, as admission to the profile vrp counts them"))
         });
         book.row(Row::new(format!("table 5: {}, instructions", case.name), ""), |row| {

@@ -1,12 +1,13 @@
 //! `longwire forwarder cost`
 
+use super::chosen::Chosen;
 use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_program::{Resource, Verified, verify};
 use longwire_router::{
     Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError, RouterPrices,
 };
-use longwire_scenario::{WrittenForwarder, prices_of};
+use longwire_scenario::prices_of;
 use longwire_units::Rate;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -28,17 +29,8 @@ pub struct Args {
     /// A program that comes with Longwire, or an object file.
     program: String,
 
-    /// The function in the object, if it has several programs.
-    #[arg(long)]
-    function: Option<String>,
-
-    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
-    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = super::constant)]
-    constants: Vec<(String, String)>,
-
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
-    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = super::entries)]
-    maps: Vec<(String, String)>,
+    #[command(flatten)]
+    chosen: Chosen,
 
     /// A line rate that is to be held, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
@@ -48,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "PRICES")]
     prices: Option<String>,
 
-    /// Print the instructions of the dearest path.
+    /// Print the instructions of the worst-case path.
     #[arg(long)]
     path: bool,
 
@@ -63,13 +55,7 @@ impl Args {
     /// # Errors
     /// If there is no such program, or the verifier refuses it.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let written = WrittenForwarder {
-            program: self.program,
-            function: self.function,
-            constants: self.constants.into_iter().collect(),
-            maps: self.maps.into_iter().collect(),
-            ..WrittenForwarder::default()
-        };
+        let written = self.chosen.of(self.program);
         let program = written.program(&written.object(Path::new(""))?)?;
         let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| prices_of(name, Path::new("")));
         let prices = prices.map_err(|error| anyhow::anyhow!("--prices: {error}"))?;
@@ -114,7 +100,7 @@ struct Cost {
     forwarder: Forwarder,
     prices: RouterPrices,
     verdicts: Vec<Tried>,
-    /// Whether the dearest path is wanted.
+    /// Whether the worst-case path is wanted.
     path: bool,
 }
 
@@ -130,10 +116,10 @@ impl Cost {
         self.forwarder.verified()
     }
 
-    /// The instructions of the dearest path, if they are wanted.
+    /// The instructions of the worst-case path, if they are wanted.
     fn path(&self) -> Vec<String> {
         let verified = self.verified();
-        let path = if self.path { verified.dearest_path(&self.prices.items).path } else { Vec::new() };
+        let path = if self.path { verified.worst_path(&self.prices.items).path } else { Vec::new() };
         path.iter().map(|&instruction| verified.program().place(instruction).to_string()).collect()
     }
 
@@ -166,8 +152,8 @@ impl Cost {
 
     fn json(&self) -> Value {
         let (verified, prices) = (self.verified(), &self.prices.items);
-        let (program, dearest) = (verified.program(), verified.dearest_path(prices));
-        let items = dearest.counts.iter().filter(|&(item, _)| prices.price(item) > 0);
+        let (program, worst) = (verified.program(), verified.worst_path(prices));
+        let items = worst.counts.iter().filter(|&(item, _)| prices.price(item) > 0);
         let items = items.map(|(item, times)| {
             let each = prices.price(item);
             json!({ "item": item.name(), "times": times, "each": each, "all": each.saturating_mul(times.into()) })
@@ -192,7 +178,7 @@ impl Cost {
             "state": verified.state_size(),
             "compiled": self.forwarder.is_compiled(),
             "items": items.collect::<Vec<_>>(),
-            "longest-path": dearest.price,
+            "longest-path": worst.price,
             "budgets": budgets.collect::<Vec<_>>(),
         });
         if self.path {
@@ -217,12 +203,12 @@ fn budgets(rates: &[Rate]) -> Vec<(String, Budget)> {
     [("vrp".to_owned(), Budget::VRP)].into_iter().chain(rates.iter().map(of_rate)).collect()
 }
 
-/// What happens on the dearest path, and what each item costs there, in nanoseconds.
+/// What happens on the worst-case path, and what each item costs there, in nanoseconds.
 fn items(verified: &Verified, prices: &RouterPrices) -> Vec<Vec<String>> {
-    let dearest = verified.dearest_path(&prices.items);
+    let worst = verified.worst_path(&prices.items);
     let time = |picoseconds: u64| format!("{}.{:01} ns", count(picoseconds / 1000), picoseconds % 1000 / 100);
     let mut lines = vec![["item", "times", "each", "all", ""].map(str::to_owned).to_vec()];
-    for (item, times) in dearest.counts.iter() {
+    for (item, times) in worst.counts.iter() {
         let price = prices.items.price(item);
         if price > 0 {
             lines.push(vec![
@@ -234,7 +220,7 @@ fn items(verified: &Verified, prices: &RouterPrices) -> Vec<Vec<String>> {
             ]);
         }
     }
-    let sum = ["longest path".to_owned(), String::new(), String::new(), time(dearest.price), String::new()];
+    let sum = ["longest path".to_owned(), String::new(), String::new(), time(worst.price), String::new()];
     lines.push(sum.to_vec());
     lines
 }

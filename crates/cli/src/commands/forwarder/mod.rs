@@ -1,19 +1,17 @@
 //! `longwire forwarder`
 
+mod chosen;
 mod cost;
 mod get;
 mod levels;
 mod list;
 mod replace;
 
-
 use crate::{Outcome, outcome};
-use anyhow::Context;
+use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
-use longwire_program::Shipped;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
-use std::path::Path;
 
 /// Install programs on a running router, look at them, change them; say what a program costs
 ///
@@ -103,17 +101,8 @@ struct Install {
     #[arg(long, value_name = "WHAT")]
     otherwise: Option<String>,
 
-    /// The function in the object, if it has several programs.
-    #[arg(long)]
-    function: Option<String>,
-
-    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
-    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
-    constants: Vec<(String, String)>,
-
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
-    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
-    maps: Vec<(String, String)>,
+    #[command(flatten)]
+    chosen: Chosen,
 
     /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
     #[arg(long)]
@@ -362,10 +351,6 @@ fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Resu
 fn install(args: Install) -> anyhow::Result<Outcome> {
     let key = args.ends.key(args.protocol);
     let written = WrittenForwarder {
-        program: args.program.unwrap_or_default(),
-        function: args.function,
-        constants: args.constants.into_iter().collect(),
-        maps: args.maps.into_iter().collect(),
         name: args.name,
         key: (key != WrittenKey::default()).then_some(key),
         state: args.state,
@@ -382,13 +367,9 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         mark: args.mark,
         within: args.within,
         otherwise: args.otherwise,
+        ..args.chosen.of(args.program.unwrap_or_default())
     };
-    let object = match Shipped::named(&written.program) {
-        Some(_) => None,
-        None if written.lets_all_pass() => None,
-        None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
-    };
-    let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
+    let (forwarder, object) = sent(&written)?;
     let installed =
         ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object, lease: args.lease })?;
     for odd in installed["notes"].as_array().into_iter().flatten() {

@@ -1,13 +1,11 @@
 //! `longwire forwarder replace`
 
-use super::{ask, constant, text};
+use super::chosen::{Chosen, sent};
+use super::{ask, text};
 use crate::{Outcome, outcome};
-use anyhow::Context;
 use longwire_control::ForwarderAsk;
-use longwire_program::Shipped;
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
-use std::path::Path;
 
 /// Put another program in the place of an installed one while packets flow
 ///
@@ -29,17 +27,8 @@ pub struct Args {
     /// A program that comes with Longwire, or an object file.
     program: String,
 
-    /// The function in the object, if it has several programs.
-    #[arg(long)]
-    function: Option<String>,
-
-    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
-    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
-    constants: Vec<(String, String)>,
-
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
-    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = super::entries)]
-    maps: Vec<(String, String)>,
+    #[command(flatten)]
+    chosen: Chosen,
 
     /// What it is called. Default: as the one that goes.
     #[arg(long)]
@@ -64,20 +53,9 @@ impl Args {
     /// # Errors
     /// If the program is refused, no instance is meant, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let written = WrittenForwarder {
-            program: self.program,
-            function: self.function,
-            constants: self.constants.into_iter().collect(),
-            maps: self.maps.into_iter().collect(),
-            name: self.name,
-            state: self.state,
-            ..WrittenForwarder::default()
-        };
-        let object = match Shipped::named(&written.program) {
-            Some(_) => None,
-            None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
-        };
-        let forwarder = serde_json::to_value(&written).context("a forwarder can be written as JSON")?;
+        let written =
+            WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
+        let (forwarder, object) = sent(&written)?;
         let asked = ForwarderAsk::Replace { fid: self.fid, forwarder, object };
         let answer = ask(self.instance.as_deref(), &self.router, &asked)?;
         if self.json {

@@ -1,0 +1,47 @@
+//! Programs as commands name them.
+
+use super::{constant, entries};
+use anyhow::Context;
+use longwire_program::Shipped;
+use longwire_scenario::WrittenForwarder;
+use serde_json::Value;
+use std::path::Path;
+
+/// What of an object is meant, with which constants and maps.
+#[derive(Debug, clap::Args)]
+pub(super) struct Chosen {
+    /// The function in the object, if it has several programs.
+    #[arg(long)]
+    function: Option<String>,
+
+    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
+    #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
+    constants: Vec<(String, String)>,
+
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
+    #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
+    maps: Vec<(String, String)>,
+}
+
+impl Chosen {
+    /// The program called `program`, as scenarios write it.
+    pub fn of(self, program: String) -> WrittenForwarder {
+        WrittenForwarder {
+            program,
+            function: self.function,
+            constants: self.constants.into_iter().collect(),
+            maps: self.maps.into_iter().collect(),
+            ..WrittenForwarder::default()
+        }
+    }
+}
+
+/// What an instance is sent of a program: what is written, and its object's bytes, unless it comes with Longwire or is none.
+pub(super) fn sent(written: &WrittenForwarder) -> anyhow::Result<(Value, Option<String>)> {
+    let object = match Shipped::named(&written.program) {
+        Some(_) => None,
+        None if written.lets_all_pass() => None,
+        None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
+    };
+    Ok((serde_json::to_value(written).context("a forwarder can be written as JSON")?, object))
+}
