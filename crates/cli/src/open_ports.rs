@@ -7,7 +7,6 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_block::Port;
 use longwire_engine::InnerPort;
-use longwire_port::Interface;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
@@ -100,14 +99,7 @@ pub fn open_real(
             }
             Attachment::Tap { interface, queues } => {
                 let options = TapOptions { queues: *queues, up: true, ..TapOptions::default() };
-                let (name, interface) = (name.to_string(), interface.to_string());
-                let first = Tap::create(&name, &interface, &options)?;
-                // Who takes it away may not want it back: it is not made again, but taken when it is there again.
-                let open = move || {
-                    Interface::open(&interface).ok()?;
-                    Some(Box::new(Tap::create(&name, &interface, &options).ok()?) as Box<dyn Port>)
-                };
-                Some(Box::new(Reopening::new(Box::new(first), open)))
+                Some(Box::new(Tap::reopening(name, interface, &options)?))
             }
             Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
                 let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;

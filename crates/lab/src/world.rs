@@ -166,6 +166,94 @@ mod tests {
         assert!(!is_all_of("", 7));
     }
 
+    /// What a child of this process found wrong, a bit each; it changes itself as no test program may.
+    fn child(find: fn() -> i32) -> i32 {
+        // SAFETY: the child makes system calls only, and ends without running anything of its parent's.
+        unsafe {
+            match libc::fork() {
+                0 => libc::_exit(find()),
+                child => {
+                    let mut status = 0;
+                    assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                    assert!(libc::WIFEXITED(status), "{status}");
+                    libc::WEXITSTATUS(status)
+                }
+            }
+        }
+    }
+
+    const NOBODY: u32 = 65_534;
+    const NET_RAW: libc::c_int = 13;
+
+    /// As a program that was started by somebody else and runs with root's rights: what it could go back to is gone.
+    fn given_up_as_root() -> i32 {
+        // Version 3; effective, permitted and inheritable, of the first 32 capabilities and the others (capset(2)).
+        let header = [0x2008_0522u32, 0];
+        let mut held = [0u32; 6];
+        // SAFETY: all pointers are to live places of the size that the calls expect.
+        unsafe {
+            let groups = [7, 8];
+            let ready = libc::setgroups(2, groups.as_ptr()) == 0
+                && libc::setresgid(NOBODY, 0, NOBODY) == 0
+                && libc::setresuid(NOBODY, 0, NOBODY) == 0
+                && libc::syscall(libc::SYS_capget, header.as_ptr(), held.as_mut_ptr()) == 0;
+            held[2] = 1 << NET_RAW;
+            let ready = ready
+                && libc::syscall(libc::SYS_capset, header.as_ptr(), held.as_ptr()) == 0
+                && libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, NET_RAW, 0, 0) == 0;
+            if !ready || give_up_privileges().is_err() {
+                return 1;
+            }
+            let (mut users, mut own) = ([1; 3], [1; 3]);
+            let [real, effective, saved] = &mut users;
+            libc::getresuid(real, effective, saved);
+            let [real, effective, saved] = &mut own;
+            libc::getresgid(real, effective, saved);
+            let ambient = libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, NET_RAW, 0, 0);
+            i32::from(libc::getgroups(0, std::ptr::null_mut()) != 0) << 1
+                | i32::from(users != [0; 3]) << 2
+                | i32::from(own != [0; 3]) << 3
+                | i32::from(ambient != 0) << 4
+        }
+    }
+
+    /// Root of a user namespace in which groups can't be given up: nothing is entered with them.
+    fn kept_where_groups_stay() -> i32 {
+        let put = |file: &std::ffi::CStr, text: &[u8]| {
+            // SAFETY: a name that ends with a zero byte, and a live text; the descriptor is closed at once.
+            unsafe {
+                let fd = libc::open(file.as_ptr(), libc::O_WRONLY);
+                let put = libc::write(fd, text.as_ptr().cast(), text.len()) == text.len() as isize;
+                libc::close(fd);
+                put
+            }
+        };
+        // SAFETY: no pointers.
+        unsafe {
+            if libc::unshare(libc::CLONE_NEWUSER) != 0 {
+                return 2;
+            }
+            let mapped = put(c"/proc/self/setgroups", b"deny") && put(c"/proc/self/uid_map", b"0 0 1");
+            if !mapped || libc::geteuid() != 0 {
+                return 3;
+            }
+        }
+        i32::from(give_up_privileges().is_ok())
+    }
+
+    #[test]
+    fn root_keeps_nothing_that_is_not_its_own() {
+        // SAFETY: no pointers.
+        if unsafe { libc::geteuid() } != 0 {
+            return println!("skipped root_keeps_nothing_that_is_not_its_own: it takes root");
+        }
+        assert_eq!(child(given_up_as_root), 0, "1 set-up, 2 groups, 4 users, 8 own group, 16 ambient");
+        match child(kept_where_groups_stay) {
+            2 => println!("skipped the second half: no user namespaces"),
+            wrong => assert_eq!(wrong, 0, "1 it goes on with its groups, 3 set-up"),
+        }
+    }
+
     #[test]
     fn the_world_that_this_process_is_in_is_no_other() {
         assert!(World::of(std::process::id()).is_none());

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::af_packet::clock::monotonic_now;
+use super::reopening::Reopening;
 use crate::interface::{Counters, Interface, OpenError, Request};
 use crate::vnet::{self, Found};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -66,6 +67,15 @@ enum State {
     Gone,
 }
 
+/// Where a TAP interface comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It is made: there must be none of its name.
+    Made,
+    /// Somebody else has made it.
+    Found,
+}
+
 impl Tap {
     /// Makes the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling thread's
     /// network namespace; `name` is the port's. It may be moved into another namespace afterwards.
@@ -73,6 +83,26 @@ impl Tap {
     /// # Errors
     /// An option out of range, an interface of that name, no `/dev/net/tun`, or no right to use it.
     pub fn create(name: &str, interface: &str, options: &TapOptions) -> Result<Self, OpenError> {
+        Self::open(name, interface, options, Origin::Made)
+    }
+
+    /// The same, and goes on when the interface has been taken away and is there again, made by somebody else
+    /// (`ip tuntap add`): it is not made again, since who took it away may not want it back.
+    ///
+    /// # Errors
+    /// As [`Tap::create`].
+    pub fn reopening(name: &str, interface: &str, options: &TapOptions) -> Result<Reopening, OpenError> {
+        let first = Self::create(name, interface, options)?;
+        let (name, interface, options) = (name.to_owned(), first.interface.clone(), options.clone());
+        let again = move || {
+            Interface::open(&interface).ok()?;
+            let tap = Self::open(&name, &interface, &options, Origin::Found).ok()?;
+            Some(Box::new(tap) as Box<dyn Port>)
+        };
+        Ok(Reopening::new(Box::new(first), again))
+    }
+
+    fn open(name: &str, interface: &str, options: &TapOptions, origin: Origin) -> Result<Self, OpenError> {
         let bad = |option, value: u32, range| {
             Err(OpenError::BadOption { name: interface.into(), option, value: value.into(), range })
         };
@@ -87,7 +117,8 @@ impl Tap {
         let mut queues = Vec::new();
         let mut made = interface.to_string();
         for number in 0..options.queues {
-            let (queue, name) = open_queue(&made, options.queues > 1, number == 0)?;
+            let first = number == 0 && origin == Origin::Made;
+            let (queue, name) = open_queue(&made, options.queues > 1, first)?;
             queues.push(queue);
             made = name;
         }
@@ -326,7 +357,7 @@ impl Port for Tap {
     }
 }
 
-/// Opens a queue of the interface, which is made if it is the `first`. Returns the interface's name besides.
+/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name besides.
 fn open_queue(interface: &str, several: bool, first: bool) -> Result<(OwnedFd, String), OpenError> {
     let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: the path is a C string; the descriptor returned is owned by nobody else.

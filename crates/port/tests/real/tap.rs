@@ -118,6 +118,33 @@ fn a_tap_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
 }
 
 #[test]
+fn a_tap_that_somebody_makes_again_is_taken() {
+    let Some(net) = Net::new() else { return };
+    let options = TapOptions { up: true, ..Default::default() };
+    let mut tap = net.run(move || Tap::reopening("east", "t0", &options)).unwrap();
+    let mut pool = pool();
+    send(&mut tap, &mut pool, &[frame(60, 1)]).unwrap();
+    net.ip("link del t0");
+    until("the port to notice", || tap.receive(&mut pool, now(), &mut Batch::new()).err());
+    assert!(matches!(send(&mut tap, &mut pool, &[frame(60, 2)]), Err(PortError::Vanished { .. })));
+    net.ip("tuntap add dev t0 mode tap");
+    // Attempts are made by threads of the worker's namespace: each receive goes there.
+    let tap = net.run(move || {
+        until("the port to come back", || tap.receive(&mut pool, now(), &mut Batch::new()).ok());
+        (tap, pool)
+    });
+    let (mut tap, mut pool) = tap;
+    assert!(tap.describe().ends_with("opened again once"), "{}", tap.describe());
+    let options = AfPacketOptions { slots: Some(64), ..Default::default() };
+    let mut host = net.run(move || AfPacket::open("host", "t0", &options)).unwrap();
+    send(&mut tap, &mut pool, &[frame(60, 3)]).unwrap();
+    assert_eq!(receive(&mut host, &mut pool, 1)[0].0, frame(60, 3));
+    send(&mut host, &mut pool, &[frame(60, 4)]).unwrap();
+    assert_eq!(receive(&mut tap, &mut pool, 1)[0].0, frame(60, 4));
+    assert_eq!((tap.stats().out_frames, tap.stats().out_down, pool.live()), (2, 1, 0));
+}
+
+#[test]
 fn names_are_taken_once_and_patterns_filled_in() {
     let Some(net) = Net::new() else { return };
     let first = create(&net, "lw%d", TapOptions::default());
