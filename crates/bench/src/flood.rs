@@ -10,9 +10,12 @@ use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// 64 bytes with FCS.
 const FRAME: usize = 60;
+/// How long the first frame may take to come out.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sends frames from one host to the other until told to stop.
 pub struct Flood {

@@ -74,6 +74,9 @@ pub enum BenchError {
     /// The test hosts can't be made.
     #[error(transparent)]
     Lab(#[from] longwire_lab::LabError),
+    /// Frames were sent, and none came out.
+    #[error("no frame has come out within {0:?}")]
+    Silent(Duration),
     /// The traffic could not be measured.
     #[error(transparent)]
     Traffic(#[from] longwire_lab::traffic::Error),

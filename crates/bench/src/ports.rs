@@ -1,16 +1,19 @@
 //! 64-byte packets through two real ports: the engine against a bare forwarding loop on the same drivers, in turns.
 
-use crate::flood::{Flood, description, received};
+use crate::flood::{Flood, PATIENCE, description, received};
 use crate::world::{Driver, World, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};
 use longwire_report::Row;
+use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What the engine carries, of a bare loop's packets.
 const TARGET_PERCENT: f64 = 90.0;
+/// How often the first frame is looked for.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
@@ -93,10 +96,30 @@ pub(crate) fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, Ben
 }
 
 fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
-    settings.pause(settings.time(Duration::from_millis(500)))?;
-    let (before, from) = received(world)?;
-    settings.pause(settings.time(Duration::from_secs(2)))?;
-    let (after, to) = received(world)?;
+    rate(|| received(world), |time| settings.pause(settings.time(time)))
+}
+
+/// Frames a second, by what has been received and when. It is counted some time after frames begin to come out: what forwards them
+/// may need a while to start.
+fn rate(
+    mut received: impl FnMut() -> Result<(u64, Nanos), BenchError>,
+    pause: impl Fn(Duration) -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
+    let (none, begun) = received()?;
+    loop {
+        let (now, at) = received()?;
+        if now > none {
+            break;
+        }
+        if Duration::from_nanos(at.since(begun).0) > PATIENCE {
+            return Err(BenchError::Silent(PATIENCE));
+        }
+        pause(LOOK)?;
+    }
+    pause(Duration::from_millis(500))?;
+    let (before, from) = received()?;
+    pause(Duration::from_secs(2))?;
+    let (after, to) = received()?;
     Ok((after - before) as f64 / (to - from).as_secs_f64())
 }
 
@@ -146,5 +169,29 @@ struct Ending<'a>(&'a AtomicBool);
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// 1000 frames a second from `start` on, none before, by a clock that pauses alone move on.
+    fn seen(start: u64) -> Result<f64, BenchError> {
+        let now = Cell::new(0u64);
+        let received = || Ok((now.get().saturating_sub(start) / 1_000_000, Nanos(now.get())));
+        rate(received, |time| {
+            now.set(now.get() + time.as_nanos() as u64);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn nothing_is_counted_before_frames_come_out() {
+        for start in [0, 100, 5000, 9000] {
+            assert_eq!(seen(start * 1_000_000).unwrap(), 1000.0, "after {start} ms");
+        }
+        assert!(matches!(seen(11_000_000_000), Err(BenchError::Silent(_))));
     }
 }

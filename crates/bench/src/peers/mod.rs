@@ -218,10 +218,7 @@ fn measure(settings: &Settings<'_>, peer: &dyn Peer, job: Job) -> Result<(f64, O
 fn bare_loop(settings: &Settings<'_>) -> Result<f64, BenchError> {
     let bed = Testbed::new(false)?;
     let mut open = bed.world.open_by(Driver::AfPacket)?;
-    ports::forward(&mut open, || {
-        bed.wait_until_it_carries(settings)?;
-        ports::flooded(settings, &bed.world)
-    })
+    ports::forward(&mut open, || ports::flooded(settings, &bed.world))
 }
 
 /// The mean one-way delay of 64-byte frames less the nominal one, in ns.

@@ -1,15 +1,12 @@
 //! Two hosts and the two interfaces between which a peer is started.
 
 use super::program::Program;
-use crate::flood::{Flood, received};
+use crate::flood::{Flood, PATIENCE, received};
 use crate::world::{Driver, World};
 use crate::{BenchError, Settings};
 use longwire_lab::Host;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// How long a peer may take until the first frame crosses.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Addresses of the sending and of the receiving host.
 pub const ADDRESSES: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
@@ -151,8 +148,7 @@ impl Testbed {
                 return Ok(());
             }
         }
-        let reason = format!("no frame crossed in {} s", PATIENCE.as_secs());
-        Err(BenchError::Tool { command: "waiting for the first frame".into(), reason })
+        Err(BenchError::Silent(PATIENCE))
     }
 }
 
