@@ -246,9 +246,10 @@ fn connections_whose_windows_are_scaled_differently_are_spliced() {
     let server = served(&proxied.servers[0], "GET /b\n");
     proxied.half.signal("-STOP");
     both_ways(&client, &server, 3_000_000);
-    proxied.half.signal("-CONT");
+    // While the proxy is stopped: it takes the programs of an ended connection away.
     assert_eq!(lab.programs("tcp-splicer-scaled").len() + lab.programs("tcp-splicer").len(), 2);
     assert!(!lab.programs("tcp-splicer-scaled").is_empty());
+    proxied.half.signal("-CONT");
     proxied.half.event("ended");
     proxied.half.end();
 }
@@ -269,12 +270,13 @@ fn connections_of_ipv6_are_spliced() {
     assert_eq!(from.ip().to_string(), "fd00:0:0:2::1");
     half.signal("-STOP");
     both_ways(&client, &far, 1_000_000);
-    half.signal("-CONT");
+    // While the proxy is stopped: it takes the programs of an ended connection away.
     let carried = lab.programs("tcp-splicer6");
     assert!(
         carried.len() == 2 && carried.iter().all(|one| one["packets"].as_u64() > Some(100)),
         "{carried:#?}"
     );
+    half.signal("-CONT");
     let ended = half.event("ended");
     assert_eq!(ended["why"], "finished", "{ended}");
     assert_eq!(lab.programs("tcp-splicer6").len(), 0);

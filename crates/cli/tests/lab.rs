@@ -179,7 +179,7 @@ fn iperf_gets_what_the_link_carries() {
          [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"100 packets\"\n",
     );
     let Some(lab) = Up::new("iperf", &scenario) else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && for i in 1 2 3 4 5 6 7 8 9; do ss -Hltn | grep -q 5201 && break; sleep 0.1; done");
+    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
     assert!(server.status.success(), "{}", stderr(&server));
     let output = lab.sh("a", "iperf3 -c b -t 3 -O 1 -C cubic -J");
     let result: Value =

@@ -118,9 +118,9 @@ fn connections_are_carried_by_the_data_path() {
 }
 
 #[test]
-fn bindings_end_and_ports_run_out() {
-    let Some(lab) = Up::new("natend") else { return };
-    let half = nat(&lab, &["--ports", "6000-6001", "--udp", "2 s", "--interval", "100 ms"]);
+fn ports_run_out() {
+    let Some(lab) = Up::new("natfull") else { return };
+    let half = nat(&lab, &["--ports", "6000-6001", "--interval", "100 ms"]);
     let far = udp(&lab, "b", "10.0.2.9:7");
     let own: Vec<_> = [5000, 5001, 5002].map(|port| udp(&lab, "a", &format!("10.0.1.9:{port}"))).into();
     let mut ports = Vec::new();
@@ -133,13 +133,23 @@ fn bindings_end_and_ports_run_out() {
     own[2].send_to(b"no", "10.0.2.9:7").unwrap();
     let full = half.event("full");
     assert_eq!((&full["what"], &full["packets"]), (&"ports".into(), &1.into()));
-    half.event("ended");
+    half.end();
+}
+
+#[test]
+fn a_port_whose_binding_has_ended_is_nobodys_and_then_anothers() {
+    let Some(lab) = Up::new("natend") else { return };
+    let half = nat(&lab, &["--ports", "6000-6000", "--udp", "1 s", "--interval", "100 ms"]);
+    let far = udp(&lab, "b", "10.0.2.9:7");
+    let [first, second] = [5000, 5001].map(|port| udp(&lab, "a", &format!("10.0.1.9:{port}")));
+    first.send_to(b"in", "10.0.2.9:7").unwrap();
+    assert_eq!(heard(&far).1, format!("{EXTERNAL}:6000"));
     half.event("ended");
     // What is sent to a port that nobody has any more comes to nobody.
     far.send_to(b"late", (EXTERNAL, 6000)).unwrap();
-    own[0].set_read_timeout(Some(MOMENT)).unwrap();
-    assert!(own[0].recv(&mut [0; 9]).is_err());
-    own[2].send_to(b"now", "10.0.2.9:7").unwrap();
+    first.set_read_timeout(Some(MOMENT)).unwrap();
+    assert!(first.recv(&mut [0; 9]).is_err());
+    second.send_to(b"now", "10.0.2.9:7").unwrap();
     assert_eq!(heard(&far).1, format!("{EXTERNAL}:6000"));
     half.end();
 }

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
@@ -90,6 +91,40 @@ impl Drop for Running {
             let _ = Command::new("kill").arg(child.id().to_string()).status();
             let _ = child.wait();
         }
+    }
+}
+
+/// Pings that go on until dropped.
+struct Pings {
+    child: Child,
+    times: Receiver<f64>,
+}
+
+impl Pings {
+    fn start(run: &Running, from: &str, to: &str) -> Self {
+        let mut command = run.lab().host(from).unwrap().command("ping").unwrap();
+        command.args(["-n", "-i", "0.02", to]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (sender, times) = channel();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        std::thread::spawn(move || {
+            let time = |line: String| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
+            lines.filter_map(time).map_while(|time| sender.send(time).ok()).for_each(drop);
+        });
+        Self { child, times }
+    }
+
+    /// The next round trip, in ms.
+    fn next(&self) -> f64 {
+        self.times.recv_timeout(Duration::from_secs(60)).expect("an answer")
+    }
+}
+
+impl Drop for Pings {
+    fn drop(&mut self) {
+        // The run may have taken the host and its processes away.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -188,12 +223,19 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         let settings = &row(&red, link)["settings"];
         assert_eq!((&settings["queue.kind"], &settings["queue"]), (&"red".into(), &"200 packets".into()));
     }
-    // From 10 to 60 ms in half a second: half-way, then there.
-    json(&set(&["up", "delay=60ms", "--ramp", "500ms", "--step", "10ms"]), 0);
-    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "30", "-i", "0.05"]);
-    assert!(least.is_some_and(|ms| ms < 119.0), "{text}");
-    let (text, least) = run.ping("a", "10.0.0.2", &["-c", "3", "-i", "0.05"]);
-    assert!(least.is_some_and(|ms| (120.0..160.0).contains(&ms)), "{text}");
+    // From 10 to 60 ms in two seconds, with pings all the while: between, then there.
+    let pings = Pings::start(&run, "a", "10.0.0.2");
+    // The first asks for the other's hardware address before.
+    let first = pings.next();
+    assert!((20.0..100.0).contains(&first), "{first}");
+    json(&set(&["up", "delay=60ms", "--ramp", "2s", "--step", "10ms"]), 0);
+    let (mut between, mut last) = (0, 0.0);
+    while last < 120.0 {
+        last = pings.next();
+        between += u32::from((45.0..115.0).contains(&last));
+    }
+    assert!(between > 0, "no ping met the ramp on its way");
+    drop(pings);
     let get = json(&run.ctl(&["get", "up.forward", "--instance", &name, "--json"]), 0);
     assert_eq!(row(&get, "link up.forward")["settings"]["delay"], "60 ms");
 
@@ -447,6 +489,51 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     assert_nothing_left(&name);
 }
 
+/// 40 links that duplicate, one behind the other, make as many packets of each as they may: the run has never done, and yet hears
+/// the first signal, and that its time is over.
+#[test]
+fn links_that_duplicate_without_end_let_a_run_end() {
+    let folder = Folder::new("duplicators");
+    let port = |name: &str, bridge: u32, net: u8| {
+        format!(
+            "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.1.{net}\"\nbridge = \"x{bridge}\"\n"
+        )
+    };
+    let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
+    let step = |n: u32| {
+        let (from, to) = (format!("x{n}"), format!("x{}", n + 1));
+        format!("[[link]]\nname = \"l{n}\"\nfrom = \"{from}\"\nto = \"{to}\"\nduplicate = \"100 %\"\n")
+    };
+    let links: String = (0..40).map(step).collect();
+    let source =
+        "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nsize = \"100 B\"\n";
+    let scenario = format!("{}{}{bridges}{links}{source}", port("a", 0, 1), port("b", 40, 2));
+    let scenario = folder.write("s.toml", scenario);
+    for (what, args) in [("doubled", &[][..]), ("doubled-for", &["--for", "1s"])] {
+        let mut run = Running::start(&scenario, what, args);
+        if args.is_empty() {
+            let begin = Instant::now();
+            // Packets are dropped because they were copied too often.
+            let dropped = || json(&run.ctl(&["stats", &run.name, "--json"]), 0)["dropped"]["loop"].as_u64();
+            while dropped().is_none_or(|packets| packets == 0) {
+                assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", dropped());
+            }
+            run.signal("INT");
+        }
+        let (begin, child) = (Instant::now(), run.child.as_mut().unwrap());
+        while child.try_wait().unwrap().is_none() {
+            if begin.elapsed() > Duration::from_secs(60) {
+                child.kill().unwrap();
+                panic!("{what}: it does not end");
+            }
+            std::thread::yield_now();
+        }
+        let (status, report) = run.end();
+        assert!(matches!(status, Some(0 | 1)), "{what}: {status:?}");
+        assert_eq!(row(&report, "packets accounted for")["pass"], true, "{what}: {report:#}");
+    }
+}
+
 #[test]
 fn a_port_that_vanishes_is_named_and_the_run_goes_on() {
     if !can_run("a_port_that_vanishes_is_named_and_the_run_goes_on") {
@@ -463,6 +550,11 @@ fn a_port_that_vanishes_is_named_and_the_run_goes_on() {
     assert!(lab.in_core(delete).unwrap().success());
     let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
     assert!(least.is_some(), "{text}");
+    // The worker looks for itself: until it has noticed there is nothing to report.
+    let begin = Instant::now();
+    while row(&json(&run.ctl(&["stats", &run.name, "--json"]), 0), "port c")["fault"].is_null() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it is not noticed");
+    }
     run.signal("TERM");
     let name = run.name.clone();
     let (status, report) = run.end();

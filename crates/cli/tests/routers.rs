@@ -535,7 +535,7 @@ fn tcp_goes_through_routers() {
         return println!("skipped tcp_goes_through_routers: iperf3 is not installed");
     }
     let Some(lab) = Up::new("tcp") else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && for i in 1 2 3 4 5 6 7 8 9; do ss -Hltn | grep -q 5201 && break; sleep 0.1; done");
+    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
     assert!(server.status.success(), "{}", stderr(&server));
     // Then over the line that takes 1400 bytes: TCP finds that out.
     for route in ["10.0.2.0/24 via 10.9.0.2", "10.0.2.0/24 via 10.9.1.2"] {

@@ -10,6 +10,8 @@ use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
 use longwire_packet::{Gso, Handle, Pool};
 use longwire_units::Nanos;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SPREAD: Nanos = Nanos::from_micros(10);
 /// Bytes of Ethernet, IPv4 and TCP headers of the frames here.
@@ -111,6 +113,25 @@ fn cases() -> Vec<(String, LinkConfig)> {
         }
     }
     cases
+}
+
+/// Does something with every case, on all processors, each of which has a pool of its own. The number of a case is its seed.
+fn each_case(check: impl Fn(&mut Pool, u64, &str, &LinkConfig) + Sync) {
+    let (cases, next) = (cases(), AtomicUsize::new(0));
+    let work = || {
+        let mut pool = Pool::new(POOL).unwrap();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((name, config)) = cases.get(number) else { return };
+            check(&mut pool, number as u64, name, config);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
 }
 
 /// What arrives: at a time, so many payload bytes, in segments of so many if a train.
@@ -311,16 +332,12 @@ fn run(
 
 #[test]
 fn looks_and_portions_change_nothing() {
-    let mut pool = Pool::new(POOL).unwrap();
-    for (number, (name, config)) in cases().into_iter().enumerate() {
-        let seed = number as u64;
+    each_case(|pool, seed, name, config| {
         for trains in [false, true] {
-            // Background packets come by the million where a bit of time passes, at the rates that are tried here.
-            let count = if config.block("background").is_some() { 12 } else { 80 };
-            let arrivals = traffic(seed, count, trains);
+            let arrivals = traffic(seed, count(config), trains);
             let last = arrivals.last().unwrap().at;
             for until in [last, END] {
-                let wanted = run((&config, seed), &arrivals, Looks::Exact, until, &mut pool);
+                let wanted = run((config, seed), &arrivals, Looks::Exact, until, pool);
                 let again = [
                     Looks::Exact,
                     Looks::Every(1),
@@ -330,7 +347,7 @@ fn looks_and_portions_change_nothing() {
                     Looks::Asked,
                 ];
                 for looks in again {
-                    let got = run((&config, seed), &arrivals, looks, until, &mut pool);
+                    let got = run((config, seed), &arrivals, looks, until, pool);
                     let differs = got.left.iter().zip(&wanted.left).position(|(a, b)| a != b);
                     assert!(
                         got == wanted,
@@ -341,20 +358,23 @@ fn looks_and_portions_change_nothing() {
                 }
             }
         }
-    }
+    });
+}
+
+/// How many packets are sent through a link: background packets come by the million where a bit of time passes, at the rates that
+/// are tried here.
+fn count(config: &LinkConfig) -> usize {
+    if config.block("background").is_some() { 12 } else { 80 }
 }
 
 /// Blocks know the time since the run began, and nothing else of the clock: a run that is recorded can be replayed.
 #[test]
 fn when_a_run_begins_changes_nothing() {
-    let mut pool = Pool::new(POOL).unwrap();
-    for (number, (name, config)) in cases().into_iter().enumerate() {
-        let seed = number as u64;
-        let count = if config.block("background").is_some() { 12 } else { 80 };
-        let arrivals = traffic(seed, count, true);
+    each_case(|pool, seed, name, config| {
+        let arrivals = traffic(seed, count(config), true);
         let last = arrivals.last().unwrap().at;
         let [wanted, got] = [0, 1_234_567_890_123_457].map(|begin| {
-            let mut bench = Bench::new(&config, seed, &mut pool);
+            let mut bench = Bench::new(config, seed, pool);
             bench.links.start(Nanos(begin));
             for (index, &arrival) in arrivals.iter().enumerate() {
                 let at = begin + arrival.at;
@@ -368,17 +388,14 @@ fn when_a_run_begins_changes_nothing() {
         });
         let differs = got.left.iter().zip(&wanted.left).position(|(a, b)| a != b);
         assert!(got == wanted, "{name}: first difference {differs:?}\n{:?}\n{:?}", got.stats, wanted.stats);
-    }
+    });
 }
 
 /// A train is the same to a link as its segments, arriving together.
 #[test]
 fn a_train_meets_the_fate_of_its_segments() {
-    let mut pool = Pool::new(POOL).unwrap();
-    for (number, (name, config)) in cases().into_iter().enumerate() {
-        let seed = number as u64;
-        let count = if config.block("background").is_some() { 12 } else { 80 };
-        let trains = traffic(seed, count, true);
+    each_case(|pool, seed, name, config| {
+        let trains = traffic(seed, count(config), true);
         let mut singles = Vec::new();
         for arrival in &trains {
             let mss = arrival.mss.unwrap_or(arrival.payload.max(1));
@@ -386,10 +403,10 @@ fn a_train_meets_the_fate_of_its_segments() {
             let payloads = whole.chain([arrival.payload - (arrival.payload.div_ceil(mss).max(1) - 1) * mss]);
             singles.extend(payloads.map(|payload| Arrival { at: arrival.at, payload, mss: None }));
         }
-        let one = run((&config, seed), &trains, Looks::Exact, END, &mut pool).stats;
-        let other = run((&config, seed), &singles, Looks::Exact, END, &mut pool).stats;
+        let one = run((config, seed), &trains, Looks::Exact, END, pool).stats;
+        let other = run((config, seed), &singles, Looks::Exact, END, pool).stats;
         assert_eq!(one, other, "{name}");
-    }
+    });
 }
 
 /// Every setting of every row, at random times while packets wait and travel.

@@ -3,10 +3,6 @@
 use super::Ran;
 use super::support::Folder;
 use std::process::Command;
-use std::time::Duration;
-
-/// How long a refusal may take, on a machine that does other things.
-const LIMIT: Duration = Duration::from_secs(60);
 
 const HOSTS: &str =
     "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
@@ -142,7 +138,7 @@ fn no_scenario_hurts() {
     for (name, text, due) in &bombs {
         let file = folder.write(&format!("{}.toml", name.replace('/', "-")), text);
         for args in [&["check", &file][..], &["run", &file, "--virtual", "--for", "1ms"]] {
-            let ran = Ran::bounded(args, LIMIT);
+            let ran = Ran::bounded(args);
             ran.assert_orderly(&format!("{name}, {}", args[0]));
             let accepted = ran.status.is_some_and(|status| status.success());
             assert!(!(accepted && matches!(due, Refused)), "{name}: accepted by {}", args[0]);
@@ -154,6 +150,6 @@ fn no_scenario_hurts() {
 fn a_scenario_that_is_no_file_is_refused() {
     let folder = Folder::new("no-file");
     for path in ["/dev/zero", "/", "/no/such/file", &folder.text("missing")] {
-        Ran::bounded(&["check", path], LIMIT).assert_orderly(path);
+        Ran::bounded(&["check", path]).assert_orderly(path);
     }
 }

@@ -2,9 +2,6 @@
 
 use super::support::{Folder, Frame, frame, pcap, repository};
 use super::{Dice, Ran, times};
-use std::time::Duration;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Headers that say what is not so, at fixed places of a small capture.
 fn lies() -> Vec<(String, Vec<u8>)> {
@@ -81,7 +78,7 @@ fn no_capture_hurts() {
         let input = format!("ground={}", folder.write("input", &bytes));
         let output = format!("space={}", folder.text("output.pcap"));
         let args = ["run", &scenario, "--virtual", "--input", &input, "--output", &output, "--for", "10s"];
-        let ran = Ran::bounded(&args, LIMIT);
+        let ran = Ran::bounded(&args);
         ran.assert_orderly(&name);
         assert!(name != "honest" || ran.status.is_some_and(|status| status.success()), "{}", ran.told);
     }

@@ -1,6 +1,10 @@
-//! A flood on one link, and a victim on another: in virtual time, where what is due is exact.
+//! A flood on one link, and a victim on another: in virtual time, where what is due is exact, and in real time, where nothing
+//! of the victim's may be lost.
 
 use super::support::{Folder, json, longwire, row};
+use super::{Lab, PATIENCE, times};
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 /// The flood offers a hundred times what its link carries, to a station that nobody knows; the victim has links of its own.
 fn scenario(flood: &str) -> String {
@@ -35,4 +39,58 @@ fn a_flood_does_not_touch_its_neighbour() {
     let (alone, beside) = (voice(""), voice(flood));
     assert_eq!((&alone.0, &alone.1), (&beside.0, &beside.1));
     assert_eq!(alone.0, 100);
+}
+
+/// Packets of the victim, and how far apart.
+const VOICE: (u64, Duration) = (100, Duration::from_millis(20));
+/// The packets of a burst: three times what the queue holds, however fast they come.
+const EACH: u64 = 300;
+
+#[test]
+fn a_flood_in_real_time_takes_nothing_of_its_neighbours() {
+    let folder = Folder::new("flooded");
+    let file = folder.write("flood.toml", scenario("").split("[[source]]").next().unwrap());
+    let Some(lab) = Lab::up("a_flood_in_real_time_takes_nothing_of_its_neighbours", &file) else { return };
+    let open = longwire_lab::Lab::open(&lab.name).unwrap();
+    let host = |name| open.host(name).unwrap();
+    let bind = |name, address: &'static str| host(name).run(|| UdpSocket::bind(address)).unwrap().unwrap();
+    let (server, sink) = (bind("server", "10.0.0.3:7"), bind("server", "10.0.0.3:9"));
+    let (victim, attacker) = (bind("victim", "10.0.0.2:0"), bind("attacker", "10.0.0.1:0"));
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (count, apart) = (VOICE.0 * times(1, 10), VOICE.1);
+    let begin = Instant::now();
+    let due = |packet: u64| begin + apart * packet as u32;
+    let until = |time: Instant| std::thread::park_timeout(time.saturating_duration_since(Instant::now()));
+    std::thread::scope(|scope| {
+        // As long as the victim speaks.
+        scope.spawn(|| {
+            let mut sent = 0;
+            while Instant::now() < due(count) {
+                for _ in 0..EACH {
+                    // Its own queue is full now and then: the flood is bounded by what the host takes.
+                    sent += u64::from(attacker.send_to(&[7; 100], "10.0.0.3:9").is_ok());
+                }
+                until(Instant::now() + Duration::from_millis(5));
+            }
+            assert!(sent > 0);
+        });
+        scope.spawn(|| {
+            for packet in 0..count {
+                until(due(packet));
+                victim.send_to(&packet.to_be_bytes(), "10.0.0.3:7").unwrap();
+            }
+        });
+        for packet in 0..count {
+            let mut bytes = [0; 8];
+            assert_eq!(server.recv(&mut bytes).unwrap(), 8);
+            assert_eq!(u64::from_be_bytes(bytes), packet, "one is lost or overtaken");
+        }
+    });
+    drop(sink);
+    let stats = json(&longwire(&["ctl", "stats", &lab.name, "--json"]), 0);
+    let (flooded, voice) = (row(&stats, "link flooded"), row(&stats, "link victims"));
+    assert!(flooded["dropped"]["queue-full"].as_u64() > Some(0), "{flooded:#}");
+    assert_eq!(voice["dropped"], serde_json::json!({}), "{voice:#}");
+    assert!(voice["out_packets"].as_u64() >= Some(count), "{voice:#}");
+    assert_eq!(row(&stats, "packets accounted for")["pass"], true, "{stats:#}");
 }

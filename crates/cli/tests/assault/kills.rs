@@ -2,15 +2,13 @@
 //! removes; nothing that runs may be left at all.
 
 use super::support::{Folder, longwire, stderr};
-use super::{Dice, may_make_labs, times, until, wait};
+use super::{Dice, PATIENCE, may_make_labs, times, until, wait};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Marks the processes of one attack, in their environment.
 const MARK: &str = "LONGWIRE_ASSAULT_MARK";
-/// How long what was killed has until the last of it is gone.
-const LIMIT: Duration = Duration::from_secs(60);
 /// Commands are killed within this time after their start.
 const WINDOW_MS: u64 = 3000;
 
@@ -108,11 +106,11 @@ fn attack(command: &[&str], file: &str, name: &str, signal: &str, after: u64) {
         let _ =
             Command::new("kill").args(["-s", signal, &child.id().to_string()]).stderr(Stdio::null()).status();
     }
-    assert!(wait(&mut child, LIMIT).is_some(), "{what}: still runs");
+    assert!(wait(&mut child, PATIENCE).is_some(), "{what}: still runs");
     // A lab that came up stays up, as it should, and goes on request.
     let down = longwire(&["lab", "down", name]);
     assert!(!stderr(&down).contains("panicked"), "{what}: {}", stderr(&down));
-    let gone = until(LIMIT, || marked(name).is_empty().then_some(()));
+    let gone = until(PATIENCE, || marked(name).is_empty().then_some(()));
     assert!(gone.is_some(), "{what}: processes {:?} are left", marked(name));
     // The next command clears up what SIGKILL did not let the command itself remove.
     let next = longwire(&["exec", "-q", "--private", "--", "true"]);

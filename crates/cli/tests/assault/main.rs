@@ -9,14 +9,20 @@ mod captures;
 mod floods;
 mod kills;
 mod pokes;
+mod scribbles;
 mod soak;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long something may take that has to happen at some time, on however busy a machine: only what hangs takes so long.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Processor time that one command may take, in seconds: however slow the machine is, no more is needed.
+const PROCESSOR_SECONDS: u32 = 120;
 /// How often it is looked whether something has happened.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -64,7 +70,33 @@ fn may_make_labs(test: &str) -> bool {
     true
 }
 
-/// What a command did that was given so long.
+/// A lab that is taken down when dropped.
+struct Lab {
+    name: String,
+}
+
+impl Lab {
+    /// Skips the test, and says so, where there can be none.
+    fn up(test: &str, scenario: &str) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if !may_make_labs(test) {
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let lab = Self { name: format!("assault{}-{number}", std::process::id()) };
+        let up = support::longwire(&["lab", "up", scenario, "--name", &lab.name]);
+        assert!(up.status.success(), "{}", support::stderr(&up));
+        Some(lab)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        support::longwire(&["lab", "down", &self.name]);
+    }
+}
+
+/// What a command did whose memory and processor time were bounded.
 struct Ran {
     status: Option<ExitStatus>,
     /// Standard error, then standard output.
@@ -72,12 +104,13 @@ struct Ran {
 }
 
 impl Ran {
-    /// Runs `longwire` with a limit of memory and time; without a status it was still running then, and has been killed.
-    fn bounded(args: &[&str], limit: Duration) -> Self {
+    /// Runs `longwire` with a limit of memory and of processor time, whose excess ends it by a signal; without a status it waited for
+    /// something without an end, and has been killed.
+    fn bounded(args: &[&str]) -> Self {
         // 4 GiB of address space: a bomb must not take the machine's memory.
-        let script = "ulimit -v 4194304; exec \"$0\" \"$@\"";
+        let script = format!("ulimit -v 4194304; ulimit -t {PROCESSOR_SECONDS}; exec \"$0\" \"$@\"");
         let mut child = Command::new("sh")
-            .args(["-c", script, env!("CARGO_BIN_EXE_longwire")])
+            .args(["-c", &script, env!("CARGO_BIN_EXE_longwire")])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -85,7 +118,7 @@ impl Ran {
             .spawn()
             .unwrap();
         let readers = [reader(child.stdout.take().unwrap()), reader(child.stderr.take().unwrap())];
-        let status = wait(&mut child, limit);
+        let status = wait(&mut child, PATIENCE);
         if status.is_none() {
             let _ = child.kill();
             let _ = child.wait();

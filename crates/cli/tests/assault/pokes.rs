@@ -1,12 +1,11 @@
 //! A client of the API that does everything wrong, while others are to be served.
 
 use super::support::{Folder, longwire, stderr};
-use super::{Dice, may_make_labs, times, until, wait};
+use super::{Dice, PATIENCE, may_make_labs, times, until, wait};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 const SCENARIO: &str = "\
 [[host]]
@@ -52,7 +51,7 @@ fn nonsense_keeps_nobody_else_waiting() {
         .spawn()
         .unwrap();
     let get = || longwire(&["ctl", "get", "l", "--instance", &name]);
-    assert!(until(Duration::from_secs(60), || get().status.success().then_some(())).is_some(), "not up");
+    assert!(until(PATIENCE, || get().status.success().then_some(())).is_some(), "not up");
     let socket = PathBuf::from(format!("/run/longwire/{name}-{}.sock", run.id()));
     for _ in 0..times(2, 100) {
         let open = requests(&mut dice).into_iter().filter_map(|bytes| {
@@ -71,6 +70,6 @@ fn nonsense_keeps_nobody_else_waiting() {
         }
     }
     assert!(longwire(&["ctl", "stop", &name]).status.success());
-    let status = wait(&mut run, Duration::from_secs(60)).expect("it ends when it is asked to");
+    let status = wait(&mut run, PATIENCE).expect("it ends when it is asked to");
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");
 }

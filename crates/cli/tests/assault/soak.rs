@@ -1,7 +1,7 @@
 //! A run under traffic that is changed all the time: everything stays accounted for, and its memory stays bounded.
 
 use super::support::{Folder, json, longwire, row, stderr};
-use super::{Dice, may_make_labs, times, until, wait, whole};
+use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ fn changes_without_a_pause_lose_nothing() {
             .spawn()
             .unwrap(),
     );
-    let up = until(Duration::from_secs(60), || {
+    let up = until(PATIENCE, || {
         longwire(&["ctl", "get", "l", "--instance", &name]).status.success().then_some(())
     });
     assert!(up.is_some(), "it does not come up");
@@ -105,7 +105,7 @@ fn changes_without_a_pause_lose_nothing() {
     let counted = json(&longwire(&["ctl", "stats", &name, "--json"]), 0);
     assert!(counted.is_object());
     assert!(longwire(&["ctl", "stop", &name]).status.success());
-    let status = wait(&mut run.0, Duration::from_secs(60)).expect("it ends when it is asked to");
+    let status = wait(&mut run.0, PATIENCE).expect("it ends when it is asked to");
     let text = std::fs::read_to_string(folder.path("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let accounted = row(&report, "packets accounted for");
