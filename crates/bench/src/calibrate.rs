@@ -90,11 +90,13 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         let base = less - short.instructions() * own - f64::from(bytes[0]) * each;
         list = list.with(item, picoseconds(base)).with(byte, picoseconds(each));
     }
-    let lookup = list.price(Item::HashLookup);
+    let (lookup, update) = (list.price(Item::HashLookup), list.price(Item::ArrayUpdate));
     let list = list
         .with(Item::StateLine, picoseconds(miss))
         .with(Item::MapLine, picoseconds(miss))
-        .with(Item::PortLookup, lookup);
+        .with(Item::PortLookup, lookup)
+        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be measured.
+        .with(Item::Record, update);
     let [classify, forward] = desk.router()?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }

@@ -7,11 +7,13 @@
 mod carriers;
 pub mod commands;
 pub mod control_planes;
+mod fields;
 mod fitted;
 mod flow_rows;
 pub mod instance;
 pub mod leases;
 pub mod live;
+mod live_events;
 pub mod live_forwarders;
 mod live_maps;
 mod live_media;

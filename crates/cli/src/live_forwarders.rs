@@ -1,8 +1,8 @@
 //! The programs of a run's routers: looked at, installed, removed and changed as people write them.
 
 use crate::leases::LENGTHS;
-use crate::live_maps;
 use crate::live_routers::{LiveRouters, gone};
+use crate::{fields, live_events, live_maps};
 use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::{NodeRef, Remote};
@@ -61,15 +61,24 @@ impl LiveRouters {
             ForwarderAsk::Renew { fids } => self.renew(place, fids),
             ForwarderAsk::Levels {} => self.seats(&at, place),
             ForwarderAsk::Remove { fid } => self.remove(&at, place, *fid),
-            ForwarderAsk::Get { fid } => {
+            ForwarderAsk::Get { fid, kind } => {
                 let fid = *fid;
                 let forwarder = at.forwarder(fid)?;
+                let shape =
+                    kind.as_deref().map(|kind| live_maps::named_type(&forwarder, kind)).transpose()?;
                 let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
-                Ok(json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) }))
+                let mut answer = json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) });
+                if let Some(shape) = shape {
+                    answer["fields"] = fields::shown(&shape, &data);
+                }
+                Ok(answer)
             }
-            ForwarderAsk::Set { fid, data } => at.set(*fid, data),
-            ForwarderAsk::Map { fid, map, key } => {
-                live_maps::shown(&*at.forwarder(*fid)?, map.as_deref(), key.as_deref())
+            ForwarderAsk::Set { fid, data, kind } => at.set(*fid, data, kind.as_deref()),
+            ForwarderAsk::Events { fid, map, kind } => {
+                live_events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
+            }
+            ForwarderAsk::Map { fid, map, key, fields } => {
+                live_maps::shown(&*at.forwarder(*fid)?, (map.as_deref(), key.as_deref()), *fields)
             }
             ForwarderAsk::Update { fid, map, key, value } => {
                 live_maps::update(&*at.forwarder(*fid)?, map, key, value)
@@ -296,9 +305,13 @@ impl<R: Reached> At<'_, R> {
         self.table()?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
     }
 
-    fn set(&self, fid: u32, data: &str) -> Result<Value, SetError> {
+    fn set(&self, fid: u32, data: &str, kind: Option<&str>) -> Result<Value, SetError> {
         let forwarder = self.forwarder(fid)?;
-        let data = bytes("data", data)?;
+        let data = match kind {
+            Some(kind) => fields::read(&live_maps::named_type(&forwarder, kind)?, data)
+                .map_err(|fault| wrong("data", fault.to_string()))?,
+            None => bytes("data", data)?,
+        };
         if data.len() != forwarder.state().size() as usize {
             let why =
                 format!("it is {}, and the state has {}", in_bytes(data.len()), forwarder.state().size());

@@ -1,9 +1,10 @@
 //! The maps of a run's programs: looked at and changed as people write them.
 
 use crate::live_forwarders::{bytes, digits, in_bytes, wrong};
+use crate::{fields, live_events};
 use longwire_control::SetError;
-use longwire_program::Map;
 use longwire_program::map::Refusal;
+use longwire_program::{Map, Shape, ShapeError, Types};
 use longwire_router::Forwarder;
 use serde_json::{Value, json};
 
@@ -14,21 +15,29 @@ const MOST_ENTRIES: usize = 65_536;
 ///
 /// # Errors
 /// If there is no such map, or it has no such key.
-pub fn shown(forwarder: &Forwarder, name: Option<&str>, key: Option<&str>) -> Result<Value, SetError> {
+pub fn shown(
+    forwarder: &Forwarder,
+    (name, key): (Option<&str>, Option<&str>),
+    by_fields: bool,
+) -> Result<Value, SetError> {
     let fid = forwarder.fid().0;
     let Some(name) = name else {
         return Ok(json!({ "fid": fid, "maps": all(forwarder) }));
     };
     let map = named(forwarder, name)?;
     if let Some(key) = key {
-        let found = key_of(map, key)?;
+        let found = key_of(forwarder, map, key)?;
         let values: Vec<_> = (0..map.copies()).filter_map(|copy| map.get(&found, copy)).collect();
         if values.is_empty() {
             return Err(wrong("key", format!("map {name} has no such key")));
         }
-        return Ok(json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) }));
+        let mut shown = json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) });
+        if let Some(shapes) = Shapes::of(forwarder, map).filter(|_| by_fields) {
+            shown["fields"] = shapes.shown(&found, &values);
+        }
+        return Ok(shown);
     }
-    Ok(contents(forwarder, map, MOST_ENTRIES))
+    Ok(contents(forwarder, map, MOST_ENTRIES, by_fields))
 }
 
 /// The maps of a program by what they were made of.
@@ -37,12 +46,18 @@ pub fn all(forwarder: &Forwarder) -> Value {
 }
 
 /// The first `most` entries of a program's map, and how many are left out.
-pub fn contents(forwarder: &Forwarder, map: &Map, most: usize) -> Value {
+pub fn contents(forwarder: &Forwarder, map: &Map, most: usize, by_fields: bool) -> Value {
+    let shapes = Shapes::of(forwarder, map).filter(|_| by_fields);
     let entries = map.first(most);
     // Where there is room for more, there were no more: some may have come or gone meanwhile.
     let left_out = if entries.len() < most { 0 } else { (map.len() as usize).saturating_sub(most) };
-    let shown =
-        entries.iter().map(|(key, values)| json!({ "key": digits(key), "value": all_digits(values) }));
+    let shown = entries.iter().map(|(key, values)| {
+        let mut entry = json!({ "key": digits(key), "value": all_digits(values) });
+        if let Some(shapes) = &shapes {
+            entry["fields"] = shapes.shown(key, values);
+        }
+        entry
+    });
     json!({
         "fid": forwarder.fid().0,
         "map": map.spec().name,
@@ -58,7 +73,7 @@ pub fn contents(forwarder: &Forwarder, map: &Map, most: usize) -> Value {
 /// If there is no such map, or its keys have another length.
 pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
-    let value = |key: &String| Ok(map.get(&key_of(map, key)?, 0).map(|value| digits(&value)));
+    let value = |key: &String| Ok(map.get(&key_of(forwarder, map, key)?, 0).map(|value| digits(&value)));
     let values: Vec<Option<String>> = keys.iter().map(value).collect::<Result<_, SetError>>()?;
     Ok(json!({ "fid": forwarder.fid().0, "map": name, "values": values }))
 }
@@ -68,7 +83,7 @@ pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Valu
 /// # Errors
 /// If there is no such map, its keys or values have other lengths, it has no such number, it is full, or it holds constants.
 pub fn update(forwarder: &Forwarder, name: &str, key: &str, value: &str) -> Result<Value, SetError> {
-    write(named(forwarder, name)?, key, value)?;
+    write(forwarder, named(forwarder, name)?, (key, value))?;
     Ok(json!({ "fid": forwarder.fid().0, "map": name }))
 }
 
@@ -78,7 +93,7 @@ pub fn update(forwarder: &Forwarder, name: &str, key: &str, value: &str) -> Resu
 /// As [`update`]; those before the wrong one are written.
 pub fn fill(forwarder: &Forwarder, name: &str, entries: &[(String, String)]) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
-    entries.iter().try_for_each(|(key, value)| write(map, key, value))?;
+    entries.iter().try_for_each(|(key, value)| write(forwarder, map, (key, value)))?;
     Ok(json!({ "fid": forwarder.fid().0, "map": name, "entries": entries.len() }))
 }
 
@@ -93,7 +108,7 @@ pub fn prune(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value
         return Err(wrong("map", why));
     }
     for key in keys {
-        removed(map, map.delete(&key_of(map, key)?))?;
+        removed(map, map.delete(&key_of(forwarder, map, key)?))?;
     }
     Ok(json!({ "fid": forwarder.fid().0, "map": name }))
 }
@@ -127,12 +142,13 @@ fn removed(map: &Map, done: Result<(), Refusal>) -> Result<(), SetError> {
     }
 }
 
-fn write(map: &Map, key: &str, value: &str) -> Result<(), SetError> {
+fn write(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Result<(), SetError> {
     let (name, wanted) = (&map.spec().name, map.spec().value_size);
     if map.spec().is_constant() {
         return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));
     }
-    let (key, value) = (key_of(map, key)?, bytes("value", value)?);
+    let key = key_of(forwarder, map, key)?;
+    let value = bytes_of("value", value, Shapes::value(forwarder, map))?;
     if value.len() != wanted as usize {
         let why = format!("it is {}, and values of map {name} are {wanted}", in_bytes(value.len()));
         return Err(wrong("value", why));
@@ -146,9 +162,12 @@ fn write(map: &Map, key: &str, value: &str) -> Result<(), SetError> {
     })
 }
 
-/// A map by what it was made of.
+/// A map by what it was made of, and of a ring what became of its records.
 fn described(map: &Map) -> Value {
     let spec = map.spec();
+    if let Some(stats) = map.ring_stats() {
+        return live_events::ring(map, &stats);
+    }
     json!({
         "name": spec.name,
         "kind": spec.kind.name(),
@@ -160,7 +179,7 @@ fn described(map: &Map) -> Value {
     })
 }
 
-fn named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> {
+pub(crate) fn named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> {
     forwarder.maps().named(name).ok_or_else(|| {
         let known: Vec<&str> = forwarder.maps().all().iter().map(|map| &*map.spec().name).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -168,9 +187,80 @@ fn named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map, SetError> 
     })
 }
 
+/// How a map's keys and values lie, if its object says so in a way that can be shown.
+struct Shapes {
+    key: Shape,
+    value: Shape,
+}
+
+impl Shapes {
+    fn of(forwarder: &Forwarder, map: &Map) -> Option<Self> {
+        let key = Self::key(forwarder, map).ok().or_else(|| {
+            // Arrays are by number, whether the object says so or not.
+            let number = Shape::Number { size: 4, signed: false, network: false };
+            map.spec().kind.is_array().then_some(number)
+        })?;
+        Some(Self { key, value: Self::value(forwarder, map).ok()? })
+    }
+
+    fn key(forwarder: &Forwarder, map: &Map) -> Result<Shape, ShapeError> {
+        types(forwarder).key(place(forwarder, map), map.spec())
+    }
+
+    fn value(forwarder: &Forwarder, map: &Map) -> Result<Shape, ShapeError> {
+        types(forwarder).value(place(forwarder, map), map.spec())
+    }
+
+    /// An entry by its fields; of several values a list.
+    fn shown(&self, key: &[u8], values: &[Vec<u8>]) -> Value {
+        let value = |value: &Vec<u8>| fields::shown(&self.value, value);
+        let values = match values {
+            [only] => value(only),
+            several => several.iter().map(value).collect(),
+        };
+        json!({ "key": fields::shown(&self.key, key), "value": values })
+    }
+}
+
+fn types(forwarder: &Forwarder) -> &Types {
+    &forwarder.verified().program().types
+}
+
+fn place(forwarder: &Forwarder, map: &Map) -> usize {
+    let mut all = forwarder.maps().all().iter();
+    all.position(|one| std::ptr::eq(&raw const **one, map)).unwrap_or(usize::MAX)
+}
+
+/// A type of a program's object by its name.
+///
+/// # Errors
+/// If it has none, or one whose values can't be shown.
+pub fn named_type(forwarder: &Forwarder, name: &str) -> Result<Shape, SetError> {
+    types(forwarder).named(name).map_err(|error| wrong("type", error.to_string()))
+}
+
+/// Bytes that are written as digits, or by fields where it is known how they lie.
+fn bytes_of(what: &str, text: &str, shape: Result<Shape, ShapeError>) -> Result<Vec<u8>, SetError> {
+    match shape {
+        Ok(shape) => fields::read(&shape, text).map_err(|fault| wrong(what, fault.to_string())),
+        Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
+            Err(wrong(what, format!("{error}: write hexadecimal digits")))
+        }
+        Err(_) => bytes(what, text),
+    }
+}
+
 /// A key that the map may have: of its length, and of an array a number that it has.
-fn key_of(map: &Map, text: &str) -> Result<Vec<u8>, SetError> {
-    let (spec, key) = (map.spec(), bytes("key", text)?);
+fn key_of(forwarder: &Forwarder, map: &Map, text: &str) -> Result<Vec<u8>, SetError> {
+    let spec = map.spec();
+    if spec.kind.is_ring() {
+        let why = format!(
+            "{} is a ring, which has no keys: longwire forwarder events takes its records out",
+            spec.name
+        );
+        return Err(wrong("map", why));
+    }
+    let key = bytes_of("key", text, Shapes::key(forwarder, map))?;
     let by_number = spec.kind.is_array();
     if key.len() != spec.key_size as usize {
         let hint = if by_number { ": the entry's number, lowest byte first" } else { "" };

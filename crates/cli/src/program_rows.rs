@@ -2,7 +2,7 @@
 //! the same fields.
 
 use crate::live_forwarders::{digits, one};
-use crate::live_maps;
+use crate::{live_events, live_maps};
 use longwire_report::Row;
 use longwire_router::{Forwarder, Forwarders};
 use longwire_scenario::{Plan, Router};
@@ -61,10 +61,16 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
     let mut contents = Vec::new();
     for map in forwarder.maps().all() {
         let spec = map.spec();
+        if spec.kind.is_ring() {
+            let (shown, bytes) = live_events::waiting(forwarder, map, MOST_ENTRIES, MOST_BYTES.min(*room));
+            *room = room.saturating_sub(bytes);
+            contents.push(shown);
+            continue;
+        }
         let entry = spec.key_size as usize + spec.value_size as usize * map.copies() as usize;
         let most = MOST_ENTRIES.min(MOST_BYTES.min(*room) / entry);
         *room -= entry * most.min(map.len() as usize);
-        contents.push(live_maps::contents(forwarder, map, most));
+        contents.push(live_maps::contents(forwarder, map, most, true));
     }
     row.extra("data", digits(&forwarder.state().get()))
         .extra("maps", live_maps::all(forwarder))

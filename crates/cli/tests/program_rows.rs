@@ -104,7 +104,12 @@ fn hitter(from: u8, to: u8, port: u16, bytes: u64, packets: u64) -> Value {
     let address = |net: u8| format!("00000000000000000000ffff0a00{net:02x}09");
     let little =
         |number: u64| number.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mapped = |net: u8| format!("::ffff:10.0.{net}.9");
+    let key = value!({
+        "source": mapped(from), "destination": mapped(to), "source_port": port, "destination_port": 9, "protocol": 17,
+    });
     value!({
+        "fields": { "key": key, "value": { "bytes": bytes, "packets": packets } },
         "key": format!("{}{}{port:04x}000911000000", address(from), address(to)),
         "value": little(bytes) + &little(packets),
     })

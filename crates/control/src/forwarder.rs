@@ -50,13 +50,30 @@ pub enum ForwarderAsk {
     Get {
         /// Its number.
         fid: u32,
+        /// A type of its object by whose fields the state is shown, too, such as the name of a structure.
+        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
     },
     /// Writes a program's state.
     Set {
         /// Its number.
         fid: u32,
-        /// All of its bytes.
+        /// All of its bytes; with a type, as many digits as it has, or its fields as JSON.
         data: String,
+        /// A type of its object.
+        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+    },
+    /// Takes the records out that a program has written into its rings, the oldest first.
+    Events {
+        /// The program's number.
+        fid: u32,
+        /// The ring; all of its rings without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        map: Option<String>,
+        /// A type of its object by whose fields records are shown, too, such as the name of a structure.
+        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
     },
     /// A program's maps, or the entries of one, or one entry.
     Map {
@@ -65,9 +82,12 @@ pub enum ForwarderAsk {
         /// The map.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         map: Option<String>,
-        /// The entry's key.
+        /// The entry's key: digits, or its fields as JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
+        /// Whether entries are shown by the fields of their types, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fields: bool,
     },
     /// Writes an entry of a program's map.
     Update {
@@ -75,9 +95,9 @@ pub enum ForwarderAsk {
         fid: u32,
         /// The map.
         map: String,
-        /// The entry's key.
+        /// The entry's key: digits, or its fields as JSON.
         key: String,
-        /// Its value.
+        /// Its value, written likewise.
         value: String,
     },
     /// Writes entries of a program's map, in this order.

@@ -413,7 +413,7 @@ fn programs_of_routers_are_asked_for() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
-    let ask = ForwarderAsk::Set { fid: 3, data: "00ff".into() };
+    let ask = ForwarderAsk::Set { fid: 3, data: "00ff".into(), kind: None };
     let answer = client.forwarders("core", &ask).unwrap();
     assert_eq!(answer["asked"], serde_json::json!({"action": "set", "fid": 3, "data": "00ff"}));
     let problem = refused(client.forwarders("coer", &ForwarderAsk::List {}));

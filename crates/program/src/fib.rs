@@ -97,8 +97,12 @@ impl Parameters {
         match answer {
             RouteAnswer::Forward(hop, mac) => {
                 self.lead_to(hop);
-                self.put(SOURCE_MAC, &hop.mac);
-                self.put(NEIGHBOUR_MAC, &mac.unwrap_or_default());
+                self.put(LENGTH, &limit(hop));
+                // Who does not want the neighbour's gets none.
+                if let Some(mac) = mac {
+                    self.put(SOURCE_MAC, &hop.mac);
+                    self.put(NEIGHBOUR_MAC, mac);
+                }
                 self.put(VLAN, &[0; 4]);
                 0
             }
@@ -118,7 +122,6 @@ impl Parameters {
     }
 
     fn lead_to(&mut self, hop: &Hop) {
-        self.put(LENGTH, &limit(hop));
         self.put(PORT, &hop.port.to_le_bytes());
         self.put(METRIC, &[0; 4]);
         match hop.neighbour {

@@ -32,14 +32,16 @@ pub struct Stopped {
 pub fn interpret(code: &Code, machine: &mut Machine<'_>, budget: u64) -> Result<Finished, Stopped> {
     machine.stack.reset();
     let mut thread = Thread::new(code);
-    while thread.running {
-        if thread.executed == budget {
-            return Err(thread.stopped(Fault::Budget));
-        }
-        thread.step(machine).map_err(|fault| thread.stopped(fault))?;
-        thread.executed += 1;
+    let done = thread.run(machine, budget);
+    let left = machine.has_records();
+    if left {
+        machine.abandon_records();
     }
-    Ok(Finished { returned: thread.registers[0], instructions: thread.executed })
+    match done {
+        Ok(()) if left => Err(thread.stopped(Fault::Unreleased)),
+        Ok(()) => Ok(Finished { returned: thread.registers[0], instructions: thread.executed }),
+        Err(fault) => Err(thread.stopped(fault)),
+    }
 }
 
 /// Where a program is.
@@ -90,6 +92,17 @@ impl<'c> Thread<'c> {
         let written = Register::R1.bit() | Register::FRAME.bit();
         let frames = [Frame::default(); MAX_FRAMES];
         Self { code, registers, written, at: 0, frames, depth: 0, executed: 0, running: true }
+    }
+
+    fn run(&mut self, machine: &mut Machine<'_>, budget: u64) -> Result<(), Fault> {
+        while self.running {
+            if self.executed == budget {
+                return Err(Fault::Budget);
+            }
+            self.step(machine)?;
+            self.executed += 1;
+        }
+        Ok(())
     }
 
     fn stopped(&self, fault: Fault) -> Stopped {

@@ -36,6 +36,7 @@ mod object;
 mod packet;
 mod perform;
 mod program;
+mod record;
 mod shipped;
 mod stack;
 mod state;
@@ -45,7 +46,7 @@ mod words;
 
 pub use admission::{Budget, Demand, Installed, Overdrawn, Resource, Sum, admit};
 pub use asm::{AssemblyError, assemble};
-pub use btf::BtfError;
+pub use btf::{BtfError, Field, Shape, ShapeError, Types};
 pub use call::{
     Argument, Cost, Helper, MAX_ROUNDS, MAX_SIZE, MAX_TAIL_CALLS, OWN_BASE, Returns, Signature, kernel_name,
 };

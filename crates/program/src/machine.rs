@@ -3,7 +3,7 @@
 use crate::call::{Argument, MAX_SIZE};
 use crate::context::{Context, ContextField};
 use crate::fib::{RouteAnswer, RouteQuery};
-use crate::map::{Map, Maps};
+use crate::map::{MAX_RECORD, Map, Maps};
 use crate::memory::{Fault, Region};
 use crate::packet::Packet;
 use crate::stack::Stack;
@@ -254,6 +254,10 @@ impl<'a> Machine<'a> {
             Region::State if end <= self.state.size() as usize => Ok(Place::Words(self.state.words(), start)),
             Region::Map(index) => {
                 let map = self.maps.at(u32::from(index)).ok_or(outside)?;
+                if map.spec().kind.is_ring() {
+                    let own = self.stack.records.cover(address, size);
+                    return own.then_some(Place::Words(map.values(), start)).ok_or(outside);
+                }
                 let in_value = start % map.spec().stride() + size as usize <= map.spec().value_size as usize;
                 let within = start % map.spec().stride();
                 let locked = map.spec().touches_lock(within, within + size as usize);
@@ -292,12 +296,14 @@ impl<'a> Machine<'a> {
                 Argument::Map => map.map(|_| ()).ok_or(wrong),
                 Argument::Key => memory(map.map(|m| u64::from(m.key_size)), Access::Read),
                 Argument::Value => memory(map.map(|m| u64::from(m.value_size)), Access::Read),
-                Argument::Readable => memory(next, Access::Read),
+                Argument::Readable | Argument::Payload => memory(next, Access::Read),
+                Argument::Record => self.stack.records.cover(value, 0).then_some(()).ok_or(wrong),
                 Argument::Writable | Argument::Changed => memory(next, Access::Write),
                 Argument::ReadableOrNull if value == 0 && next == Some(0) => Ok(()),
                 Argument::ReadableOrNull => memory(next, Access::Read),
                 Argument::Size => within(1, u64::from(MAX_SIZE)),
                 Argument::SizeOrZero => within(0, u64::from(MAX_SIZE)),
+                Argument::PayloadSize | Argument::RecordSize => within(0, u64::from(MAX_RECORD)),
             }?;
         }
         Ok(())

@@ -11,7 +11,7 @@
 //! | packet | the first byte of its buffer, headroom included | between `data` and `data_end` | any | no |
 //! | stack | the lower end of the innermost possible frame | within one frame in use; loads of what was written | natural | yes |
 //! | state | the first byte of the flow's state | all of it | natural | yes |
-//! | map n | the first byte of map n's first value | within one value but its lock; stores unless it is read-only | natural | yes |
+//! | map n | the first byte of map n's first value | within one value but its lock; stores unless it is read-only; of a ring, within a record that the program has reserved | natural | yes |
 //! | handle n | — | none: what a map load gives, for helpers | | |
 //! | code | the program's first instruction | none: what a function's address is, for helpers | | |
 //!
@@ -143,6 +143,12 @@ pub enum Fault {
     /// The lock of a map's value was not given back in time, or was not taken.
     #[error("the lock was not given back in time, or not taken before")]
     Lock,
+    /// It ended with a record of a ring that it had reserved and neither submitted nor discarded.
+    #[error("a record of a ring was neither submitted nor discarded")]
+    Unreleased,
+    /// It reserved more records at once than may be.
+    #[error("more than {limit} records were reserved at once", limit = crate::record::MAX_RECORDS)]
+    Records,
     /// Functions of the kernel can't be called.
     #[error("functions of the kernel can't be called")]
     Kernel,

@@ -5,6 +5,7 @@ use crate::call::{MAX_SIZE, MAX_TAIL_CALLS};
 use crate::fib;
 use crate::hash::hash;
 use crate::machine::{Effects, Machine, Redirect};
+use crate::map::ring::End;
 use crate::map::{Map, MapKind, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
@@ -73,6 +74,12 @@ impl Machine<'_> {
             Helper::FibLookup => self.fib_lookup(b, c, d),
             // Calling functions of the program is what engines do.
             Helper::Loop => Err(Fault::Helper(helper.number())),
+            Helper::PerfOutput => self.perf_output(b, c, d, arguments[4]),
+            Helper::RingOutput => self.ring_output(a, b, c, d),
+            Helper::RingReserve => self.reserve(a, b, c),
+            Helper::RingSubmit => self.end_record(a, End::Submitted(self.context.now)),
+            Helper::RingDiscard => self.end_record(a, End::Discarded),
+            Helper::RingQuery => Ok(self.usable_map(a, helper)?.1.query(b)),
             Helper::Hash => {
                 let mut buffer = Buffer::new();
                 let bytes = buffer.first(b, 2)?;
@@ -242,7 +249,7 @@ impl Machine<'_> {
         (start <= 0xffff && start + length <= self.packet.range().len()).then_some(start)
     }
 
-    fn usable_map(&self, handle: u64, helper: Helper) -> Result<(u16, &Map), Fault> {
+    pub(crate) fn usable_map(&self, handle: u64, helper: Helper) -> Result<(u16, &Map), Fault> {
         let (index, map) = self.map(handle).ok_or(Fault::Argument(1))?;
         if map.spec().kind.serves(helper) { Ok((index, map)) } else { Err(Fault::Map) }
     }

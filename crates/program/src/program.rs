@@ -1,6 +1,6 @@
 //! A program as it is verified, compiled and run: its code with what messages need to speak of it.
 
-use crate::{Code, MapSpec};
+use crate::{Code, MapSpec, Types};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Program {
     pub functions: Box<[Function]>,
     /// The maps of its object, by the numbers that instructions have for them.
     pub maps: Arc<[MapSpec]>,
+    /// The types of its object, those of its maps among them.
+    pub types: Types,
     /// The constants of its object that may be set, by name, with the numbers that it was put together with.
     pub constants: BTreeMap<Box<str>, Box<[i128]>>,
     /// Where its instructions come from, by increasing instruction; empty if the object doesn't say.
@@ -57,6 +59,7 @@ impl Program {
             section: "xdp".into(),
             functions,
             maps: maps.into(),
+            types: Types::default(),
             constants: BTreeMap::new(),
             lines: Box::default(),
             code,

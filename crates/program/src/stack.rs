@@ -1,6 +1,7 @@
 //! The stack frames of a running program.
 
 use crate::memory::{FRAME_SIZE, Fault, MAX_FRAMES, STACK_SIZE};
+use crate::record::Records;
 use std::ops::Range;
 
 /// Eight frames of 512 bytes. One is enough for all programs of a worker, which run one after the other.
@@ -11,6 +12,8 @@ pub struct Stack {
     frames: usize,
     /// One bit for each byte that was written since its frame came into use; none if nobody looks.
     written: Option<Box<[u64; STACK_SIZE / 64]>>,
+    /// What the program that uses it has reserved in rings.
+    pub(crate) records: Records,
 }
 
 #[derive(Debug, Clone)]
@@ -27,7 +30,12 @@ impl Stack {
     /// A stack that only sees to it that accesses lie within it: for verified programs, compiled ones above all, which keep
     /// no account of what they write.
     pub fn trusting() -> Self {
-        Self { bytes: Box::new(Aligned([0; STACK_SIZE])), frames: MAX_FRAMES, written: None }
+        Self {
+            bytes: Box::new(Aligned([0; STACK_SIZE])),
+            frames: MAX_FRAMES,
+            written: None,
+            records: Records::default(),
+        }
     }
 
     /// All its memory, for compiled programs. A frame pointer's place is its address's lower half.

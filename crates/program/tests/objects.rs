@@ -173,12 +173,9 @@ fn what_cannot_be_loaded_is_named() {
     let object = Object::parse(REFUSED).unwrap();
     assert!(object.program("works").is_ok());
     let refused: Vec<_> = object.refused_maps().map(|map| map.name.to_string()).collect();
-    assert_eq!(refused, ["events", "waiting"]);
+    assert_eq!(refused, ["waiting"]);
+    assert!(object.program("ring").is_ok());
     for (name, wanted) in [
-        (
-            "ring",
-            "program ring, instruction 0, refused.c:33: map events: maps of type ringbuf (27) can't be used here",
-        ),
         (
             "queue",
             "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used here",

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 const OBJECTS: &[&[u8]] = &[
     include_bytes!("objects/counter.o"),
+    include_bytes!("objects/events.o"),
     include_bytes!("objects/globals.o"),
     include_bytes!("objects/legacy.o"),
     include_bytes!("objects/longwire.o"),
@@ -34,7 +35,7 @@ fn replays_the_corpora() {
 #[test]
 fn whole_objects_load() {
     let loaded: Vec<usize> = OBJECTS.iter().map(|bytes| program::object(bytes)).collect();
-    assert_eq!(loaded, [1, 3, 0, 1, 1, 1, 1]);
+    assert_eq!(loaded, [1, 3, 3, 0, 1, 1, 2, 1]);
 }
 
 #[test]

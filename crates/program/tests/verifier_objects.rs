@@ -60,6 +60,17 @@ fn loops_are_let_in() {
     assert_eq!(["checksum", "tags", "items", "bits", "sort"].map(most), [80, 60, 408, 837, 1648]);
 }
 
+/// Records are given back on every way, or the program is refused, with the line.
+#[test]
+fn records_are_given_back_by_what_is_let_in() {
+    let events = include_bytes!("objects/events.o");
+    assert_eq!(let_in("events", events), ["reserved", "copied", "sampled"]);
+    let object = Object::parse(include_bytes!("objects/forgetful.o")).unwrap();
+    let refused = verify(object.program("forgetful").unwrap()).unwrap_err().to_string();
+    let wanted = "forgetful.c:24: the program ends here with a record of ring records, which instruction";
+    assert!(refused.contains(wanted), "{refused}");
+}
+
 #[test]
 fn ordinary_programs_are_let_in() {
     let all: Vec<_> = OBJECTS.iter().map(|(name, v3, v4)| [let_in(name, v3), let_in(name, v4)]).collect();

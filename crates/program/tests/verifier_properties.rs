@@ -14,6 +14,7 @@ use std::cell::Cell;
 
 const OBJECTS: &[&[u8]] = &[
     include_bytes!("objects/counter.o"),
+    include_bytes!("objects/events.o"),
     include_bytes!("objects/globals.o"),
     include_bytes!("objects/longwire.o"),
     include_bytes!("objects/modern.o"),

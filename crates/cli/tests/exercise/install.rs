@@ -164,7 +164,7 @@ impl Bench {
                 assert!(before.forwarder(Fid(*fid)).is_some() && now.forwarder(Fid(*fid)).is_none());
                 self.done.removed += 1;
             }
-            ForwarderAsk::Set { fid, data } => {
+            ForwarderAsk::Set { fid, data, .. } => {
                 let kept = self.router.borrow().data(Fid(*fid));
                 assert_eq!(kept, hexadecimal(data).ok());
             }

@@ -120,9 +120,9 @@ impl Translator<'_, '_> {
             (Region::Packet, work) => !matches!(work, Work::Change { .. }),
             (Region::Map(map), work) => self.map(map).is_some_and(|map| {
                 let writable = !map.spec().is_read_only() || matches!(work, Work::Load { .. });
-                // Whether the lock is touched, the verifier knows.
-                let free = map.spec().lock.is_none() || self.proven();
-                writable && free && map.values().len() >= access.size.bytes()
+                // Whether the lock is touched, and where a record ends, the verifier knows.
+                let bounded = map.spec().lock.is_none() && !map.spec().kind.is_ring() || self.proven();
+                writable && bounded && map.values().len() >= access.size.bytes()
             }),
             (Region::Stack | Region::State, _) => true,
             (Region::Context | Region::Handle(_) | Region::Code, _) => false,

@@ -150,7 +150,11 @@ impl Compiled {
         if machine.state.size() < self.state_size {
             return Err(Halted::StateSize { needed: self.state_size });
         }
-        self.enter(&mut Run::new(machine))
+        let result = self.enter(&mut Run::new(machine));
+        if machine.has_records() {
+            machine.abandon_records();
+        }
+        result
     }
 
     #[inline]
@@ -321,6 +325,9 @@ impl Shown<'_> {
         self.run.lend(&mut machine);
         let result = helped.compiled.enter(self.run);
         self.run.forget();
+        if machine.has_records() {
+            machine.abandon_records();
+        }
         (result, machine.effects)
     }
 }

@@ -4,8 +4,11 @@
 //! far.
 
 mod ext;
+mod shape;
 
 pub(crate) use ext::Ext;
+pub use shape::{Field, Shape, ShapeError, Types};
+pub(crate) use shape::{MapTypes, ValueType};
 
 use std::collections::BTreeMap;
 use thiserror::Error;

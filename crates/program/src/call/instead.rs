@@ -34,9 +34,10 @@ const INSTEAD: &[(&[&str], &str)] = &[
         &["map_lookup_percpu_elem", "per_cpu_ptr", "this_cpu_ptr"],
         "use map_lookup_elem, which finds the value of the program's own worker",
     ),
+    (&["xdp_output", "skb_output"], "use perf_event_output"),
     (
-        &["perf_event_output", "xdp_output", "skb_output", "ringbuf_output", "ringbuf_reserve"],
-        "count in a map or in state (lw_flow_state), or let the packet go up to a control process",
+        &["ringbuf_reserve_dynptr", "ringbuf_submit_dynptr", "ringbuf_discard_dynptr"],
+        "use ringbuf_reserve, with a size that is constant, or ringbuf_output",
     ),
     (&["check_mtu"], "use xdp_get_buff_len; the router tells senders of what is too long"),
 ];

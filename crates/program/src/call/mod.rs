@@ -46,6 +46,14 @@ pub enum Argument {
     Size,
     /// How many bytes the argument before points to: 0 to [`MAX_SIZE`].
     SizeOrZero,
+    /// The address of readable bytes that are copied into a ring, as many as the next argument says.
+    Payload,
+    /// How many bytes the argument before points to: 0 to 66,544, the most that a record has.
+    PayloadSize,
+    /// How many bytes a record is to have: 0 to 66,544, known when the program is verified.
+    RecordSize,
+    /// The address of the first byte of a record that the program has reserved, and gives back with this.
+    Record,
 }
 
 /// Most bytes that a helper is handed at once: as many as a stack frame has.
@@ -60,6 +68,8 @@ pub enum Returns {
     MapValueOrNull,
     /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
     State,
+    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back once.
+    RecordOrNull,
     /// Nothing that can be read.
     Nothing,
 }
@@ -93,6 +103,8 @@ pub enum Cost {
     TailCall,
     /// A lock taken that is free, or given back.
     Lock,
+    /// Room for a record found in a ring and given back, and its bytes copied, by their number.
+    Record,
 }
 
 impl Cost {
@@ -111,6 +123,7 @@ impl Cost {
         Self::Loop,
         Self::TailCall,
         Self::Lock,
+        Self::Record,
     ];
 
     /// Its name in price lists.
@@ -129,6 +142,7 @@ impl Cost {
             Self::Loop => "loop",
             Self::TailCall => "tail-call",
             Self::Lock => "lock",
+            Self::Record => "record",
         }
     }
 }
@@ -210,6 +224,8 @@ helpers! {
         "Goes on with the program that a program array has by this number, which returns in its stead; without one, after the call.";
     Redirect 23 "redirect" (Number, Number) -> Number, Call,
         "Chooses a port by its number, for a return of XDP_REDIRECT, which it returns; XDP_ABORTED if flags are not 0.";
+    PerfOutput 25 "perf_event_output" (Context, Map, Number, Payload, PayloadSize) -> Number, Record,
+        "Writes a record into this worker's ring of a perf_event_array, and behind it as many bytes of the packet as the upper half of flags says. 0, or a negative error number.";
     ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number, Checksum,
         "The Internet checksum (not complemented) of the second bytes less that of the first, plus a seed; sizes are multiples of 4.";
     Node 42 "get_numa_node_id" () -> Number, Call,
@@ -230,6 +246,16 @@ helpers! {
         "The time of the packet in milliseconds.";
     BootTime 125 "ktime_get_boot_ns" () -> Number, Call,
         "As ktime_get_ns: time does not stop here while a machine sleeps.";
+    RingOutput 130 "ringbuf_output" (Map, Payload, PayloadSize, Number) -> Number, Record,
+        "Writes a record into a ringbuf. 0, or a negative error number.";
+    RingReserve 131 "ringbuf_reserve" (Map, RecordSize, Number) -> RecordOrNull, Record,
+        "The address of room for a record in a ringbuf, all zero, or 0 if there is none. Submit or discard it.";
+    RingSubmit 132 "ringbuf_submit" (Record, Number) -> Nothing, Call,
+        "Gives a record to who reads the ringbuf.";
+    RingDiscard 133 "ringbuf_discard" (Record, Number) -> Nothing, Call,
+        "Throws a record away.";
+    RingQuery 134 "ringbuf_query" (Map, Number) -> Number, Record,
+        "Of a ringbuf the bytes that wait (flags 0), its size (1), the positions of reader (2) and writers (3).";
     CoarseTime 160 "ktime_get_coarse_ns" () -> Number, Call,
         "As ktime_get_ns: the time of the packet costs nothing to know.";
     TraceMany 177 "trace_vprintk" (Readable, Size, ReadableOrNull, SizeOrZero) -> Number, Call,
@@ -314,6 +340,7 @@ mod tests {
                         assert_eq!(next, Some(&Argument::Size));
                     }
                     Argument::ReadableOrNull => assert_eq!(next, Some(&Argument::SizeOrZero)),
+                    Argument::Payload => assert_eq!(next, Some(&Argument::PayloadSize)),
                     Argument::Key | Argument::Value => assert_eq!(arguments[0], Argument::Map),
                     _ => {}
                 }

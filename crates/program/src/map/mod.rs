@@ -15,13 +15,17 @@
 mod lock;
 mod numbers;
 mod prefixes;
+pub(crate) mod ring;
 mod spec;
 mod table;
 
+pub use ring::{Record, RingStats};
 pub use spec::{Inner, MapError, MapFault, MapKind, MapSpec};
 
 use crate::words::Words;
 use prefixes::{Prefix, Prefixes};
+pub(crate) use ring::MAX_RECORD;
+use ring::Rings;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -157,6 +161,8 @@ pub struct Map {
     table: Option<Table>,
     /// Of a map of prefixes: the lengths that its table has.
     prefixes: Option<Prefixes>,
+    /// Of a map of records: where they lie.
+    rings: Option<Rings>,
     /// Odd while somebody writes; who makes it odd has the turn.
     turn: AtomicU64,
 }
@@ -165,8 +171,11 @@ impl Map {
     fn new(spec: &MapSpec, workers: u32, seed: u64) -> Self {
         let copies = if spec.kind.is_per_worker() { workers.max(1) } else { 1 };
         let stride = spec.stride();
-        let values = Words::new(stride * copies as usize * spec.max_entries as usize);
-        let table = (!spec.kind.is_array())
+        let (values, rings) = match spec.ring_capacity() {
+            Some(bytes) => (Words::new(spec.memory(workers) as usize), Some(Rings::new(copies, bytes))),
+            None => (Words::new(stride * copies as usize * spec.max_entries as usize), None),
+        };
+        let table = (!spec.kind.is_array() && rings.is_none())
             .then(|| Table::new(spec.key_size as usize, spec.max_entries, spec.kind.is_lru(), seed));
         if spec.kind.is_array() {
             for (number, value) in spec.initial.chunks(spec.value_size.max(1) as usize).enumerate() {
@@ -175,7 +184,7 @@ impl Map {
         }
         let prefixes = (spec.kind == MapKind::LpmTrie).then(|| Prefixes::new(spec.key_size));
         let turn = AtomicU64::new(0);
-        let map = Self { spec: spec.clone(), copies, stride, values, table, prefixes, turn };
+        let map = Self { spec: spec.clone(), copies, stride, values, table, prefixes, rings, turn };
         if spec.kind == MapKind::HashOfMaps {
             map.fill_by_number();
         }
@@ -198,9 +207,10 @@ impl Map {
         self.copies
     }
 
-    /// How many keys it has; of an array all.
+    /// How many keys it has; of an array all, of a ring none.
     pub fn len(&self) -> u32 {
-        self.table.as_ref().map_or(self.spec.max_entries, Table::len)
+        let all = if self.rings.is_some() { 0 } else { self.spec.max_entries };
+        self.table.as_ref().map_or(all, Table::len)
     }
 
     /// Whether it has no keys.
@@ -264,7 +274,8 @@ impl Map {
         if self.spec.is_constant() {
             return Err(Refusal::Constant);
         }
-        if value.len() != self.spec.value_size as usize || self.spec.kind == MapKind::XskMap {
+        let unwritten = self.rings.is_some() || self.spec.kind == MapKind::XskMap;
+        if value.len() != self.spec.value_size as usize || unwritten {
             return Err(Refusal::Invalid);
         }
         let number = value.try_into().map(u32::from_le_bytes);
@@ -288,7 +299,7 @@ impl Map {
         match &self.table {
             None => {
                 let entry = |i: u32| (i.to_le_bytes().to_vec(), self.whole(|| values(i)));
-                (0..self.spec.max_entries).take(most).map(entry).collect()
+                (0..self.len()).take(most).map(entry).collect()
             }
             Some(table) => {
                 let at = |slot| {
@@ -333,9 +344,7 @@ impl Map {
             (Some(_), _) if !self.is_key(key) => None,
             (Some(table), Some(prefixes)) => prefixes.longest(table, key),
             (Some(table), None) => table.find(key),
-            (None, _) => {
-                Some(u32::from_le_bytes(key.try_into().ok()?)).filter(|&i| i < self.spec.max_entries)
-            }
+            (None, _) => Some(u32::from_le_bytes(key.try_into().ok()?)).filter(|&i| i < self.len()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a map is: its kind, sizes and flags, checked before anything is allocated.
 
 use super::prefixes::lengths;
+use super::ring::{EVENTS, footprint};
 use crate::Helper;
 use thiserror::Error;
 
@@ -36,6 +37,10 @@ pub enum MapKind {
     ArrayOfMaps,
     /// Maps by key, as `ArrayOfMaps`.
     HashOfMaps,
+    /// Records that programs write and a control process takes out, in the order in which they were begun.
+    RingBuf,
+    /// As `RingBuf`, with a ring for each worker, and packets' bytes behind what a program writes.
+    PerfEventArray,
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
@@ -91,6 +96,8 @@ impl MapKind {
         Self::ProgArray,
         Self::ArrayOfMaps,
         Self::HashOfMaps,
+        Self::RingBuf,
+        Self::PerfEventArray,
     ];
 
     /// Its number in the kernel.
@@ -110,6 +117,8 @@ impl MapKind {
             Self::ProgArray => 3,
             Self::ArrayOfMaps => 12,
             Self::HashOfMaps => 13,
+            Self::RingBuf => 27,
+            Self::PerfEventArray => 4,
         }
     }
 
@@ -125,7 +134,7 @@ impl MapKind {
 
     /// Whether each worker has a value of its own.
     pub const fn is_per_worker(self) -> bool {
-        matches!(self, Self::PerCpuHash | Self::PerCpuArray | Self::LruPerCpuHash)
+        matches!(self, Self::PerCpuHash | Self::PerCpuArray | Self::LruPerCpuHash | Self::PerfEventArray)
     }
 
     /// Whether all values are there from the beginning and found by their number.
@@ -140,12 +149,17 @@ impl MapKind {
 
     /// Whether a map of maps can hold it.
     pub const fn is_held(self) -> bool {
-        !self.is_targets() && !self.is_of_maps() && !matches!(self, Self::ProgArray)
+        !self.is_targets() && !self.is_of_maps() && !self.is_ring() && !matches!(self, Self::ProgArray)
     }
 
     /// Whether a value can have a lock.
     pub const fn is_locked(self) -> bool {
         matches!(self, Self::Hash | Self::Array)
+    }
+
+    /// Whether it holds records, which programs write and a control process takes out.
+    pub const fn is_ring(self) -> bool {
+        matches!(self, Self::RingBuf | Self::PerfEventArray)
     }
 
     /// Whether it makes room by itself.
@@ -177,6 +191,9 @@ impl MapKind {
         match helper {
             Helper::RedirectMap => self.is_targets(),
             Helper::TailCall => matches!(self, Self::ProgArray),
+            Helper::RingOutput | Helper::RingReserve | Helper::RingQuery => matches!(self, Self::RingBuf),
+            Helper::PerfOutput => matches!(self, Self::PerfEventArray),
+            _ if self.is_ring() => false,
             Helper::MapLookup => !matches!(self, Self::CpuMap | Self::ProgArray),
             _ => self.is_held(),
         }
@@ -190,11 +207,11 @@ pub struct MapSpec {
     pub name: Box<str>,
     /// Its kind.
     pub kind: MapKind,
-    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays and device maps.
+    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays, device maps and perf_event_arrays, 0 for ringbufs.
     pub key_size: u32,
-    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps.
+    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps, 4 for perf_event_arrays, 0 for ringbufs.
     pub value_size: u32,
-    /// Most entries. 0 if the object leaves that to who installs it: a map that a program uses has at least 1 then.
+    /// Most entries; of a ringbuf its bytes. 0 if the object leaves that to who installs it: a map that a program uses has at least 1 then.
     pub max_entries: u32,
     /// Whether programs can only read it.
     pub read_only: bool,
@@ -274,11 +291,9 @@ fn kind_name(number: u32) -> &'static str {
 
 fn kind_mend(number: u32) -> &'static str {
     match kind_name(number) {
-        "perf_event_array" | "ringbuf" | "user_ringbuf" => {
-            "count in an array or hash map, which the control half reads"
-        }
+        "user_ringbuf" => "let the control half write an array or hash map, which programs read",
         _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap, prog_array, array_of_maps or hash_of_maps"
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap, prog_array, array_of_maps, hash_of_maps, ringbuf or perf_event_array"
         }
     }
 }
@@ -293,6 +308,11 @@ impl MapSpec {
     /// Most bytes of all values and keys of an object's maps together.
     pub const MAX_MEMORY: u64 = 1 << 28;
 
+    /// Bytes of a page, of which rings are made.
+    const PAGE: u32 = 4096;
+    /// Most workers that a perf_event_array has entries for, unless it says.
+    const WORKERS: u32 = 256;
+
     /// Checks what a program's object declares.
     ///
     /// # Errors
@@ -301,6 +321,9 @@ impl MapSpec {
         let fault = |field, value, wanted| {
             Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
         };
+        if self.kind.is_ring() {
+            return self.check_ring();
+        }
         let by_number = self.kind.is_array() || self.kind.is_targets();
         if by_number && self.key_size != 4 {
             return fault("key_size", self.key_size, "4 in a map of this type");
@@ -374,6 +397,52 @@ impl MapSpec {
         self.lock.is_some_and(|at| first < at as usize + 4 && end > at as usize)
     }
 
+    /// The kernel's rules for maps of records.
+    fn check_ring(&self) -> Result<(), MapError> {
+        let wanted = if self.kind == MapKind::RingBuf {
+            (0, "0 in a ringbuf")
+        } else {
+            (4, "4 in a map of this type")
+        };
+        let sizes = [("key_size", self.key_size), ("value_size", self.value_size)];
+        let size = sizes
+            .into_iter()
+            .find(|&(_, size)| size != wanted.0)
+            .map(|(field, size)| (field, size, wanted.1));
+        let entries = self.max_entries;
+        let pages = entries.is_power_of_two() && (Self::PAGE..=1 << 27).contains(&entries);
+        let bytes = (self.kind == MapKind::RingBuf && entries != 0 && !pages).then_some((
+            "max_entries",
+            entries,
+            "a power of two from 4096 to 134217728 bytes",
+        ));
+        match size.or(bytes) {
+            Some((field, value, wanted)) => {
+                Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// How many entries a map of this kind gets that is to have so many. Rings have whole pages, and a power of two of them; a
+    /// perf_event_array that does not say has as many entries as there can be workers: so it is with libbpf.
+    pub(crate) fn rounded(kind: MapKind, entries: u32) -> u32 {
+        match (kind, entries) {
+            (MapKind::PerfEventArray, 0) => Self::WORKERS,
+            (MapKind::RingBuf, 1..) => entries.max(Self::PAGE).checked_next_power_of_two().unwrap_or(entries),
+            _ => entries,
+        }
+    }
+
+    /// Bytes of each ring; none if it has no rings.
+    pub(crate) fn ring_capacity(&self) -> Option<u32> {
+        match self.kind {
+            MapKind::RingBuf => Some(self.max_entries),
+            MapKind::PerfEventArray => Some(EVENTS),
+            _ => None,
+        }
+    }
+
     /// Whether programs can only read it.
     pub fn is_read_only(&self) -> bool {
         self.read_only || !self.kind.is_held()
@@ -418,6 +487,9 @@ impl MapSpec {
     /// Bytes that it takes with so many workers.
     pub fn memory(&self, workers: u32) -> u64 {
         let copies = if self.kind.is_per_worker() { u64::from(workers.max(1)) } else { 1 };
+        if let Some(capacity) = self.ring_capacity() {
+            return copies * footprint(capacity);
+        }
         // A hash map keeps the key, two words of buckets at most, and a place in the list of free entries.
         let beside = if self.kind.is_array() { 0 } else { u64::from(self.key_size).next_multiple_of(8) + 36 };
         u64::from(self.max_entries) * (self.stride() as u64 * copies + beside)
@@ -452,8 +524,8 @@ mod tests {
         assert_eq!((MapKind::DevMapHash.name(), MapKind::LruHash.name()), ("devmap_hash", "lru_hash"));
         assert_eq!(NAMES[27], "ringbuf");
         assert_eq!(
-            MapFault::Kind(27).to_string(),
-            "maps of type ringbuf (27) can't be used here; count in an array or hash map, which the control half reads"
+            MapFault::Kind(31).to_string(),
+            "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash map, which programs read"
         );
     }
 

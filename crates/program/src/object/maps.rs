@@ -2,7 +2,7 @@
 
 use super::ObjectError;
 use super::file::{File, Section};
-use crate::btf::Btf;
+use crate::btf::{Btf, MapTypes, ValueType};
 use crate::map::{MapError, MapFault};
 use crate::memory::MAX_MAPS;
 use crate::{Inner, MapKind, MapSpec};
@@ -22,6 +22,8 @@ const READ_ONLY: u32 = 1 << 7;
 pub(super) struct Declared {
     /// Those that can be made.
     pub specs: Vec<MapSpec>,
+    /// What their keys and values are.
+    pub types: Vec<MapTypes>,
     /// By their offset in `.maps`: a place in `specs`, or why there is none.
     pub by_offset: BTreeMap<u64, Result<u32, MapError>>,
     /// By their offset in `.maps`: where their `values` begin, from there, in bytes.
@@ -45,7 +47,7 @@ pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declare
             let offset = offsets.get(variable.name).copied();
             let offset = offset.ok_or_else(|| ObjectError::MapWithoutSymbol(variable.name.into()))?;
             let spec = definition(btf, variable.name, variable.type_id);
-            let place = spec.and_then(|spec| declared.add(spec));
+            let place = spec.and_then(|(spec, types)| declared.add(spec, types));
             declared.by_offset.insert(offset, place);
             let values = btf.members(variable.type_id).into_iter().find(|member| member.name == "values");
             declared.values.extend(values.map(|values| (offset, u64::from(values.offset & 0xff_ffff) / 8)));
@@ -53,7 +55,8 @@ pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declare
     }
     for (index, section) in file.sections.iter().enumerate() {
         if is_data(section.name) && section.size > 0 {
-            let place = data(section).and_then(|spec| declared.add(spec));
+            let types = || MapTypes { key: 0, value: ValueType::Variables(variables(file, index, btf)) };
+            let place = data(section).and_then(|spec| declared.add(spec, types()));
             declared.by_section.insert(index, place);
         }
         if declared.specs.len() > MAX_MAPS {
@@ -64,9 +67,10 @@ pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declare
 }
 
 impl Declared {
-    fn add(&mut self, spec: MapSpec) -> Result<u32, MapError> {
+    fn add(&mut self, spec: MapSpec, types: MapTypes) -> Result<u32, MapError> {
         spec.check()?;
         self.specs.push(spec);
+        self.types.push(types);
         Ok(self.specs.len() as u32 - 1)
     }
 }
@@ -76,6 +80,19 @@ fn is_data(name: &str) -> bool {
     [".data", ".rodata", ".bss"]
         .iter()
         .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// The variables of a section of data: name, type, and first byte by its symbol.
+fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
+    let Some(btf) = btf else { return Vec::new() };
+    let here = file.symbols.iter().filter(|symbol| symbol.section == Some(section));
+    let offsets: BTreeMap<&str, u64> = here.map(|symbol| (symbol.name, symbol.value)).collect();
+    let variables = btf.variables(file.sections[section].name).into_iter();
+    let known = variables.filter_map(|variable| {
+        let offset = u32::try_from(*offsets.get(variable.name)?).ok()?;
+        Some((variable.name.into(), variable.type_id, offset))
+    });
+    known.collect()
 }
 
 /// A section of data is an array of one value.
@@ -106,10 +123,11 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
 
 /// Reads a map from the type of its variable: numbers are lengths of arrays that members point to (`__uint`), types are
 /// what members point to (`__type`).
-fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapError> {
+fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTypes), MapError> {
     let fail = |fault| MapError { name: name.into(), fault };
     let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);
     let (mut lock, mut values) = (None, None);
+    let (mut key, mut value) = (0, 0);
     for member in btf.members(type_id) {
         let pointee = btf.pointee(member.type_id);
         let number = || pointee.and_then(|id| btf.elements(id)).unwrap_or(0);
@@ -120,9 +138,9 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapErr
             "value_size" => value_size = number(),
             "max_entries" => entries = number(),
             "map_flags" => flags = number(),
-            "key" => key_size = size(),
+            "key" => (key_size, key) = (size(), pointee.unwrap_or(0)),
             "value" => {
-                value_size = size();
+                (value_size, value) = (size(), pointee.unwrap_or(0));
                 lock = pointee.and_then(|id| btf.lock(id));
             }
             "values" => values = btf.element(member.type_id).and_then(|id| btf.pointee(id)),
@@ -140,22 +158,24 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<MapSpec, MapErr
     };
     // Numbers of what it holds, whose types have no size.
     let numbers = found == MapKind::ProgArray || found.is_of_maps();
-    Ok(MapSpec {
+    let types = MapTypes { key, value: ValueType::One(value) };
+    let spec = MapSpec {
         name: name.into(),
         kind: found,
         key_size,
         value_size: if numbers && value_size == 0 { 4 } else { value_size },
-        max_entries: entries,
+        max_entries: MapSpec::rounded(found, entries),
         read_only: flags & READ_ONLY != 0,
         initial: Box::default(),
         inner,
         lock,
-    })
+    };
+    Ok((spec, types))
 }
 
 /// What a map of maps holds. Which maps are so, is found out when all are known.
 fn inner(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<Inner, MapError> {
-    let mut spec = definition(btf, name, type_id)?;
+    let (mut spec, _) = definition(btf, name, type_id)?;
     // Others may have more: where that makes a difference, it is as if there were as many as can be.
     spec.max_entries = MapSpec::MAX_ENTRIES;
     Ok(Inner { spec: Box::new(spec), maps: Box::default() })

@@ -18,7 +18,7 @@ pub use error::{LinkFault, ObjectError};
 
 use crate::btf::{Btf, Ext, External};
 use crate::map::MapError;
-use crate::{Function, Line, MapSpec, Program};
+use crate::{Function, Line, MapSpec, Program, Types};
 use constants::Constant;
 use file::{File, SymbolKind};
 use link::{Body, LinkError, Linked, Linker};
@@ -88,6 +88,7 @@ pub struct Object<'d> {
     file: File<'d>,
     declared: maps::Declared,
     specs: Arc<[MapSpec]>,
+    types: Types,
     /// Those that may be set, by name.
     constants: BTreeMap<Box<str>, Constant>,
     ext: Ext,
@@ -114,6 +115,7 @@ impl<'d> Object<'d> {
             _ => Ext::default(),
         };
         let mut declared = maps::declared(&file, btf.as_ref())?;
+        let types = Types::new(data(".BTF").unwrap_or_default(), std::mem::take(&mut declared.types));
         let (mut bodies, mut starts, mut programs) = (Vec::new(), BTreeMap::new(), Vec::new());
         for symbol in &file.symbols {
             let Some(section) = symbol.section.filter(|&s| file.sections[s].executable) else { continue };
@@ -137,7 +139,7 @@ impl<'d> Object<'d> {
         let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();
         let constants = constants::found(&file, &declared, &specs, btf.as_ref());
         let externals = btf.as_ref().map(Btf::externals).unwrap_or_default();
-        Ok(Self { file, declared, specs, constants, ext, externals, bodies, starts, programs })
+        Ok(Self { file, declared, specs, types, constants, ext, externals, bodies, starts, programs })
     }
 
     /// The programs' names, and the sections that they are in.
@@ -166,7 +168,7 @@ impl<'d> Object<'d> {
             return Err(ObjectError::NoMap { name: name.into(), known });
         };
         let spec = &mut Arc::make_mut(&mut self.specs)[place];
-        spec.max_entries = entries;
+        spec.max_entries = MapSpec::rounded(spec.kind, entries);
         spec.check().map_err(ObjectError::Entries)
     }
 
@@ -200,6 +202,7 @@ impl<'d> Object<'d> {
             section: section.into(),
             functions: linked.functions.iter().map(function).collect(),
             maps: self.specs.clone(),
+            types: self.types.clone(),
             constants: self.constant_values(),
             lines: self.lines(&linked),
             code,

@@ -5,7 +5,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::scalar::Scalar;
 use super::state::{LINE, Object, State};
-use super::value::{Value, Which};
+use super::value::{Id, Value, Which};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
 
@@ -194,11 +194,12 @@ impl Explorer<'_> {
                 let lines = touch(state, Object::State, wanted, first, end);
                 Ok(Reached { place, lines, ..Reached::new(Region::State) })
             }
-            Value::Map { map, nullable: true, .. } => {
-                Err(Rejection::MaybeNull { register, map: self.spec(map)?.name.clone() })
-            }
+            Value::Map { map, nullable: true, .. } => Err(self.maybe_null(register, map)?),
             Value::Map { map, object, offset: at, nullable: false } => {
                 let spec = self.spec(map)?;
+                if spec.kind.is_ring() {
+                    return in_record(state, wanted, object, (at, &spec.name));
+                }
                 if mode != Mode::Read && spec.kind.is_targets() {
                     return Err(Rejection::TargetWrite { map: spec.name.clone() });
                 }
@@ -221,6 +222,17 @@ impl Explorer<'_> {
             }
             other => Err(Rejection::not_address(register, &other)),
         }
+    }
+
+    /// The result of a search, or of the reservation of a record, that was not looked at.
+    pub fn maybe_null(&self, register: Register, map: Which) -> Result<Rejection, Rejection> {
+        let spec = self.spec(map)?;
+        let map = spec.name.clone();
+        Ok(if spec.kind.is_ring() {
+            Rejection::MaybeFull { register, map }
+        } else {
+            Rejection::MaybeNull { register, map }
+        })
     }
 
     /// Takes note of what an instruction accesses.
@@ -250,6 +262,21 @@ impl Reached {
     fn new(region: Region) -> Self {
         Self { region, place: None, stack: (0, 0, 0), exact: false, varies: false, constant: None, lines: 0 }
     }
+}
+
+/// Whether bytes are there of a record that was reserved.
+fn in_record(
+    state: &mut State,
+    wanted: Wanted,
+    object: Id,
+    (at, ring): (Scalar, &str),
+) -> Result<Reached, Rejection> {
+    let record = state.records().iter().find(|record| record.object == object);
+    // No ring is in a map of maps, and what was given back has no address any more.
+    let (map, size) = record.map_or((0, 0), |record| (record.map, i64::from(record.size)));
+    let (first, end) = bounds(&format!("a record of ring {ring}"), wanted, at, 0, size)?;
+    let lines = touch(state, Object::Value(object), wanted, first, end);
+    Ok(Reached { lines, ..Reached::new(Region::Map(map)) })
 }
 
 /// Whether all these bytes of a stack frame were written.

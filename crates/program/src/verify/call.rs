@@ -7,6 +7,7 @@ use super::explore::{Explorer, Flow};
 use super::scalar::Scalar;
 use super::state::State;
 use super::value::{Value, Which};
+use crate::map::MAX_RECORD;
 use crate::memory::Region;
 use crate::{Argument, Effects, Helper, Instruction, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
 
@@ -36,6 +37,14 @@ impl<'p> Explorer<'p> {
         if helper == Helper::Drop {
             reason(state)?;
         }
+        let record = match signature.arguments.first() {
+            Some(&wanted @ Argument::Record) => {
+                let found = state.register(Register::R1).what();
+                let wrong = Rejection::Argument { helper, number: 1, wanted, found };
+                Some(self.record(state, Register::R1, wrong)?)
+            }
+            _ => None,
+        };
         let mut outputs = Vec::new();
         for (argument, &wanted) in signature.arguments.iter().enumerate() {
             self.argument(state, &call, argument, wanted, &mut outputs)?;
@@ -60,7 +69,17 @@ impl<'p> Explorer<'p> {
         for (reached, certain) in outputs {
             output(state, &reached, certain);
         }
-        let returned = self.returned(state, &call);
+        let returned = match (signature.returns, map) {
+            (Returns::RecordOrNull, Some((map @ Which::Map(ring), _))) => {
+                let size = state.register(Register::R2).as_scalar().map_or(0, |size| size.max as u32);
+                let object = self.reserve(state, index, (ring, size))?;
+                Value::Map { map, object, offset: Scalar::constant(0), nullable: true }
+            }
+            _ => self.returned(state, &call),
+        };
+        if let Some(record) = record {
+            state.release(record);
+        }
         for argument in 0..5 {
             state.set(register(argument), Value::Unset);
         }
@@ -126,6 +145,7 @@ impl<'p> Explorer<'p> {
         if state.depth() > 0 {
             return Err(Rejection::TailCallInFunction);
         }
+        self.all_given_back(state)?;
         let Some((_, map)) = call.map else { return Ok(()) };
         let entry = state.register(Register::R3).as_scalar().unwrap_or(Scalar::ANY).low_half();
         for number in map.programs(entry.min as u32, entry.max as u32) {
@@ -146,7 +166,8 @@ impl<'p> Explorer<'p> {
         let helper = call.helper;
         let wrong = Rejection::Argument { helper, number: argument as u8 + 1, wanted, found: value.what() };
         match wanted {
-            Argument::Map => Ok(()),
+            // These were looked at before.
+            Argument::Map | Argument::Record => Ok(()),
             Argument::Number => value.as_scalar().map(|_| ()).ok_or(wrong),
             Argument::Context if value == (Value::Context { offset: 0 }) => Ok(()),
             Argument::Context => Err(wrong),
@@ -164,6 +185,12 @@ impl<'p> Explorer<'p> {
                 let scalar = value.as_scalar().ok_or(wrong)?;
                 within(helper, argument, scalar, u64::from(wanted == Argument::Size), MAX_SIZE)
             }
+            Argument::PayloadSize => within(helper, argument, value.as_scalar().ok_or(wrong)?, 0, MAX_RECORD),
+            Argument::RecordSize => {
+                let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
+                within(helper, argument, Scalar::constant(constant), 0, MAX_RECORD)
+            }
+            Argument::Payload => self.payload(state, call, argument),
             Argument::Key | Argument::Value => {
                 let size =
                     call.map.map_or(
@@ -193,6 +220,13 @@ impl<'p> Explorer<'p> {
                 Ok(())
             }
         }
+    }
+
+    /// Bytes that are copied into a ring.
+    fn payload(&mut self, state: &mut State, call: &Call<'_>, argument: usize) -> Result<(), Rejection> {
+        let size = state.register(register(argument + 1)).as_scalar();
+        let size = size.filter(|size| size.max <= u64::from(MAX_RECORD)).map_or(0, |size| size.max);
+        self.memory(state, call, argument, Mode::Read, size as u32).map(|_| ())
     }
 
     /// Bytes that a helper is given.
@@ -279,6 +313,13 @@ fn bytes(state: &State, helper: Helper) -> u32 {
         Helper::ChecksumDiff => most(Register::R2) + most(Register::R4),
         Helper::Hash => most(Register::R2),
         Helper::LoadBytes | Helper::StoreBytes => most(Register::R4),
+        Helper::RingOutput => most(Register::R3),
+        // The packet's bytes are in the upper half of the flags, and never more than it has.
+        Helper::PerfOutput => {
+            let flags = state.register(Register::R3).as_scalar().unwrap_or(Scalar::ANY);
+            let packet = flags.max.min(flags.bits.max()) >> 32;
+            most(Register::R5).saturating_add(packet.min(MAX_GROWTH as u64) as u32)
+        }
         // New bytes at the end are zeroed. The helper looks at the lower half as a signed number.
         Helper::AdjustTail => {
             let by = state.register(Register::R2).as_scalar().unwrap_or(Scalar::ANY);

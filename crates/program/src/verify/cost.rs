@@ -62,6 +62,7 @@ items! {
     Adjust "adjust" "The packet's beginning or end moved.";
     SummedByte "summed-byte" "A byte that a checksum is taken over.";
     HashedByte "hashed-byte" "A byte that a hash is taken over.";
+    Record "record" "Room for a record found in a ring, and given back, but for its bytes.";
     CopiedByte "copied-byte" "A byte that a helper copies.";
 }
 
@@ -160,6 +161,7 @@ impl Prices {
         prices[Item::Hash as usize] = 10_000;
         prices[Item::Copy as usize] = 10_000;
         prices[Item::Adjust as usize] = 5_000;
+        prices[Item::Record as usize] = 20_000;
         prices[Item::SummedByte as usize] = 500;
         prices[Item::HashedByte as usize] = 500;
         prices[Item::CopiedByte as usize] = 100;
@@ -227,7 +229,7 @@ impl Touch {
 /// it works on at most.
 pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> Counts {
     let mut counts = Counts::NONE;
-    let key = map.filter(|map| !map.kind.is_array()).map(|map| map.key_size);
+    let key = map.filter(|map| !map.kind.is_array() && !map.kind.is_ring()).map(|map| map.key_size);
     let value = map.map_or(0, |map| map.value_size);
     let by_kind = |array, hash| if key.is_some() { hash } else { array };
     let (item, per_byte) = match helper.signature().cost {
@@ -244,6 +246,7 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
         Cost::Adjust => (Item::Adjust, Some(Item::CopiedByte)),
         // A route and a neighbour.
         Cost::Route => (Item::HashLookup, None),
+        Cost::Record => (Item::Record, Some(Item::CopiedByte)),
     };
     counts[item] = if helper.signature().cost == Cost::Route { 2 } else { 1 };
     if let Some(item) = per_byte {
@@ -260,6 +263,11 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     counts[item] *= searches;
     counts[Item::HashedByte] += searches * key.unwrap_or(0);
     counts[Item::MapTransfer] += searches * key.unwrap_or(0).div_ceil(4);
+    if helper.signature().cost == Cost::Record {
+        // What writers have of the ring and what its reader has, and the record with what is before it.
+        counts[Item::MapTransfer] += bytes.div_ceil(4);
+        counts[Item::MapLine] += bytes.div_ceil(64) + 3;
+    }
     if helper == Helper::MapUpdate {
         counts[Item::CopiedByte] += value;
         counts[Item::MapTransfer] += value.div_ceil(4);

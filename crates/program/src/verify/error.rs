@@ -138,6 +138,42 @@ pub enum Rejection {
         /// The map.
         map: Box<str>,
     },
+    /// The reservation of a record that was not looked at.
+    #[error("{register} may be 0, as ring {map} may have no room; compare it with 0 first")]
+    MaybeFull {
+        /// Which.
+        register: Register,
+        /// The ring.
+        map: Box<str>,
+    },
+    /// An address in a record that was given back.
+    #[error("{register} is an address in a record that was submitted or discarded; do that last")]
+    Released {
+        /// Which.
+        register: Register,
+    },
+    /// A record is given back by another address than that of its first byte.
+    #[error(
+        "{register} is not the first byte of the record; give back the address that ringbuf_reserve gave"
+    )]
+    RecordInside {
+        /// Which.
+        register: Register,
+    },
+    /// A record is not given back.
+    #[error(
+        "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; submit or discard it on \
+         every path"
+    )]
+    Unreleased {
+        /// The ring.
+        map: Box<str>,
+        /// Where it was reserved, in slots.
+        reserved: usize,
+    },
+    /// Too many records at once.
+    #[error("it may have {limit} records reserved already; submit or discard one before", limit = crate::record::MAX_RECORDS)]
+    TooManyRecords,
     /// An address in a packet that was moved.
     #[error(
         "{register} is an address in the packet from before it was moved; load data and data_end again and check anew"
@@ -270,7 +306,7 @@ pub enum Rejection {
         max: u64,
     },
     /// A helper is given a map that it can't use.
-    #[error("{name} can't use map {map}, which is a {kind}{mend}", name = .helper.name(), kind = .kind.name(), mend = map_mend(*.helper))]
+    #[error("{name} can't use map {map}, which is a {kind}{mend}", name = .helper.name(), kind = .kind.name(), mend = map_mend(*.helper, *.kind))]
     MapKind {
         /// The helper.
         helper: Helper,
@@ -339,6 +375,7 @@ impl Rejection {
         match value {
             Value::Unset => Self::Unwritten { register },
             Value::Stale => Self::Stale { register },
+            Value::Released => Self::Released { register },
             other => Self::NotAddress { register, what: other.what() },
         }
     }
@@ -357,7 +394,9 @@ impl std::fmt::Display for Proven {
 
 const fn takes(argument: Argument) -> &'static str {
     match argument {
-        Argument::Number | Argument::Size | Argument::SizeOrZero => "a number",
+        Argument::Number | Argument::Size | Argument::SizeOrZero | Argument::PayloadSize => "a number",
+        Argument::RecordSize => "a constant number",
+        Argument::Record => "a record that ringbuf_reserve gave",
         Argument::StateSize => "a constant number, at least 1 and at most 4096",
         Argument::Context => "the context",
         Argument::Function => "a function, as it was loaded in the same function",
@@ -366,15 +405,20 @@ const fn takes(argument: Argument) -> &'static str {
         Argument::Map => "a map",
         Argument::Key => "the address of a key",
         Argument::Value => "the address of a value",
-        Argument::Readable | Argument::Writable | Argument::Changed => "an address",
+        Argument::Readable | Argument::Writable | Argument::Changed | Argument::Payload => "an address",
         Argument::ReadableOrNull => "an address, or 0 if the size is 0",
     }
 }
 
-const fn map_mend(helper: Helper) -> &'static str {
+const fn map_mend(helper: Helper, kind: MapKind) -> &'static str {
     match helper {
         Helper::RedirectMap => "; it takes a devmap, devmap_hash, cpumap or xskmap",
         Helper::TailCall => "; it takes a prog_array",
+        Helper::RingOutput | Helper::RingReserve | Helper::RingQuery => "; it takes a ringbuf",
+        Helper::PerfOutput => "; it takes a perf_event_array",
+        _ if kind.is_ring() => {
+            "; records are written into it, with ringbuf_reserve, ringbuf_output or perf_event_output"
+        }
         _ => "; ports and processors are redirected to, with redirect_map",
     }
 }

@@ -375,6 +375,10 @@ impl<'p> Explorer<'p> {
         }
     }
 
+    pub fn slot(&self, index: usize) -> usize {
+        self.program.code.slot(index)
+    }
+
     pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
         let spec = self.program.maps.get(map as usize).filter(|_| (map as usize) < MAX_MAPS);
         spec.ok_or(Rejection::NoMap(map))
@@ -467,7 +471,12 @@ impl<'p> Explorer<'p> {
 /// joined with none.
 fn nearest(states: &[State], state: &State) -> Option<usize> {
     let mut best = None;
-    for (place, kept) in states.iter().enumerate().rev().filter(|(_, kept)| kept.locked == state.locked) {
+    for (place, kept) in states
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, kept)| kept.locked == state.locked && kept.has_records_like(state))
+    {
         let most = best.map_or(usize::MAX, |(_, differences)| differences);
         match kept.differences(state, most) {
             0 => return Some(place),

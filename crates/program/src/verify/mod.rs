@@ -7,6 +7,7 @@
 //! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
 //! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
+//! - `record`: records of rings that have to be given back;
 //! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state; `rounds`: functions that helpers
 //!   call again and again;
 //! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
@@ -25,6 +26,7 @@ mod error;
 mod explore;
 mod loops;
 mod path;
+mod record;
 mod refine;
 mod rounds;
 mod scalar;

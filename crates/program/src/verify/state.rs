@@ -1,5 +1,6 @@
 //! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was checked.
 
+use super::record::{Open, Pair};
 use super::scalar::Scalar;
 use super::stack::Frame;
 use super::value::{Id, Kind, Names, Value, Which};
@@ -44,6 +45,8 @@ pub struct State {
     touched: Vec<(Object, u64)>,
     /// The value whose lock was taken: of which map, and which.
     pub locked: Option<(Which, Id)>,
+    /// Records that were reserved and not given back, the oldest first.
+    pub(super) open: Vec<Open>,
 }
 
 impl State {
@@ -52,7 +55,8 @@ impl State {
         let mut registers = [Value::Unset; 10];
         registers[1] = Value::Context { offset: 0 };
         let frames = vec![Frame::new([Value::Unset; 4])];
-        Self { registers, frames, origins: vec![Self::beginning()], touched: Vec::new(), locked: None }
+        let (origins, touched, open) = (vec![Self::beginning()], Vec::new(), Vec::new());
+        Self { registers, frames, origins, touched, locked: None, open }
     }
 
     fn beginning() -> Origin {
@@ -127,7 +131,7 @@ impl State {
         }
     }
 
-    fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.registers.iter_mut().chain(self.frames.iter_mut().flat_map(Frame::values_mut))
     }
 
@@ -158,8 +162,11 @@ impl State {
         }
     }
 
-    /// Takes note of whether a map's value, or a map, was found.
+    /// Takes note of whether a map's value, or a map, was found, or a record reserved.
     pub fn resolve(&mut self, wanted: Id, found: bool) {
+        if !found {
+            self.open.retain(|record| record.object != wanted);
+        }
         for value in self.values_mut() {
             if let Value::Map { object, nullable, .. } = value
                 && *object == wanted
@@ -301,6 +308,7 @@ impl State {
                 let (mine, theirs) = (self.origin(mine), other.origin(theirs));
                 mine.offset.contains(&theirs.offset) && mine.proven <= theirs.proven
             })
+            && self.allows_records(other, names)
     }
 
     /// How many values of both are not of one kind, so that nothing would be left of them in one state; no more than `most` are counted.
@@ -326,7 +334,9 @@ impl State {
         let mut joined = self.clone();
         joined.origins = vec![Self::beginning()];
         joined.origins[0].proven = self.origin(0).proven.min(other.origin(0).proven);
-        let mut origins = Origins { mine: self, theirs: other, made: Vec::new() };
+        let (open, records) = self.joined_records(other, &mut fresh);
+        joined.open = open;
+        let mut origins = Origins { mine: self, theirs: other, made: Vec::new(), records };
         let mut join = |mine: &Value, theirs: &Value| match origins.join(mine, theirs, &mut fresh) {
             joined if wide && joined != *mine && joined != Value::Unset => Value::ANY,
             joined => joined,
@@ -353,6 +363,7 @@ struct Origins<'a> {
     theirs: &'a State,
     /// For both origins and the difference of what is added to them: what became of them.
     made: Vec<((Id, Id, i64), Origin)>,
+    records: Vec<Pair>,
 }
 
 impl Origins<'_> {
@@ -377,12 +388,26 @@ impl Origins<'_> {
             (
                 Value::Map { map: ma, object: oa, offset: a, nullable: na },
                 Value::Map { map: mb, object: ob, offset: b, nullable: nb },
-            ) if ma == mb && (oa == ob || !(na || nb)) => {
-                let object = if oa == ob { oa } else { fresh() };
+            ) if ma == mb && self.joins(oa, ob, na || nb) => {
+                let pair = self.records.iter().find(|pair| pair.mine == oa && pair.theirs == ob);
+                let object = match pair {
+                    Some(pair) => pair.joined.object,
+                    None if oa == ob => oa,
+                    None => fresh(),
+                };
                 Value::Map { map: ma, object, offset: a.join(b), nullable: na || nb }
             }
             (a, b) if a == b => a,
             _ => Value::ANY,
+        }
+    }
+
+    /// Whether these can be one: the same value or different ones that are there, or records that are each other's like.
+    fn joins(&self, mine: Id, theirs: Id, nullable: bool) -> bool {
+        let among = |pair: &&Pair| pair.mine == mine || pair.theirs == theirs;
+        match self.records.iter().find(among) {
+            Some(pair) => pair.mine == mine && pair.theirs == theirs,
+            None => mine == theirs || !nullable,
         }
     }
 

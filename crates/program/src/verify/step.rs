@@ -2,6 +2,7 @@
 
 use super::error::Rejection;
 use super::explore::{Explorer, Flow};
+use super::record::Open;
 use super::scalar::Scalar;
 use super::state::{FURTHEST, State};
 use super::value::{Id, Value, Which};
@@ -57,6 +58,7 @@ impl Explorer<'_> {
             Instruction::CallLocal { .. } => return Ok(Flow::Enter),
             Instruction::Exit => {
                 leave(state)?;
+                self.all_given_back(state)?;
                 return Ok(Flow::Exit);
             }
         }
@@ -170,15 +172,24 @@ impl Explorer<'_> {
             }
             Value::Stack { frame, offset } => Value::Stack { frame, offset: sum(offset) },
             Value::State { size, offset } => Value::State { size, offset: sum(offset) },
-            Value::Map { map, nullable: true, .. } => {
-                return Err(Rejection::MaybeNull { register, map: self.spec(map)?.name.clone() });
-            }
+            Value::Map { map, nullable: true, .. } => return Err(self.maybe_null(register, map)?),
             Value::Map { map, object, offset, nullable } => {
                 Value::Map { map, object, offset: sum(offset), nullable }
             }
-            Value::Stale => Value::Stale,
+            Value::Stale | Value::Released => pointer,
             other => return Err(Rejection::PointerArithmetic { register, what: other.what() }),
         })
+    }
+
+    /// Whether a program that ends here leaves no record behind.
+    pub fn all_given_back(&self, state: &State) -> Result<(), Rejection> {
+        match state.records().first().filter(|_| state.depth() == 0) {
+            Some(&Open { map, at, .. }) => {
+                let map = self.map(u32::from(map))?.name.clone();
+                Err(Rejection::Unreleased { map, reserved: self.slot(at) })
+            }
+            None => Ok(()),
+        }
     }
 
     fn map_value(&self, map: u32, offset: u32) -> Result<Value, Rejection> {

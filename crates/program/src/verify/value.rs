@@ -31,11 +31,14 @@ pub enum Value {
     PacketEnd,
     /// What was an address in the packet before it was moved.
     Stale,
+    /// What was an address in a record before that was given back.
+    Released,
     /// A place in a stack frame, from its end.
     Stack { frame: u8, offset: Scalar },
     /// A place in the flow's state, of which `size` bytes are known to be there.
     State { size: u32, offset: Scalar },
-    /// A place in a value of a map. `object` names the value; whether it may be 0 instead.
+    /// A place in a value of a map, or in a record of a ring, of which the state knows more. `object` names it; whether it may be 0
+    /// instead.
     Map { map: Which, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
     Handle { map: Which },
@@ -100,6 +103,7 @@ impl Value {
             Self::Packet { .. } => "an address in the packet",
             Self::PacketEnd => "the end of the packet",
             Self::Stale => "an address in the packet as it was before it was moved",
+            Self::Released => "an address in a record that was given back",
             Self::Stack { .. } => "an address in the stack",
             Self::State { .. } => "an address in the state",
             Self::Map { nullable: true, .. } => "an address of a map's value, or 0",

@@ -16,6 +16,7 @@ pub fn object(bytes: &[u8]) -> usize {
         match object.program(name) {
             Ok(program) => {
                 assert!(!program.to_string().is_empty());
+                shapes(&program);
                 if let Ok(maps) = Maps::new(&program.maps, 1, 0) {
                     let mut bench = Bench::new(&[0; 60], maps);
                     let ran = bench.run(&program.code);
@@ -27,6 +28,23 @@ pub fn object(bytes: &[u8]) -> usize {
         }
     }
     loaded
+}
+
+/// Whatever the types of maps are, what they say is bounded, and as long as the maps' keys and values.
+fn shapes(program: &Program) {
+    for (place, map) in program.maps.iter().enumerate() {
+        let sizes = [
+            (program.types.key(place, map), map.key_size),
+            (program.types.value(place, map), map.value_size),
+        ];
+        for (shape, size) in sizes {
+            match shape {
+                Ok(shape) => assert_eq!(shape.size(), u64::from(size)),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+    assert!(program.types.named("no such type").is_err());
 }
 
 /// Decodes bytes, and runs what they are: twice the same, and nothing beyond the program's memory.

@@ -136,7 +136,7 @@ impl Post {
 
     /// A program's state.
     pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
-        let answer = self.ask(&ForwarderAsk::Get { fid })?;
+        let answer = self.ask(&ForwarderAsk::Get { fid, kind: None })?;
         let data = bytes(&answer["data"])?;
         let has = data.len();
         data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
@@ -144,12 +144,12 @@ impl Post {
 
     /// Writes a program's state.
     pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Set { fid, data: digits(data) }).map(drop)
+        self.ask(&ForwarderAsk::Set { fid, data: digits(data), kind: None }).map(drop)
     }
 
     /// The entries of a program's map.
     pub(super) fn entries(&self, fid: u32, map: &str) -> anyhow::Result<Vec<Entry>> {
-        let answer = self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: None })?;
+        let answer = self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: None, fields: false })?;
         let entries = answer["entries"].as_array().context("a map has entries")?;
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }

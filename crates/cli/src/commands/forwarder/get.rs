@@ -3,12 +3,14 @@
 use super::{ask, text};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
+use serde_json::Value;
 
 /// Print a program's state
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder get r1 1
+  longwire forwarder get r1 1 --type state
   longwire forwarder get r1 1 --json")]
 pub struct Args {
     /// The router.
@@ -16,6 +18,10 @@ pub struct Args {
 
     /// The program's number.
     fid: u32,
+
+    /// A type of its object by whose fields the state is shown, such as the name of a structure. Default: hexadecimal digits.
+    #[arg(long = "type", value_name = "NAME")]
+    kind: Option<String>,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -32,11 +38,14 @@ impl Args {
     /// # Errors
     /// If no instance is meant, or it does not answer, or has no such program.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Get { fid: self.fid })?;
+        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Get { fid: self.fid, kind: self.kind })?;
         if self.json {
             outcome::print(&serde_json::to_string_pretty(&answer)?)?;
         } else {
-            outcome::print(text(&answer["data"]))?;
+            match &answer["fields"] {
+                Value::Null => outcome::print(text(&answer["data"]))?,
+                fields => outcome::print(&fields.to_string())?,
+            }
         }
         Ok(Outcome::Well)
     }

@@ -2,6 +2,7 @@
 
 mod chosen;
 mod cost;
+mod events;
 mod get;
 mod levels;
 mod list;
@@ -42,6 +43,7 @@ enum Action {
     Levels(levels::Args),
     Get(get::Args),
     Set(Set),
+    Events(events::Args),
     Replace(Box<replace::Args>),
     Renew(Renew),
     Remove(Remove),
@@ -194,7 +196,8 @@ struct List {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire forwarder set r1 1 '00000000'")]
+  longwire forwarder set r1 1 '00000000'
+  longwire forwarder set r1 1 '{\"limit\": 100}' --type state")]
 struct Set {
     /// The router.
     router: String,
@@ -202,9 +205,12 @@ struct Set {
     /// The program's number.
     fid: u32,
 
-    /// The bytes.
-    #[arg(value_name = "HEX")]
+    /// The bytes; with --type, its fields as JSON. A field that is left out is 0.
     data: String,
+
+    /// The type of its object that the fields are of, such as the name of a structure.
+    #[arg(long = "type", value_name = "NAME")]
+    kind: Option<String>,
 
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
@@ -231,13 +237,17 @@ struct Remove {
 /// List a program's maps, print or write their entries
 ///
 /// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it; with --clear, all.
+/// Keys and values are shown by the fields of their types if the object has those (BTF), else as hexadecimal digits, and may be written either way:
+/// as JSON, a field that is left out being 0, or as exactly as many digits as there are bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder map r1 1
   longwire forwarder map r1 1 --json
   longwire forwarder map r1 1 top
-  longwire forwarder map r1 1 protocols 06000000
+  longwire forwarder map r1 1 protocols 6
+  longwire forwarder map r1 1 top --hex
+  longwire forwarder map r1 1 bindings '{\"address\": \"10.0.1.9\", \"port\": 5000, \"protocol\": 17}'
   longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 0000000000000000
   longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 --delete
   longwire forwarder map r1 1 filters --clear")]
@@ -265,6 +275,10 @@ struct Map {
     #[arg(long, requires = "map", conflicts_with = "key")]
     clear: bool,
 
+    /// Print keys and values as hexadecimal digits.
+    #[arg(long)]
+    hex: bool,
+
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
@@ -286,8 +300,9 @@ impl Args {
             Action::List(args) => list::list(&args),
             Action::Levels(args) => args.run(),
             Action::Get(args) => args.run(),
-            Action::Set(Set { router, fid, data, instance }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data })?;
+            Action::Events(args) => args.run(),
+            Action::Set(Set { router, fid, data, kind, instance }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data, kind })?;
                 Ok(Outcome::Well)
             }
             Action::Replace(args) => args.run(),
@@ -388,7 +403,7 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         (Some(map), None, _) if args.clear => ForwarderAsk::Clear { fid, map },
         (Some(map), Some(key), _) if args.delete => ForwarderAsk::Delete { fid, map, key },
         (Some(map), Some(key), Some(value)) => ForwarderAsk::Update { fid, map, key, value },
-        (map, key, _) => ForwarderAsk::Map { fid, map, key },
+        (map, key, _) => ForwarderAsk::Map { fid, map, key, fields: !args.hex },
     };
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
     if args.json {
@@ -396,9 +411,15 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Well);
     }
     if let Some(value) = answer["value"].as_str() {
-        outcome::print(value)?;
+        match &answer["fields"]["value"] {
+            Value::Null => outcome::print(value)?,
+            fields => outcome::print(&fields.to_string())?,
+        }
     }
     let maps = answer["maps"].as_array().into_iter().flatten().map(|map| {
+        if map["taken"].is_u64() {
+            return ring(map);
+        }
         format!(
             "{}: {}{}, {} of {} entries, keys of {} bytes, values of {}",
             text(&map["name"]),
@@ -411,7 +432,10 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         )
     });
     let entries = answer["entries"].as_array().into_iter().flatten();
-    let entries = entries.map(|entry| format!("{} {}", text(&entry["key"]), text(&entry["value"])));
+    let entries = entries.map(|entry| match &entry["fields"] {
+        Value::Null => format!("{} {}", text(&entry["key"]), text(&entry["value"])),
+        fields => format!("{} {}", fields["key"], fields["value"]),
+    });
     for line in maps.chain(entries) {
         outcome::print(&line)?;
     }
@@ -419,6 +443,19 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         outcome::note("there are more; these are the first");
     }
     Ok(Outcome::Well)
+}
+
+/// A ring in a line.
+fn ring(map: &Value) -> String {
+    format!(
+        "{}: {}, {} of {} bytes wait, {} records taken out, {} lost",
+        text(&map["name"]),
+        text(&map["kind"]),
+        map["waiting"],
+        map["bytes"],
+        map["taken"],
+        map["lost"]
+    )
 }
 
 fn text(value: &Value) -> &str {

@@ -2,8 +2,8 @@
 
 use longwire_jit::{Arrival, Compiled, Desk, Halted, LINE, Visit, compile, compile_unverified};
 use longwire_program::{
-    Context, Effects, Environment, Machine, Maps, Packet, Program, Region, Stack, State, Stopped, Verdict,
-    interpret, verify,
+    Context, Effects, Environment, Machine, Maps, Packet, Program, Region, RouteAnswer, RouteQuery, Stack,
+    State, Stopped, Verdict, interpret, verify,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,22 +42,28 @@ pub struct Bench {
     pub program: Program,
     pub packet: Vec<u8>,
     pub context: Context,
+    /// What is answered about routes.
+    pub route: fn(&RouteQuery<'_>) -> RouteAnswer,
 }
 
-/// Counts up, so that every draw is another number.
-struct Counting(u32);
+/// Counts up, so that every draw is another number, and answers about routes.
+struct Counting(u32, fn(&RouteQuery<'_>) -> RouteAnswer);
 
 impl Environment for Counting {
     fn random(&mut self) -> u32 {
         self.0 += 1;
         self.0
     }
+
+    fn route(&mut self, query: &RouteQuery<'_>) -> RouteAnswer {
+        (self.1)(query)
+    }
 }
 
 impl Bench {
     pub fn new(program: Program, packet: &[u8]) -> Self {
         let context = Context { ingress: 3, queue: 0x85, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
-        Self { program, packet: packet.into(), context }
+        Self { program, packet: packet.into(), context, route: |_| RouteAnswer::Disabled }
     }
 
     pub fn interpreted(&self) -> Left {
@@ -178,7 +184,8 @@ impl Bench {
         buffer.extend(&self.packet);
         buffer.extend([0xee; ROOM]);
         let data = ROOM..ROOM + self.packet.len();
-        let (mut stack, state, mut environment) = (Stack::trusting(), State::new(STATE), Counting(0));
+        let (mut stack, state, mut environment) =
+            (Stack::trusting(), State::new(STATE), Counting(0, self.route));
         stack.bytes_mut().iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
         let mut machine = Machine {
             context: self.context,
@@ -204,8 +211,12 @@ impl Bench {
     }
 }
 
-/// All memory of a map's values.
+/// All memory of a map's values; of a ring what its records say.
 fn values(map: &longwire_program::Map) -> Vec<u8> {
+    if map.spec().kind.is_ring() {
+        let records = map.peek(usize::MAX, usize::MAX);
+        return records.iter().map(|record| format!("{record:?}")).collect::<String>().into_bytes();
+    }
     let mut bytes = vec![0; map.values().len()];
     map.values().read(0, &mut bytes);
     bytes

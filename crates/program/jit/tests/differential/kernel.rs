@@ -99,6 +99,24 @@ impl InKernel {
         Ok(((attributes[0] >> 32) as u32, out))
     }
 
+    /// The records that are in the ringbuf that is map `index`, of so many bytes, but for those that were discarded.
+    pub fn records(&self, index: usize, capacity: usize) -> io::Result<Vec<Vec<u8>>> {
+        // The reader's position, the writers', and the records twice, each behind the other.
+        let mapped = Mapped::new(&self.maps[index], PAGE + 2 * capacity)?;
+        let word = |at: usize| u64::from_le_bytes(mapped.bytes(at, 8).try_into().unwrap()) as usize;
+        let (mut at, end, mut records) = (0, word(0), Vec::new());
+        while at < end {
+            let head = word(PAGE + at % capacity) as u32;
+            assert_eq!(head & BUSY, 0);
+            let length = (head & !DISCARDED) as usize;
+            if head & DISCARDED == 0 {
+                records.push(mapped.bytes(PAGE + at % capacity + 8, length).to_vec());
+            }
+            at += (8 + length).next_multiple_of(8);
+        }
+        Ok(records)
+    }
+
     /// The values of the array that is map `index`, as [`Map::values`] holds them.
     pub fn array(&self, index: usize, map: &Map) -> io::Result<Vec<u8>> {
         let (spec, mut all) = (map.spec(), Vec::new());
@@ -111,6 +129,42 @@ impl InKernel {
     }
 }
 
+const PAGE: usize = 4096;
+/// BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT.
+const BUSY: u32 = 1 << 31;
+const DISCARDED: u32 = 1 << 30;
+
+/// The pages of a ringbuf behind its first.
+struct Mapped {
+    first: *mut c_void,
+    length: usize,
+}
+
+impl Mapped {
+    fn new(map: &OwnedFd, length: usize) -> io::Result<Self> {
+        let (null, descriptor) = (std::ptr::null_mut(), map.as_raw_fd());
+        // SAFETY: the kernel chooses a place that nothing is at.
+        let first = unsafe {
+            libc::mmap(null, length, libc::PROT_READ, libc::MAP_SHARED, descriptor, PAGE as libc::off_t)
+        };
+        if first == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { first, length }) }
+    }
+
+    /// Nobody writes them: no program runs meanwhile.
+    fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        assert!(at + length <= self.length);
+        // SAFETY: they are within the pages, which are mapped as long as this is there.
+        unsafe { std::slice::from_raw_parts(self.first.cast::<u8>().add(at), length) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: they were mapped by `new`, and nothing borrows them any more.
+        unsafe { libc::munmap(self.first, self.length) };
+    }
+}
+
 fn kind(kind: MapKind) -> Option<u32> {
     match kind {
         MapKind::Array => Some(2),
@@ -120,6 +174,8 @@ fn kind(kind: MapKind) -> Option<u32> {
         MapKind::ProgArray => Some(3),
         MapKind::ArrayOfMaps => Some(12),
         MapKind::HashOfMaps => Some(13),
+        MapKind::RingBuf => Some(27),
+        MapKind::PerfEventArray => Some(4),
         _ => None,
     }
 }

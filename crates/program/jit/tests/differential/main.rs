@@ -7,3 +7,4 @@ mod instructions;
 mod kernel;
 mod objects;
 mod random;
+mod routes;

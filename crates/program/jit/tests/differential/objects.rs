@@ -11,6 +11,7 @@ use std::sync::Arc;
 const OBJECTS: &[(&str, &[u8])] = &[
     ("constants", include_bytes!("../../../tests/objects/constants.o")),
     ("counter", include_bytes!("../../../tests/objects/counter.o")),
+    ("events", include_bytes!("../../../tests/objects/events.o")),
     ("globals", include_bytes!("../../../tests/objects/globals.o")),
     ("longwire", include_bytes!("../../../tests/objects/longwire.o")),
     ("modern", include_bytes!("../../../tests/objects/modern.o")),
@@ -129,6 +130,40 @@ fn most_objects_are_verified() {
     assert!(let_in * 10 >= all * 9, "{let_in} of {all}");
 }
 
+/// What programs write into a ringbuf is what they write into the kernel's, in the same order.
+#[test]
+fn records_are_those_of_the_kernel() {
+    if let Some(reason) = kernel::refusal() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let packets = prop::collection::vec(frame(), 800).new_tree(&mut runner).unwrap().current();
+    // Room for all: what is before a record is longer here than there.
+    let mut object = Object::parse(include_bytes!("../../../tests/objects/events.o")).unwrap();
+    object.set_entries("records", 1 << 17).unwrap();
+    for name in ["reserved", "copied"] {
+        let program = object.program(name).unwrap();
+        let place = program.maps.iter().position(|map| &*map.name == "records").unwrap();
+        let mut bench = Bench::new(program, &[]);
+        (bench.context.ingress, bench.context.queue) = kernel::INGRESS_AND_QUEUE;
+        let maps = bench.maps();
+        let in_kernel = kernel::InKernel::new(&bench.program, &maps).unwrap();
+        let verified = verify(bench.program.clone()).unwrap_or_else(|rejected| panic!("{rejected}"));
+        let compiled = compile(&verified, Arc::clone(&maps)).unwrap();
+        for packet in &packets {
+            bench.packet.clone_from(packet);
+            let (returned, _) = in_kernel.run(packet).unwrap();
+            assert_eq!(bench.run(&compiled, &maps).result.unwrap() as u32, returned, "{name}");
+        }
+        let ours = maps.all()[place].take(usize::MAX, usize::MAX).into_iter().map(|record| record.data);
+        let theirs = in_kernel.records(place, 1 << 17).unwrap();
+        assert!(theirs.len() > 20, "{name}: {} records", theirs.len());
+        assert_eq!(ours.collect::<Vec<_>>(), theirs, "{name}");
+        println!("{name}: {} records", theirs.len());
+    }
+}
+
 /// The kernel's verdicts, packets and arrays, where it may be asked and knows all that an object uses.
 #[test]
 fn objects_do_what_the_kernel_does() {
@@ -140,7 +175,7 @@ fn objects_do_what_the_kernel_does() {
     let packets = prop::collection::vec(frame(), 400).new_tree(&mut runner).unwrap().current();
     let mut compared = 0;
     for (name, program) in programs() {
-        if !kernel::knows(&program) {
+        if !kernel::knows(&program) || program.maps.iter().any(|map| map.kind.is_ring()) {
             println!("{name}: the kernel has not all that it uses");
             continue;
         }

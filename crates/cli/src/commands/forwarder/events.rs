@@ -1,0 +1,126 @@
+//! `longwire forwarder events`
+
+use super::{ask, text};
+use crate::commands::control::Interval;
+use crate::stop_flag::stop_flag;
+use crate::{Outcome, outcome};
+use longwire_control::ForwarderAsk;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Print the records that a program writes into its rings (ringbuf, perf_event_array), as they come
+///
+/// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many is said.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder events r1 1
+  longwire forwarder events r1 1 flows --type flow_event --json
+  longwire forwarder events r1 1 --once")]
+pub struct Args {
+    /// The router.
+    router: String,
+
+    /// The program's number.
+    fid: u32,
+
+    /// The ring. Default: all that the program has.
+    map: Option<String>,
+
+    /// A type of its object by whose fields records are shown, such as the name of a structure. Default: hexadecimal digits.
+    #[arg(long = "type", value_name = "NAME")]
+    kind: Option<String>,
+
+    /// How often rings are looked at.
+    #[arg(long, value_name = "TIME", default_value = "100 ms")]
+    interval: Interval,
+
+    /// Print what is there and end.
+    #[arg(long)]
+    once: bool,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    /// Print a JSON object for each record, and one when records were lost.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long a pause lasts at most before it is looked whether to stop.
+const MOMENT: Duration = Duration::from_millis(50);
+
+impl Args {
+    /// Prints records until it is stopped.
+    ///
+    /// # Errors
+    /// If no instance is meant, it does not answer any more, or has no such program, ring or type.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let stop = stop_flag()?;
+        let asked = ForwarderAsk::Events { fid: self.fid, map: self.map.clone(), kind: self.kind.clone() };
+        let mut lost = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let answer = ask(self.instance.as_deref(), &self.router, &asked)?;
+            for record in answer["records"].as_array().into_iter().flatten() {
+                outcome::print(&self.line(record))?;
+            }
+            self.say_lost(&answer, &mut lost)?;
+            if answer["more"] == Value::Bool(true) {
+                continue;
+            }
+            if self.once {
+                break;
+            }
+            pause(Duration::from_nanos(self.interval.nanos().0), &stop);
+        }
+        Ok(Outcome::Well)
+    }
+
+    fn line(&self, record: &Value) -> String {
+        if self.json {
+            let mut line = record.clone();
+            line["event"] = "record".into();
+            return line.to_string();
+        }
+        let time = record["time-ns"].as_u64().unwrap_or_default();
+        let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
+        let shown = match &record["fields"] {
+            Value::Null => text(&record["data"]).to_owned(),
+            fields => fields.to_string(),
+        };
+        format!("{seconds}.{nanos:09} {} {shown}", text(&record["map"]))
+    }
+
+    /// Says how many records found no room since it was said last.
+    fn say_lost(&self, answer: &Value, said: &mut Vec<u64>) -> anyhow::Result<()> {
+        for (place, ring) in answer["rings"].as_array().into_iter().flatten().enumerate() {
+            let now = ring["lost"].as_u64().unwrap_or_default();
+            if said.len() <= place {
+                said.push(0);
+            }
+            let more = now - said[place].min(now);
+            said[place] = now;
+            if more == 0 {
+                continue;
+            }
+            match self.json {
+                true => outcome::print(&json!({ "event": "lost", "map": ring["name"], "records": more }).to_string())?,
+                false => outcome::note(&format!("{}: {more} records found no room and are lost", text(&ring["name"]))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pause(length: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + length;
+    while !stop.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(MOMENT));
+    }
+}

@@ -1,0 +1,464 @@
+//! How values of a type lie in memory, so that they can be shown and written by their fields.
+//!
+//! A shape is made of types that nobody trusts: what it takes to show a value of it is bounded when it is made.
+
+use super::{Btf, Kind, MEMBER, TYPE};
+use crate::map::MapSpec;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Most types of a shape, those within others each by itself.
+const MOST_TYPES: usize = 4096;
+/// Most numbers, texts and structures of a value.
+const MOST_PARTS: u64 = 65_536;
+/// How far types lie within one another.
+const DEPTH: usize = 16;
+
+/// How a value lies in memory: little-endian, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// A whole number.
+    Number {
+        /// Bytes: 1, 2, 4 or 8.
+        size: u32,
+        /// Whether it may be negative.
+        signed: bool,
+        /// Whether its highest byte comes first (`__be16` and `__be64`).
+        network: bool,
+    },
+    /// A truth value of so many bytes.
+    Truth(u32),
+    /// A character, or a byte of a text.
+    Character,
+    /// An IPv4 address, highest byte first (`__be32`, `struct in_addr`).
+    AddressV4,
+    /// An IPv6 address (`struct in6_addr`, `__be32[4]`).
+    AddressV6,
+    /// One of several named numbers.
+    Enum {
+        /// Bytes: 1, 2, 4 or 8.
+        size: u32,
+        /// Whether it may be negative.
+        signed: bool,
+        /// The names and their numbers.
+        names: Box<[(Box<str>, i64)]>,
+    },
+    /// Several of the same, one behind the other.
+    Array {
+        /// What each is.
+        element: Box<Shape>,
+        /// How many there are.
+        count: u32,
+    },
+    /// A structure or a union: of that all members begin at its beginning.
+    Struct {
+        /// Bytes.
+        size: u32,
+        /// Its members, in their order.
+        fields: Box<[Field]>,
+    },
+    /// A number of so many bits, within a structure.
+    Bits {
+        /// How many, 1 to 64.
+        width: u32,
+        /// Whether the highest says that it is negative.
+        signed: bool,
+    },
+    /// Bytes of which no more is known: pointers, and numbers of 16 bytes.
+    Bytes(u32),
+}
+
+/// A member of a structure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it begins, in bits from the structure's beginning; whole bytes, but for [`Shape::Bits`].
+    pub bit: u32,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// Why values can't be shown by their fields.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ShapeError {
+    /// The object says nothing of it.
+    #[error("the object has no type for it")]
+    None,
+    /// No type has this name.
+    #[error("the object has no type \"{0}\"")]
+    NoSuchType(String),
+    /// Types that values can't have.
+    #[error("its type is none that a value can have")]
+    Kind,
+    /// Types within types without an end, or too many of them.
+    #[error("its type has too many parts to be shown one by one")]
+    TooLarge,
+    /// A member that is not within its structure.
+    #[error("its type has a member beyond its end")]
+    Beyond,
+    /// Another length than the map's.
+    #[error("its type has {type_size} bytes, and not {size}")]
+    Size {
+        /// The type's length.
+        type_size: u64,
+        /// The map's.
+        size: u32,
+    },
+}
+
+impl Shape {
+    /// Bytes that a value takes; of bits in a structure 0.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Number { size, .. } | Self::Truth(size) | Self::Enum { size, .. } | Self::Bytes(size) => {
+                u64::from(*size)
+            }
+            Self::Struct { size, .. } => u64::from(*size),
+            Self::Character => 1,
+            Self::AddressV4 => 4,
+            Self::AddressV6 => 16,
+            Self::Bits { .. } => 0,
+            Self::Array { element, count } => element.size().saturating_mul(u64::from(*count)),
+        }
+    }
+
+    /// Whether it is a byte, so that several are shown as one.
+    pub fn is_byte(&self) -> bool {
+        matches!(self, Self::Character | Self::Number { size: 1, .. })
+    }
+
+    /// How many parts a value is shown by.
+    fn parts(&self) -> u64 {
+        match self {
+            Self::Array { element, count } if element.is_byte() => 1 + u64::from(*count) / 64,
+            Self::Array { element, count } => 1 + element.parts().saturating_mul(u64::from(*count)),
+            Self::Struct { fields, .. } => {
+                fields.iter().fold(1, |sum: u64, field| sum.saturating_add(field.shape.parts()))
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// The types of an object, for who looks at its maps. Of programs that were made without an object, none.
+#[derive(Debug, Clone, Default)]
+pub struct Types {
+    section: Arc<[u8]>,
+    maps: Arc<[MapTypes]>,
+}
+
+/// What a map's keys and values are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MapTypes {
+    pub key: u32,
+    pub value: ValueType,
+}
+
+/// What values are.
+#[derive(Debug, Clone)]
+pub(crate) enum ValueType {
+    /// Of the type with this number; of none with 0.
+    One(u32),
+    /// The variables of a section: name, type and first byte of each.
+    Variables(Vec<(Box<str>, u32, u32)>),
+}
+
+impl Default for ValueType {
+    fn default() -> Self {
+        Self::One(0)
+    }
+}
+
+impl Types {
+    /// Those of a section `.BTF`, and of the maps in their order.
+    pub(crate) fn new(section: &[u8], maps: Vec<MapTypes>) -> Self {
+        Self { section: section.into(), maps: maps.into() }
+    }
+
+    /// How the keys of the map at this place lie.
+    ///
+    /// # Errors
+    /// If the object does not say, or its types are none that can be shown.
+    pub fn key(&self, place: usize, map: &MapSpec) -> Result<Shape, ShapeError> {
+        let types = self.maps.get(place).ok_or(ShapeError::None)?;
+        let shape = Maker::new(&self.btf()?).whole(types.key)?;
+        fitting(shape, map.key_size)
+    }
+
+    /// How the values of the map at this place lie.
+    ///
+    /// # Errors
+    /// As [`Types::key`].
+    pub fn value(&self, place: usize, map: &MapSpec) -> Result<Shape, ShapeError> {
+        let btf = self.btf()?;
+        let mut maker = Maker::new(&btf);
+        let shape = match &self.maps.get(place).ok_or(ShapeError::None)?.value {
+            ValueType::One(id) => maker.whole(*id)?,
+            ValueType::Variables(variables) => maker.section(variables, map.value_size)?,
+        };
+        fitting(shape, map.value_size)
+    }
+
+    /// How values of the type with this name lie: a structure, union, enum, or typedef.
+    ///
+    /// # Errors
+    /// If there is none, or it is none that can be shown.
+    pub fn named(&self, name: &str) -> Result<Shape, ShapeError> {
+        let btf = self.btf()?;
+        let kinds = [Kind::Struct, Kind::Alias, Kind::Enum, Kind::Int];
+        let is_it =
+            |&id: &u32| btf.name(id) == name && btf.kind(id).is_some_and(|kind| kinds.contains(&kind));
+        let found = (1..=btf.types.len() as u32).find(is_it);
+        let id = found.filter(|_| !name.is_empty()).ok_or_else(|| ShapeError::NoSuchType(name.into()))?;
+        Maker::new(&btf).whole(id)
+    }
+
+    fn btf(&self) -> Result<Btf<'_>, ShapeError> {
+        // The object was read with these types: they are not damaged.
+        Btf::parse(&self.section).map_err(|_| ShapeError::None)
+    }
+}
+
+fn fitting(shape: Shape, size: u32) -> Result<Shape, ShapeError> {
+    let type_size = shape.size();
+    if type_size == u64::from(size) { Ok(shape) } else { Err(ShapeError::Size { type_size, size }) }
+}
+
+/// Makes a shape of types.
+struct Maker<'b, 'd> {
+    btf: &'b Btf<'d>,
+    left: usize,
+}
+
+const INT: u32 = 1;
+const UNION: u32 = 5;
+const FLOAT: u32 = 16;
+const ENUM64: u32 = 19;
+const SIGNED: u32 = 1 << 24;
+const CHARACTER: u32 = 2 << 24;
+const TRUTH: u32 = 4 << 24;
+/// The bit of a type's second word that says: members have their width in the upper byte of their place; an enum is signed.
+const FLAG: u32 = 1 << 31;
+
+impl<'b, 'd> Maker<'b, 'd> {
+    fn new(btf: &'b Btf<'d>) -> Self {
+        Self { btf, left: MOST_TYPES }
+    }
+
+    /// A shape of which values can be shown.
+    fn whole(&mut self, id: u32) -> Result<Shape, ShapeError> {
+        let shape = self.shape(id, 0)?;
+        if shape.parts() > MOST_PARTS { Err(ShapeError::TooLarge) } else { Ok(shape) }
+    }
+
+    /// The variables of a section, as a structure.
+    fn section(&mut self, variables: &[(Box<str>, u32, u32)], size: u32) -> Result<Shape, ShapeError> {
+        let mut fields = Vec::new();
+        for (name, id, offset) in variables {
+            let shape = self.shape(*id, 0)?;
+            let bit = within(*offset, &shape, size)?;
+            fields.push(Field { name: name.clone(), bit, shape });
+        }
+        fields.sort_by_key(|field| field.bit);
+        let shape = Shape::Struct { size, fields: fields.into() };
+        if shape.parts() > MOST_PARTS { Err(ShapeError::TooLarge) } else { Ok(shape) }
+    }
+
+    fn shape(&mut self, mut id: u32, depth: usize) -> Result<Shape, ShapeError> {
+        self.left = self.left.checked_sub(1).filter(|_| depth < DEPTH).ok_or(ShapeError::TooLarge)?;
+        let btf = self.btf;
+        for _ in 0..super::DEPTH {
+            let name = btf.name(id);
+            let next = |offset| btf.word(id, offset).ok_or(ShapeError::Kind);
+            let kind = btf.start(id).and_then(|at| btf.kind_at(at)).map(|(kind, _)| kind);
+            match btf.kind(id).ok_or(ShapeError::None)? {
+                Kind::Alias => match (name, btf.size(id)) {
+                    ("__be16", Some(size @ 2)) | ("__be64", Some(size @ 8)) => {
+                        return Ok(Shape::Number { size, signed: false, network: true });
+                    }
+                    ("__be32", Some(4)) => return Ok(Shape::AddressV4),
+                    _ => id = next(8)?,
+                },
+                Kind::Int if kind == Some(INT) => return integer(name, next(8)?, next(TYPE)?),
+                Kind::Int if kind == Some(FLOAT) => return Ok(Shape::Bytes(next(8)?)),
+                Kind::Pointer => return Ok(Shape::Bytes(8)),
+                Kind::Enum => return self.names(id, kind == Some(ENUM64)),
+                Kind::Array => {
+                    let (element, count) = (next(TYPE)?, next(TYPE + 8)?);
+                    let element = self.shape(element, depth + 1)?;
+                    // Four of these are how the kernel's headers write an IPv6 address.
+                    if element == Shape::AddressV4 && count == 4 {
+                        return Ok(Shape::AddressV6);
+                    }
+                    return Ok(Shape::Array { element: Box::new(element), count });
+                }
+                Kind::Struct => return self.structure(id, depth, kind == Some(UNION)),
+                _ => return Err(ShapeError::Kind),
+            }
+        }
+        Err(ShapeError::TooLarge)
+    }
+
+    fn names(&mut self, id: u32, wide: bool) -> Result<Shape, ShapeError> {
+        let btf = self.btf;
+        let size = btf.word(id, 8).filter(|size| matches!(size, 1 | 2 | 4 | 8)).ok_or(ShapeError::Kind)?;
+        let (signed, count) = (self.flag(id), btf.count(id));
+        self.left = self.left.checked_sub(count).ok_or(ShapeError::TooLarge)?;
+        let step = if wide { MEMBER } else { 8 };
+        let one = |index| {
+            let at = TYPE + index * step;
+            let low = btf.word(id, at + 4)?;
+            let number = match wide {
+                true => (u64::from(low) | u64::from(btf.word(id, at + 8)?) << 32) as i64,
+                // Without the flag, numbers of the upper half are meant.
+                false if signed => i64::from(low as i32),
+                false => i64::from(low),
+            };
+            Some((btf.text(btf.word(id, at)?).into(), number))
+        };
+        Ok(Shape::Enum { size, signed, names: (0..count).filter_map(one).collect() })
+    }
+
+    fn structure(&mut self, id: u32, depth: usize, is_union: bool) -> Result<Shape, ShapeError> {
+        let btf = self.btf;
+        let size = btf.word(id, 8).ok_or(ShapeError::Kind)?;
+        match (btf.name(id), size, is_union) {
+            ("in_addr", 4, false) => return Ok(Shape::AddressV4),
+            ("in6_addr", 16, false) => return Ok(Shape::AddressV6),
+            _ => {}
+        }
+        let (has_widths, mut fields) = (self.flag(id), Vec::new());
+        for index in 0..btf.count(id) {
+            let at = TYPE + index * MEMBER;
+            let word = |offset| btf.word(id, at + offset).ok_or(ShapeError::Kind);
+            let (name, member, place) = (btf.text(word(0)?), word(4)?, word(8)?);
+            let (bit, width) = if has_widths { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
+            let shape = self.shape(member, depth + 1)?;
+            if width > 0 {
+                let signed =
+                    matches!(shape, Shape::Number { signed: true, .. } | Shape::Enum { signed: true, .. });
+                let fits = width <= 64 && u64::from(bit) + u64::from(width) <= u64::from(size) * 8;
+                let field = Field { name: name.into(), bit, shape: Shape::Bits { width, signed } };
+                fields.push(fits.then_some(field).ok_or(ShapeError::Beyond)?);
+                continue;
+            }
+            if bit % 8 != 0 {
+                return Err(ShapeError::Kind);
+            }
+            let bit = within(bit / 8, &shape, size)?;
+            match shape {
+                // The members of what has no name are named as if they were members of this.
+                Shape::Struct { fields: inner, .. } if name.is_empty() => {
+                    fields.extend(inner.into_iter().map(|field| Field { bit: bit + field.bit, ..field }));
+                }
+                shape => fields.push(Field { name: name.into(), bit, shape }),
+            }
+        }
+        Ok(Shape::Struct { size, fields: fields.into() })
+    }
+
+    fn flag(&self, id: u32) -> bool {
+        self.btf.word(id, 4).is_some_and(|info| info & FLAG != 0)
+    }
+}
+
+fn integer(name: &str, size: u32, encoding: u32) -> Result<Shape, ShapeError> {
+    let signed = encoding & SIGNED != 0;
+    Ok(match size {
+        1 if name == "char" || encoding & CHARACTER != 0 => Shape::Character,
+        1 | 2 | 4 | 8 if encoding & TRUTH != 0 => Shape::Truth(size),
+        1 | 2 | 4 | 8 => Shape::Number { size, signed, network: false },
+        16 => Shape::Bytes(16),
+        _ => return Err(ShapeError::Kind),
+    })
+}
+
+/// The first bit of what begins at this byte, if it lies within so many.
+fn within(offset: u32, shape: &Shape, size: u32) -> Result<u32, ShapeError> {
+    let fits = u64::from(offset) + shape.size() <= u64::from(size);
+    offset.checked_mul(8).filter(|_| fits).ok_or(ShapeError::Beyond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARRAY: u32 = 3 << 24;
+    const STRUCT: u32 = 4 << 24;
+    const TYPEDEF: u32 = 8 << 24;
+
+    /// What values of a type are, of a section with these words as types.
+    fn shape(types: &[&[u32]], id: u32) -> Result<Shape, ShapeError> {
+        let words = types.concat();
+        let strings = b"\0int\0a\0b\0";
+        let mut bytes = vec![0x9f, 0xeb, 1, 0];
+        let length = words.len() as u32 * 4;
+        for value in [24, 0, length, length, strings.len() as u32].iter().chain(&words) {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.extend(strings);
+        let map = MapTypes { key: id, value: ValueType::One(0) };
+        let types = Types::new(&bytes, vec![map]);
+        let btf = types.btf()?;
+        Maker::new(&btf).whole(types.maps[0].key)
+    }
+
+    /// A number of 4 bytes, and 1 type more.
+    const WORD: &[u32] = &[1, INT << 24, 4, 32];
+
+    #[test]
+    fn types_without_an_end_are_refused() {
+        // A structure that has itself as a member, an array of itself, and names for each other.
+        let itself = [WORD, &[0, STRUCT | 1, 8, 5, 2, 0]];
+        assert_eq!(shape(&itself, 2), Err(ShapeError::TooLarge));
+        assert_eq!(shape(&[WORD, &[0, ARRAY, 0, 2, 1, 1]], 2), Err(ShapeError::TooLarge));
+        assert_eq!(shape(&[WORD, &[5, TYPEDEF, 3], &[7, TYPEDEF, 2]], 2), Err(ShapeError::TooLarge));
+        // Each has two of the one before it: 2^14 in all.
+        let two = |of: u32, size: u32| vec![0, STRUCT | 2, size, 5, of, 0, 7, of, size * 4];
+        let doubled: Vec<Vec<u32>> = (1..15).map(|of| two(of, 4 << of)).collect();
+        let all: Vec<&[u32]> = [WORD].into_iter().chain(doubled.iter().map(Vec::as_slice)).collect();
+        assert_eq!(shape(&all, 15), Err(ShapeError::TooLarge));
+        assert!(shape(&all, 8).is_ok());
+    }
+
+    #[test]
+    fn values_of_too_many_parts_are_refused() {
+        let array = |count: u32| shape(&[WORD, &[0, ARRAY, 0, 1, 1, count]], 2);
+        assert!(array(65_535).is_ok());
+        assert_eq!(array(65_536), Err(ShapeError::TooLarge));
+        assert_eq!(array(u32::MAX), Err(ShapeError::TooLarge));
+        // Arrays of arrays, and of what takes no bytes.
+        assert_eq!(
+            shape(&[WORD, &[0, ARRAY, 0, 1, 1, 1 << 20], &[0, ARRAY, 0, 2, 1, 1 << 30]], 3),
+            Err(ShapeError::TooLarge)
+        );
+        assert_eq!(
+            shape(&[WORD, &[0, STRUCT, 0], &[0, ARRAY, 0, 2, 1, u32::MAX]], 3),
+            Err(ShapeError::TooLarge)
+        );
+        // Bytes are shown in one, however many; sixty members that are each a megabyte of them are not.
+        let byte: &[u32] = &[1, INT << 24, 1, 8];
+        let bytes: &[u32] = &[0, ARRAY, 0, 1, 1, 1 << 20];
+        assert!(shape(&[byte, bytes], 2).is_ok());
+        let mut overlapping = vec![0, STRUCT | 60, 1 << 20];
+        (0..60).for_each(|_| overlapping.extend([5, 2, 0]));
+        assert_eq!(shape(&[byte, bytes, &overlapping], 3), Err(ShapeError::TooLarge));
+    }
+
+    #[test]
+    fn members_lie_within_their_structure() {
+        let at = |bit: u32| shape(&[WORD, &[0, STRUCT | 1, 8, 5, 1, bit]], 2);
+        assert!(at(32).is_ok());
+        assert_eq!(at(40), Err(ShapeError::Beyond));
+        assert_eq!(at(33), Err(ShapeError::Kind));
+        let bits = |place: u32| shape(&[WORD, &[0, STRUCT | FLAG | 1, 4, 5, 1, place]], 2);
+        assert!(bits(29 | 3 << 24).is_ok());
+        assert_eq!(bits(30 | 3 << 24), Err(ShapeError::Beyond));
+        assert_eq!(bits(200 << 24), Err(ShapeError::Beyond));
+        // What is no value: a function, and nothing.
+        assert_eq!(shape(&[WORD, &[5, 12 << 24, 1]], 2), Err(ShapeError::Kind));
+        assert_eq!(shape(&[WORD], 0), Err(ShapeError::None));
+        assert_eq!(shape(&[WORD], 2), Err(ShapeError::None));
+    }
+}

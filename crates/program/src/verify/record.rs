@@ -1,0 +1,119 @@
+//! Records of rings on a path: what was reserved has to be given back, once, on every way to the program's end.
+
+use super::error::Rejection;
+use super::explore::Explorer;
+use super::state::State;
+use super::value::{Id, Kind, Names, Value};
+use crate::Register;
+use crate::record::MAX_RECORDS;
+
+/// A record that was reserved and not given back. Its values are [`Value::Map`] with its ring and its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    pub object: Id,
+    pub map: u16,
+    /// How many bytes it has.
+    pub size: u32,
+    /// The instruction that has reserved it.
+    pub at: usize,
+}
+
+/// Two states' records that become one when the states are joined.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    pub mine: Id,
+    pub theirs: Id,
+    pub joined: Open,
+}
+
+impl Open {
+    /// Whether they differ in nothing but their names.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.map, self.size, self.at) == (other.map, other.size, other.at)
+    }
+}
+
+impl Explorer<'_> {
+    /// A record of this size that instruction `at` reserves, or 0.
+    pub fn reserve(
+        &mut self,
+        state: &mut State,
+        at: usize,
+        (map, size): (u16, u32),
+    ) -> Result<Id, Rejection> {
+        if state.open.len() == MAX_RECORDS {
+            return Err(Rejection::TooManyRecords);
+        }
+        let object = self.fresh();
+        state.open.push(Open { object, map, size, at });
+        Ok(object)
+    }
+
+    /// The record that a register leads to the first byte of, to be given back.
+    pub fn record(&self, state: &State, register: Register, wrong: Rejection) -> Result<Id, Rejection> {
+        match state.register(register) {
+            Value::Map { map, object, offset, nullable } if self.spec(map)?.kind.is_ring() => {
+                if nullable {
+                    return Err(self.maybe_null(register, map)?);
+                }
+                if !state.open.iter().any(|open| open.object == object) {
+                    return Err(wrong);
+                }
+                let first = offset.as_constant() == Some(0);
+                first.then_some(object).ok_or(Rejection::RecordInside { register })
+            }
+            Value::Released => Err(Rejection::Released { register }),
+            _ => Err(wrong),
+        }
+    }
+}
+
+impl State {
+    pub fn records(&self) -> &[Open] {
+        &self.open
+    }
+
+    /// A record is given back: its addresses lead nowhere.
+    pub fn release(&mut self, record: Id) {
+        self.open.retain(|open| open.object != record);
+        for value in self.values_mut() {
+            if matches!(value, Value::Map { object, .. } if *object == record) {
+                *value = Value::Released;
+            }
+        }
+    }
+
+    /// Whether both have reserved the same, so that they can be joined.
+    pub fn has_records_like(&self, other: &Self) -> bool {
+        self.open.len() == other.open.len()
+            && self.open.iter().zip(&other.open).all(|(mine, theirs)| mine.is_like(theirs))
+    }
+
+    /// Whether each of the other's records is one of these, by the names that their addresses have. A record that has no address any
+    /// more can't be given back: such states are kept apart until they are refused at the end.
+    pub fn allows_records(&self, other: &Self, names: &Names) -> bool {
+        let named = |mine: &Open| {
+            let (_, name) = names.of(Kind::Object).find(|&(name, _)| name == mine.object)?;
+            other.open.iter().find(|theirs| theirs.object == name && mine.is_like(theirs)).map(|_| name)
+        };
+        let stand_for: Vec<Option<Id>> = self.open.iter().map(named).collect();
+        self.open.len() == other.open.len()
+            && (0..stand_for.len())
+                .all(|at| stand_for[at].is_some() && !stand_for[..at].contains(&stand_for[at]))
+    }
+
+    /// What becomes of the records when two states are joined, and which become one. Of states that have not reserved the same, none does:
+    /// then nothing leads to any of them any more, and the program is refused at its end.
+    pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<Open>, Vec<Pair>) {
+        if !self.has_records_like(other) {
+            let all = self.open.iter().chain(&other.open);
+            return (all.map(|open| Open { object: fresh(), ..*open }).collect(), Vec::new());
+        }
+        let pair = |(mine, theirs): (&Open, &Open)| {
+            let object = if mine.object == theirs.object { mine.object } else { fresh() };
+            Pair { mine: mine.object, theirs: theirs.object, joined: Open { object, ..*mine } }
+        };
+        let pairs: Vec<Pair> = self.open.iter().zip(&other.open).map(pair).collect();
+        (pairs.iter().map(|pair| pair.joined).collect(), pairs)
+    }
+}
