@@ -321,7 +321,9 @@ fn pool() -> Vec<Program> {
         for (name, _) in object.programs() {
             let mut program = object.program(name).unwrap();
             let mut maps = program.maps.to_vec();
-            maps.iter_mut().for_each(|map| map.max_entries = map.max_entries.min(16));
+            maps.iter_mut().for_each(|map| {
+                map.max_entries = map.max_entries.min(if map.kind.is_ring() { 4096 } else { 16 })
+            });
             program.maps = maps.into();
             pool.push(program);
         }
