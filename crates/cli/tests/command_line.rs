@@ -183,7 +183,7 @@ fn what_takes_long_says_where_it_is() {
     };
     let budget = of("budget: splicer");
     // Cycles, transfers and bytes of state of Longwire's own forwarders.
-    assert_eq!(budget, [(&234.into(), &true.into()), (&24.into(), &true.into()), (&93.into(), &true.into())]);
+    assert_eq!(budget, [(&203.into(), &true.into()), (&24.into(), &true.into()), (&93.into(), &true.into())]);
     assert!(of("queues: ").iter().all(|(_, pass)| **pass == true) && of("queues: ").len() == 5, "{rows:#?}");
     assert!(of("table 1: ").iter().all(|(measured, _)| **measured == "not run"));
     let verified =

@@ -59,6 +59,15 @@ impl Sum {
     }
 }
 
+/// By how much a sum in one's complement changes where new bytes stand for old ones, both an even number: 1 to 0xffff, of which the
+/// latter changes nothing. A checksum over them becomes less by that (RFC 1624, equation 4).
+pub fn change(old: &[u8], new: &[u8]) -> u16 {
+    match Sum::ZERO.bytes(new).short(Sum::ZERO.bytes(old).checksum()).folded() {
+        0 => 0xffff,
+        changed => changed,
+    }
+}
+
 /// The sum over the pseudo-header of TCP or UDP over IPv4; `length` counts header and payload.
 #[inline]
 pub const fn pseudo_v4(source: u32, destination: u32, protocol: u8, length: u16) -> Sum {
@@ -153,6 +162,8 @@ mod tests {
         assert_eq!(Sum::ZERO.checksum(), 0xffff);
         // RFC 1624, 4: header checksum dd2f, a word changes from 5555 to 3285: 0000, not ffff.
         assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+        assert_eq!(change(&[0x55, 0x55], &[0x32, 0x85]), 0xdd2f);
+        assert_eq!((change(&[], &[]), change(&[0xff; 4], &[0; 6])), (0xffff, 0xffff));
     }
 
     #[test]
@@ -211,6 +222,17 @@ mod tests {
             let (head, tail) = bytes.split_at((cut * 2).min(bytes.len()));
             prop_assert_eq!(Sum::ZERO.bytes(&bytes).checksum(), plain(&bytes));
             prop_assert_eq!(Sum::ZERO.bytes(head).bytes(tail).checksum(), plain(&bytes));
+        }
+
+        #[test]
+        fn a_change_is_the_difference_of_two_sums(
+            old in prop::collection::vec(any::<u16>(), 0..20), new in prop::collection::vec(any::<u16>(), 0..20)
+        ) {
+            let total = |words: &[u16]| words.iter().map(|&word| i64::from(word)).sum::<i64>();
+            let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+            let changed = change(&bytes(&old), &bytes(&new));
+            prop_assert_eq!((total(&new) - total(&old) - i64::from(changed)).rem_euclid(0xffff), 0);
+            prop_assert!(changed > 0);
         }
 
         #[test]

@@ -16,6 +16,14 @@ pub enum Mode {
     Write,
     /// Both at once.
     Change,
+    /// Changed by memory itself, which is sent an operand and returns nothing.
+    Update,
+}
+
+impl Mode {
+    const fn is_change(self) -> bool {
+        matches!(self, Self::Change | Self::Update)
+    }
 }
 
 /// Bytes that may be touched: those of an instruction, at its size's multiples but in packets, or those that a helper is given.
@@ -134,7 +142,8 @@ impl Explorer<'_> {
             self.readable(state, Register::R0)?;
         }
         let size = if width == Width::W32 { Size::Word } else { Size::Double };
-        let wanted = instruction_bytes(base, offset, size, Mode::Change);
+        let mode = if instruction.writes().is_some() { Mode::Change } else { Mode::Update };
+        let wanted = instruction_bytes(base, offset, size, mode);
         let reached = self.reach(state, wanted)?;
         self.note(index, &wanted, &reached)?;
         if reached.region == Region::Stack {
@@ -168,7 +177,7 @@ impl Explorer<'_> {
             Value::Context { .. } if mode != Mode::Read => Err(Rejection::ContextWrite),
             Value::Packet { origin, fixed } => {
                 let (least, proven) = state.packet_place(origin, fixed);
-                if mode == Mode::Change {
+                if mode.is_change() {
                     return Err(Rejection::AtomicPacket);
                 }
                 if least.saturating_add(offset) < 0 {
@@ -245,9 +254,10 @@ impl Explorer<'_> {
     /// Takes note of what touching these bytes costs.
     pub fn note_touch(&mut self, wanted: &Wanted, reached: &Reached) {
         let (reads, writes) = (wanted.mode != Mode::Write, wanted.mode != Mode::Read);
-        let touch = Touch { region: reached.region, reads, writes, size: wanted.size, lines: reached.lines };
-        let atomic = wanted.mode == Mode::Change;
-        self.note_cost(&touch, atomic);
+        let returns = wanted.mode != Mode::Update;
+        let touch =
+            Touch { region: reached.region, reads, writes, returns, size: wanted.size, lines: reached.lines };
+        self.note_cost(&touch, wanted.mode.is_change());
     }
 
     pub fn readable(&self, state: &State, register: Register) -> Result<Value, Rejection> {

@@ -42,11 +42,11 @@ items! {
     PacketLoad "packet-load" "An instruction that loads from the packet.";
     PacketStore "packet-store" "An instruction that stores into the packet.";
     StateAccess "state-access" "A read or a write of the flow's state; an atomic operation is one of each.";
-    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written.";
-    StateByte "state-byte" "A byte of the flow's state read or written.";
+    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written, or of the operand of an atomic operation.";
+    StateByte "state-byte" "A byte of the flow's state read or written, or of the operand of an atomic operation.";
     StateLine "state-line" "64 bytes of the flow's state touched for the first time.";
     MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is one of each.";
-    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written.";
+    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written, or of the operand of an atomic operation.";
     MapLine "map-line" "64 bytes of a map's value touched for the first time.";
     Atomic "atomic" "An atomic operation.";
     ArrayLookup "array-lookup" "An array's value found.";
@@ -195,6 +195,8 @@ pub(super) struct Touch {
     pub region: Region,
     pub reads: bool,
     pub writes: bool,
+    /// Whether what was there comes into a register.
+    pub returns: bool,
     pub size: u32,
     /// Lines that are touched for the first time.
     pub lines: u32,
@@ -203,6 +205,9 @@ pub(super) struct Touch {
 impl Touch {
     pub fn count(&self, counts: &mut Counts) {
         let times = u32::from(self.reads) + u32::from(self.writes);
+        // Memory that adds by itself is sent the number only: the paper's counter of SYNs is 4 bytes read or
+        // written, and needs no register (table 5).
+        let transfers = if self.returns { times } else { 1 };
         let mut add = |item, count| counts[item] += count;
         match self.region {
             Region::Packet => {
@@ -211,13 +216,13 @@ impl Touch {
             }
             Region::State => {
                 add(Item::StateAccess, times);
-                add(Item::StateTransfer, times * self.size.div_ceil(4));
-                add(Item::StateByte, times * self.size);
+                add(Item::StateTransfer, transfers * self.size.div_ceil(4));
+                add(Item::StateByte, transfers * self.size);
                 add(Item::StateLine, self.lines);
             }
             Region::Map(_) => {
                 add(Item::MapAccess, times);
-                add(Item::MapTransfer, times * self.size.div_ceil(4));
+                add(Item::MapTransfer, transfers * self.size.div_ceil(4));
                 add(Item::MapLine, self.lines);
             }
             Region::Context | Region::Stack | Region::Handle(_) | Region::Code => {}

@@ -90,11 +90,15 @@ fn together(flow: &str, general: &[&str], own: bool) -> u64 {
 fn the_papers_forwarders_fit_its_router() {
     let cycles = ["tcp_splicer", "wavelet", "ack_monitor", "syn_monitor", "port_filter", "minimal_ip"]
         .map(|name| installed(name).demand.amount(Resource::Cycles));
-    assert_eq!(cycles, [79, 25, 42, 22, 45, 30]);
+    assert_eq!(cycles, [48, 25, 31, 22, 45, 30]);
+    // The paper's: 24, 8, 12, 4, 20, 24.
+    let bytes = ["tcp_splicer", "wavelet", "ack_monitor", "syn_monitor", "port_filter", "minimal_ip"]
+        .map(|name| installed(name).demand.amount(Resource::StateBytes));
+    assert_eq!(bytes, [25, 8, 12, 4, 20, 16]);
     // The classifier's 56, and as above; minimal IP is the router's own, or the program.
-    assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], true), 234);
-    assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], false), 232);
-    assert_eq!(together("ack_monitor", &["port_filter", "syn_monitor"], true), 197);
+    assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], true), 203);
+    assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], false), 201);
+    assert_eq!(together("ack_monitor", &["port_filter", "syn_monitor"], true), 186);
 }
 
 #[test]

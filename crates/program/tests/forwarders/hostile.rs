@@ -54,9 +54,9 @@ const CASES: &[Case] = &[
     Case { ready: super::syn_filter::ready, changes: &[], kept: 0..8, verdicts: passes_or_drops },
     Case { ready: super::syn_monitor::ready, changes: &[], kept: 0..0, verdicts: passes },
     Case { ready: super::syn_targets::ready, changes: &[], kept: 0..0, verdicts: passes },
-    Case { ready: super::tcp_splicer::ready, changes: SPLICER, kept: 0..20, verdicts: passes },
+    Case { ready: super::tcp_splicer::ready, changes: SPLICER, kept: 0..24, verdicts: passes },
     Case { ready: super::tcp_splicer6::ready, changes: SPLICER6, kept: 0..44, verdicts: passes },
-    Case { ready: super::tcp_splicer::scaled, changes: SPLICER, kept: 0..20, verdicts: passes },
+    Case { ready: super::tcp_splicer::scaled, changes: SPLICER, kept: 0..24, verdicts: passes },
     Case { ready: super::wavelet::ready, changes: &[], kept: 0..4, verdicts: passes_or_drops },
 ];
 

@@ -20,14 +20,34 @@ const WRITTEN: u32 = 20;
 const PASSED_ON: u32 = 250;
 const ANSWERED: u32 = 10;
 
-fn state(addresses: [[u8; 4]; 2], ports: [u16; 2], sequence: u32, acknowledgement: u32) -> Vec<u8> {
-    let ports = ports.map(u16::to_be_bytes);
+/// Addresses and ports of an end.
+type End = ([u8; 4], u16);
+
+/// The proxy's ends: towards the client, and towards the server.
+const NEAR_END: End = (NEAR, 8080);
+const FAR_END: End = (FAR, 40000);
+const CLIENT_END: End = (CLIENT, 1024);
+const SERVER_END: End = (SERVER, 80);
+
+/// What makes segments between these ends those between the new ones.
+fn state(old: [End; 2], new: [End; 2], sequence: u32, acknowledgement: u32) -> Vec<u8> {
+    let addresses = |ends: [End; 2]| ends.map(|(address, _)| address).concat();
+    let ports = |ends: [End; 2]| ends.map(|(_, port)| port.to_be_bytes()).concat();
+    let sum = |bytes: &[u8]| -> i64 {
+        bytes.chunks(2).map(|word| i64::from(u16::from_be_bytes([word[0], word[1]]))).sum()
+    };
+    // 1 to 65535: see the program.
+    let change = |by: i64| ((by + 0xffff * 100 - 1) % 0xffff + 1) as u16;
+    let header = sum(&addresses(new)) - sum(&addresses(old));
+    let numbers = sum(&sequence.to_be_bytes()) + sum(&acknowledgement.to_be_bytes());
+    let segment = header + sum(&ports(new)) - sum(&ports(old)) + numbers;
     [
-        addresses.as_flattened(),
-        ports.as_flattened(),
-        &sequence.to_le_bytes(),
-        &acknowledgement.to_le_bytes(),
-        &[0; 4],
+        addresses(new),
+        ports(new),
+        sequence.to_le_bytes().to_vec(),
+        acknowledgement.to_le_bytes().to_vec(),
+        [change(segment), change(header)].map(u16::to_be_bytes).concat(),
+        vec![0; 4],
     ]
     .concat()
 }
@@ -39,24 +59,29 @@ fn shifts() -> (u32, u32) {
     (client, server)
 }
 
+/// From the client to the server, with this added to numbers.
+fn there(sequence: u32, acknowledgement: u32) -> Vec<u8> {
+    state([CLIENT_END, NEAR_END], [FAR_END, SERVER_END], sequence, acknowledgement)
+}
+
 /// From the client to the server.
 pub fn ready() -> Installed {
     let (client, server) = shifts();
-    let state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
+    let state = there(client, server.wrapping_neg());
     Installed::with("tcp_splicer", &state)
 }
 
 /// The same with windows four times as many units.
 pub fn scaled() -> Installed {
     let (client, server) = shifts();
-    let mut state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
-    state[22] = 2;
+    let mut state = there(client, server.wrapping_neg());
+    state[26] = 2;
     Installed::with("tcp_splicer_scaled", &state)
 }
 
 fn back() -> Installed {
     let (client, server) = shifts();
-    let state = state([NEAR, CLIENT], [8080, 1024], server, client.wrapping_neg());
+    let state = state([SERVER_END, FAR_END], [NEAR_END, CLIENT_END], server, client.wrapping_neg());
     Installed::with("tcp_splicer", &state)
 }
 
@@ -84,7 +109,7 @@ fn one_connection_goes_on_in_the_other() {
     let ran = back().send(&sent);
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &wanted));
     assert_checksums(&ran.packet);
-    assert_eq!(there.word(20), 0);
+    assert_eq!(there.word(24), 0);
 }
 
 #[test]
@@ -96,6 +121,52 @@ fn numbers_wrap_and_checksums_follow() {
         let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(sequence, acknowledgement));
         let moved = numbers(sequence.wrapping_add(client), acknowledgement.wrapping_sub(server));
         assert_eq!(splicer.send(&sent).packet, tcp(v4(FAR, SERVER), [40000, 80], moved));
+    }
+}
+
+/// Sums of all kinds, with each number wrapping or not: as if the checksum were taken anew.
+#[test]
+fn checksums_are_those_of_the_new_segment() {
+    let edges = [0, 1, 0xff, 0xffff, 0x1_0000, 0x7fff_ffff, 0xfffe_0001, 0xffff_0000, 0xffff_ffff];
+    for added in edges {
+        for number in edges {
+            for step in 0..40 {
+                let mut splicer = Installed::with("tcp_splicer", &there(added, !added));
+                let set = |sequence: u32, acknowledgement: u32| {
+                    move |header: &mut TcpHeader| {
+                        numbers(sequence, acknowledgement)(header);
+                        header.urgent_pointer = step * 1637;
+                    }
+                };
+                let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], set(number, number ^ 0x5555));
+                let moved = set(number.wrapping_add(added), (number ^ 0x5555).wrapping_add(!added));
+                assert_eq!(splicer.send(&sent).packet, tcp(v4(FAR, SERVER), [40000, 80], moved));
+            }
+        }
+    }
+}
+
+/// A checksum that becomes nothing is 0 and not 65535, as it would be if it were taken anew.
+#[test]
+fn checksums_of_nothing_are_zero() {
+    for (number, added) in [(1000, 500), (0xffff_ffff, 500), (0xffff_ff00, 0xffff_ff00)] {
+        let shifted = u32::wrapping_add(number, added);
+        let new = |urgent: u16| {
+            tcp(v4(FAR, SERVER), [40000, 80], move |header: &mut TcpHeader| {
+                numbers(shifted, 0)(header);
+                header.urgent_pointer = urgent;
+            })
+        };
+        // With the checksum itself as urgent pointer, the rest sums up to nothing.
+        let plain = new(0);
+        let urgent = u16::from_be_bytes([plain[50], plain[51]]);
+        assert_eq!(new(urgent)[50..52], [0, 0]);
+        let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], move |header: &mut TcpHeader| {
+            numbers(number, 0)(header);
+            header.urgent_pointer = urgent;
+        });
+        let mut splicer = Installed::with("tcp_splicer", &there(added, 0));
+        assert_eq!(splicer.send(&sent).packet, new(urgent));
     }
 }
 
@@ -113,8 +184,8 @@ fn windows_are_scaled() {
         (0, 14, 16_383, 0),
         (0, 14, 65_535, 3),
     ] {
-        let mut state = state([FAR, SERVER], [40000, 80], client, server.wrapping_neg());
-        (state[22], state[23]) = (left, right);
+        let mut state = there(client, server.wrapping_neg());
+        (state[26], state[27]) = (left, right);
         let window = |window| move |header: &mut TcpHeader| (header.ack, header.window_size) = (true, window);
         let ran = Installed::with("tcp_splicer_scaled", &state).send(&tcp(
             v4(CLIENT, NEAR),
@@ -135,17 +206,17 @@ fn ends_are_seen() {
     let mut splicer = ready();
     let fin = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
     splicer.send(&tcp(v4(CLIENT, NEAR), [1024, 8080], fin));
-    assert_eq!(splicer.word(20), 1);
+    assert_eq!(splicer.word(24), 1);
     let rst = |header: &mut TcpHeader| (header.ack, header.rst) = (true, true);
     splicer.send(&tcp(v4(CLIENT, NEAR), [1024, 8080], rst));
-    assert_eq!(splicer.word(20), 4);
+    assert_eq!(splicer.word(24), 4);
     splicer.send(&tcp(v4(CLIENT, NEAR), [1024, 8080], ack));
-    assert_eq!(splicer.word(20), 4);
+    assert_eq!(splicer.word(24), 4);
 }
 
 #[test]
 fn data_is_held_back_before_it_is_spliced() {
-    let mut held = [0; 24];
+    let mut held = [0; 28];
     held[3] = 1;
     let mut splicer = Installed::with("tcp_splicer", &held);
     let ends = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
@@ -163,7 +234,7 @@ fn data_is_held_back_before_it_is_spliced() {
     }
     // And comes again.
     let (client, server) = shifts();
-    splicer.set(&state([FAR, SERVER], [40000, 80], client, server.wrapping_neg()));
+    splicer.set(&there(client, server.wrapping_neg()));
     assert_eq!(splicer.send(&data).verdict, Verdict::Pass);
 }
 
@@ -181,6 +252,6 @@ fn what_cannot_be_spliced_goes_to_the_proxy() {
         let ran = ready().send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent), "{what}");
     }
-    let ran = Installed::new("tcp_splicer", 24).send(&plain);
+    let ran = Installed::new("tcp_splicer", 28).send(&plain);
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &plain), "nothing set");
 }

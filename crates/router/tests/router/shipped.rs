@@ -5,6 +5,7 @@ use etherparse::{PacketBuilder, TcpHeader};
 use longwire_block::DropReason;
 use longwire_program::{Object, Shipped};
 use longwire_router::{Fid, FlowKey, Forwarder, Installation, Key, LinkChoice, RouterPrices};
+use longwire_wire::checksum::change;
 use std::net::IpAddr;
 
 const CLIENT: [u8; 4] = [10, 0, 1, 9];
@@ -208,8 +209,12 @@ fn a_splicer_joins_two_connections() {
     assert_eq!(&send(&mut rig, &frame).out().1[26..38], &frame[26..38], "not spliced yet");
     // From the proxy 10.0.2.1 port 5000 to the server 10.0.3.9 port 8080, sequence numbers 500 more, acknowledgements 7 less.
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
-    let shifts = words(&[500, 7u32.wrapping_neg(), 0]);
-    let state = [&[10, 0, 2, 1, 10, 0, 3, 9][..], &ports, &shifts].concat();
+    let shifts = words(&[500, 7u32.wrapping_neg()]);
+    let new = [10, 0, 2, 1, 10, 0, 3, 9];
+    let ends = [&new[..], &ports, &[500u32.to_be_bytes(), 7u32.wrapping_neg().to_be_bytes()].concat()].concat();
+    // Addresses and ports follow one another in the header.
+    let sums = [change(&frame[26..38], &ends), change(&frame[26..34], &new)].map(u16::to_be_bytes).concat();
+    let state = [&new[..], &ports, &shifts, &sums, &[0; 4]].concat();
     assert!(rig.router.set_data(splicer, &state));
     let seen = send(&mut rig, &frame);
     let (port, spliced) = seen.out();

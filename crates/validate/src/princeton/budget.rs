@@ -179,9 +179,9 @@ mod tests {
         let general = ["port-filter", "syn-monitor"];
         let table = together("tcp-splicer", &general).unwrap().unwrap();
         let need = table.need();
-        assert_eq!((need.amount(Resource::Cycles), need.amount(Resource::StateBytes)), (234, 93));
+        assert_eq!((need.amount(Resource::Cycles), need.amount(Resource::StateBytes)), (203, 93));
         assert!(together("ack-monitor", &general).unwrap().is_ok());
         let refused = together("tcp-splicer", &["port-filter", "syn-monitor", "ack-monitor"]).unwrap();
-        assert!(refused.unwrap_err().contains("113 bytes of state, 96 allowed"));
+        assert!(refused.unwrap_err().contains("105 bytes of state, 96 allowed"));
     }
 }

@@ -13,6 +13,7 @@ use longwire_program::{
 };
 use longwire_report::Row;
 use longwire_router::{Admission, Key};
+use longwire_wire::checksum::change;
 
 /// Batches of each of two routers that take turns.
 const BATCHES: usize = 20_000;
@@ -35,7 +36,13 @@ fn cases() -> Vec<Case> {
     let words = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
     // From 10.0.0.1:5000 to the host behind port 2, port 8080.
-    let splice = [&[10, 0, 0, 1, 10, 0, 2, 9][..], &ports, &words(&[500, 7u32.wrapping_neg(), 0])].concat();
+    let ends = [&[10, 0, 0, 1, 10, 0, 2, 9][..], &ports].concat();
+    let added = [500, 7u32.wrapping_neg()];
+    let frame = SEGMENT.frame();
+    let old = &frame[26..38];
+    let new = [&ends[..], added.map(u32::to_be_bytes).as_flattened()].concat();
+    let sums = [change(old, &new), change(&old[..8], &new[..8])].map(u16::to_be_bytes).concat();
+    let splice = [&ends[..], &words(&added), &sums, &[0; 4]].concat();
     let next_hop = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0xff, 1][..], &words(&[1 + 1])].concat();
     let case = |name, said, state, per_flow| Case { name, said, state, per_flow };
     vec![

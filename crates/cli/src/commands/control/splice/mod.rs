@@ -3,7 +3,7 @@
 mod pair;
 
 use super::{Interval, Stay};
-use super::post::{Post, word_at};
+use super::post::Post;
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::PlainTcp;
@@ -297,13 +297,12 @@ impl Proxy {
     }
 
     /// The flags with which a direction has ended.
-    fn flags(&self, fid: u32, is_four: bool) -> anyhow::Result<u32> {
-        let word = if is_four {
-            word_at(&self.post.data::<24>(fid)?, 20)
+    fn flags(&self, fid: u32, is_four: bool) -> anyhow::Result<u8> {
+        Ok(if is_four {
+            pair::flags(&self.post.data::<28>(fid)?)
         } else {
-            word_at(&self.post.data::<48>(fid)?, 44)
-        };
-        Ok(word.unwrap_or_default())
+            pair::flags(&self.post.data::<48>(fid)?)
+        })
     }
 
     fn end(&self, one: &Spliced, why: &str, packets: [u64; 2]) -> anyhow::Result<()> {
@@ -321,8 +320,8 @@ impl Proxy {
 }
 
 /// What the splicer notes of a direction's end.
-const FIN: u32 = 1;
-const RST: u32 = 4;
+const FIN: u8 = 1;
+const RST: u8 = 4;
 
 #[cfg(test)]
 mod tests {

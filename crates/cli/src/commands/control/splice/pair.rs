@@ -5,6 +5,7 @@ use crate::live_forwarders::digits;
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
 use longwire_scenario::{WrittenForwarder, WrittenKey};
+use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -125,7 +126,10 @@ impl Pair {
         let [client, own_near, own_far, server] = self.addresses;
         let there = (far.send.wrapping_sub(near.receive), far.receive.wrapping_sub(near.send));
         let back = (near.send.wrapping_sub(far.receive), near.receive.wrapping_sub(far.send));
-        [state([own_far, server], there, scalings[0]), state([own_near, client], back, scalings[1])]
+        [
+            state([client, own_near], [own_far, server], there, scalings[0]),
+            state([server, own_far], [own_near, client], back, scalings[1]),
+        ]
     }
 
     /// Relays until nothing is on its way, and nothing has come for a while; says whether it came to that.
@@ -253,7 +257,15 @@ fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
 }
 
 /// Bytes of the state of a splicer for IPv4, and for IPv6.
-const STATES: [usize; 2] = [24, 48];
+const STATES: [usize; 2] = [28, 48];
+/// Where the flags of FIN and RST are in them.
+const FLAGS: [usize; 2] = [24, 44];
+
+/// The flags with which a direction has ended, in the state of its program.
+pub(super) fn flags(state: &[u8]) -> u8 {
+    let place = if state.len() == STATES[0] { FLAGS[0] } else { FLAGS[1] };
+    state.get(place).copied().unwrap_or_default()
+}
 
 /// The state of a program whose connection, that of this client, is about to be spliced.
 fn held(client: SocketAddr) -> Vec<u8> {
@@ -286,22 +298,26 @@ fn splicer([source, destination]: [SocketAddr; 2], scaling: Scaling) -> WrittenF
     }
 }
 
-/// The state of a program that makes segments those between these two, with what is added to their numbers: sequence, acknowledgement.
-fn state([source, destination]: [SocketAddr; 2], added: (u32, u32), scaling: Scaling) -> Vec<u8> {
+/// The state of a program that makes segments from and to the old ends those from and to the new ones, with what is added to their numbers:
+/// sequence, acknowledgement.
+fn state(old: [SocketAddr; 2], new: [SocketAddr; 2], added: (u32, u32), scaling: Scaling) -> Vec<u8> {
     let octets = |end: SocketAddr| match end.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    [
-        &octets(source)[..],
-        &octets(destination),
-        &source.port().to_be_bytes(),
-        &destination.port().to_be_bytes(),
-        &added.0.to_le_bytes(),
-        &added.1.to_le_bytes(),
-        &[0, 0, scaling.left, scaling.right],
-    ]
-    .concat()
+    let addresses = |ends: [SocketAddr; 2]| ends.map(octets).concat();
+    let ports = |ends: [SocketAddr; 2]| ends.map(|end| end.port().to_be_bytes()).concat();
+    let mut sums = Vec::new();
+    if new[0].is_ipv4() {
+        let numbers = [added.0.to_be_bytes(), added.1.to_be_bytes()].concat();
+        let (ends, new_ends) =
+            ([addresses(old), ports(old)].concat(), [addresses(new), ports(new), numbers].concat());
+        sums = [change(&ends, &new_ends), change(&addresses(old), &addresses(new))]
+            .map(u16::to_be_bytes)
+            .concat();
+    }
+    let numbers = [added.0.to_le_bytes(), added.1.to_le_bytes()].concat();
+    [addresses(new), ports(new), numbers, sums, vec![0, 0, scaling.left, scaling.right]].concat()
 }
 
 #[cfg(test)]
@@ -314,16 +330,16 @@ mod tests {
         let ends = |text: [&str; 2]| text.map(|end| end.parse::<SocketAddr>().unwrap());
         let (four, six) = (ends(["10.0.0.1:1", "10.0.0.2:2"]), ends(["[fd00::1]:1", "[fd00::2]:2"]));
         for (ends, left, right, program, size) in [
-            (four, 0, 0, "tcp-splicer", 24),
-            (four, 0, 1, "tcp-splicer-scaled", 24),
-            (four, 1, 0, "tcp-splicer-scaled", 24),
+            (four, 0, 0, "tcp-splicer", 28),
+            (four, 0, 1, "tcp-splicer-scaled", 28),
+            (four, 1, 0, "tcp-splicer-scaled", 28),
             (six, 0, 0, "tcp-splicer6", 48),
             (six, 1, 0, "tcp-splicer6", 48),
         ] {
             let scaling = Scaling { left, right };
             let written = splicer(ends, scaling);
             let sizes =
-                (written.data.unwrap().len() / 2, held(ends[0]).len(), state(ends, (0, 0), scaling).len());
+                (written.data.unwrap().len() / 2, held(ends[0]).len(), state(ends, ends, (0, 0), scaling).len());
             assert_eq!((written.program.as_str(), sizes), (program, (size, size, size)));
         }
         // Held back: a source port, no destination port; with IPv4, a source address.
@@ -352,11 +368,32 @@ mod tests {
         assert_eq!(numbers(&there), [1002u32.wrapping_neg(), 41]);
         assert_eq!(numbers(&back), [41u32.wrapping_neg(), 1002]);
         // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1 << 7.
-        assert_eq!((&there[20..], &back[20..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
+        assert_eq!((&there[24..], &back[24..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
         let [client, own_near, own_far, server] = pair.addresses();
         assert_eq!(there[..8], [127, 0, 0, 1, 127, 0, 0, 1]);
         assert_eq!(there[8..12], [own_far.port().to_be_bytes(), server.port().to_be_bytes()].concat());
         assert_eq!(back[8..12], [own_near.port().to_be_bytes(), client.port().to_be_bytes()].concat());
+    }
+
+    #[test]
+    fn sums_change_by_addresses_ports_and_numbers() {
+        let ends = |text: [&str; 2]| text.map(|end| end.parse::<SocketAddr>().unwrap());
+        let (old, new) = (ends(["10.0.0.1:1", "10.0.0.2:2"]), ends(["10.0.0.1:5", "10.0.0.9:4"]));
+        let unscaled = Scaling { left: 0, right: 0 };
+        // Addresses are 7 more, ports 6; two halves of each number.
+        for (added, segment) in [
+            ((0, 0), 13),
+            ((0x1_0002, 0), 16),
+            ((0, 0x1_0002), 16),
+            // 0xfffe and 0xffff are −1 and nothing.
+            ((0xffff_fffe, 0xffff_ffff), 12),
+        ] {
+            let state = state(old, new, added, unscaled);
+            assert_eq!([&state[20..22], &state[22..24]].map(|b| u16::from_be_bytes([b[0], b[1]])), [segment, 7]);
+        }
+        // Never 0, which would mean that it is not spliced yet.
+        assert_eq!(state(old, old, (0, 0), unscaled)[20..24], [0xff; 4]);
+        assert_eq!((flags(&[1; 28]), flags(&[4; 48])), (1, 4));
     }
 
     #[test]
