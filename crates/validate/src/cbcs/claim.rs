@@ -27,7 +27,7 @@ const fn inside(name: &'static str, numbers: (usize, usize), ring: u32) -> Condi
     Condition { name, cbcs, separate, open: Open { ring, ..CHOSEN } }
 }
 
-/// A third more than the port carries, and few buffers.
+/// 30 % more than the port carries, and few buffers.
 const fn overload(name: &'static str, ring: u32) -> Condition {
     let offered = Offered::Percent(130);
     Condition { name, cbcs: offered, separate: offered, open: Open { ring, tight: true, ..CHOSEN } }

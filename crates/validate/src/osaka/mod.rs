@@ -1,7 +1,8 @@
-//! The figures of the Osaka paper, section III, in its order, and what its RED does once its average is too high.
+//! The figures of the Osaka paper, section III, in its order, its delay, and what its RED does once its average is too high.
 
 mod cost;
 mod defect;
+mod delay;
 mod discipline;
 mod loss;
 mod sweep;
@@ -16,5 +17,6 @@ pub(crate) fn all(book: &mut Book<'_>) {
     sweep::ports(book, &mut hosts);
     sweep::input_rate(book, &mut hosts);
     loss::rows(book, &mut hosts);
+    delay::rows(book);
     defect::rows(book);
 }

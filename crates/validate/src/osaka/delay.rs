@@ -1,0 +1,102 @@
+//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its delays were
+//! precise, and prints no number. On the virtual clock, whatever the run.
+
+use crate::Settings;
+use crate::book::Book;
+use crate::experiment::{End, Experiment, LONGEST, base, blast, generator, links, paced, silent};
+use crate::kinds::require;
+use crate::meter::{Arrivals, Meter};
+use crate::seeds;
+use longwire_bench::BenchError;
+use longwire_report::Row;
+use longwire_units::Nanos;
+
+/// A port of 10 Mbit/s that is offered half of what it carries, for 10 s.
+const PORT: u64 = 10_000_000;
+const TIME: Nanos = Nanos(10_000_000_000);
+const DELAY: Nanos = Nanos::from_millis(30);
+
+pub(super) fn rows(book: &mut Book<'_>) {
+    let settings = book.settings;
+    for (which, of) in [("first", first as fn(&Arrivals) -> Nanos), ("last", last)] {
+        let row = Row::new(format!("II-B.2: delay of 30 ms before the output queue, {which} packet"), "ns");
+        book.row(row.expected(DELAY.0), |row| {
+            let [without, with] = [Nanos::ZERO, DELAY].map(|delay| {
+                let keys = format!("queue = \"2 packets\"\ndelay = {{ delay = \"{} ns\", before = \"queue\" }}", delay.0);
+                carry(1, &keys)
+            });
+            let (without, with) = (without?.0, with?.0);
+            Ok(row
+                .measured(of(&with).since(of(&without)).0)
+                .within(0.0)
+                .extra("packets", with.packets)
+                .note("beside the same packet where there is no delay; the port is half used, so that no packet waits"))
+        });
+    }
+    for (place, what) in [("queue", "before the output queue"), ("leaving", "behind the transmitter")] {
+        let name = format!("II-B.2: lost in a queue of 2 packets, delays of 0 to 20 ms {what}");
+        let row = Row::new(&name, "%");
+        book.row(if place == "leaving" { row.expected(0) } else { row.expected("some") }, |row| {
+            let (arrived, sent) = jittered(settings, &name, place)?;
+            let lost = (sent - arrived.packets) as f64 * 100.0 / sent as f64;
+            let row = row.measured((lost * 100.0).round() / 100.0).extra("sent", sent).extra("arrived", arrived.packets);
+            Ok(if place == "leaving" {
+                row.judged(arrived.packets == sent).note("what the port is offered comes evenly")
+            } else {
+                row.judged(arrived.packets < sent)
+                    .note("as in the paper: packets that were delayed differently come to the output buffer together")
+            })
+        });
+    }
+}
+
+fn first(arrived: &Arrivals) -> Nanos {
+    arrived.first
+}
+
+fn last(arrived: &Arrivals) -> Nanos {
+    arrived.last
+}
+
+fn jittered(settings: &Settings<'_>, name: &str, place: &str) -> Result<(Arrivals, u64), BenchError> {
+    require("delay", "jitter")?;
+    let [seed, ..] = seeds::of_row(settings, name);
+    carry(
+        seed,
+        &format!(
+            "queue = \"2 packets\"\ndelay = {{ kind = \"jitter\", delay = \"10 ms\", jitter = \"10 ms\", before = \"{place}\" }}"
+        ),
+    )
+}
+
+/// What arrived through a port with these keys, and how many packets were sent.
+fn carry(seed: u64, keys: &str) -> Result<(Arrivals, u64), BenchError> {
+    let plan = paced(blast(0, 1, LONGEST), PORT / 2, TIME);
+    let sent = plan.count;
+    let ends = vec![
+        End { source: generator(0, plan)?, meter: Meter::default() },
+        End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1) },
+    ];
+    let links = links(0, 1, &format!("rate = \"{PORT} bit/s\"\n{keys}"));
+    let experiment = Experiment { seed, links, ends, time: TIME, settling: Nanos::ZERO, drain: TIME };
+    Ok((experiment.simulate()?.meters[1].links[0], sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn the_queue_sees_packets_behind_the_delay() {
+        let stop = AtomicBool::new(false);
+        let settings = Settings::of_test(&stop);
+        let lost = |place| {
+            let (arrived, sent) = jittered(&settings, "test", place).unwrap();
+            sent - arrived.packets
+        };
+        // About 4100 packets, at half load by nearly random arrivals: some in a hundred find two there.
+        assert!(lost("queue") > 40);
+        assert_eq!(lost("leaving"), 0);
+    }
+}
