@@ -135,7 +135,11 @@ pub struct SeatStats {
     pub refused: u64,
     /// Those of them that did not go up because the process has had more of its processor than was promised.
     pub over_cycles: u64,
-    /// How often that began.
+    /// Those of them that did not go up because moving packets has taken as much of the worker's time as is set aside.
+    pub over_time: u64,
+    /// The worker's time that moving packets has taken, in nanoseconds, as it is priced.
+    pub worker_ns: u64,
+    /// How often packets began not to go up because of processor time.
     pub throttled: u64,
     /// Processor time that processes there have used, in nanoseconds; 0 of services.
     pub processor_ns: u64,

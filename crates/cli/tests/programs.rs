@@ -52,6 +52,12 @@ fn what_a_program_costs_is_there_as_json() {
     assert_eq!(dear["budgets"][0]["fits"], false);
     assert!(dear["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{dear:#}");
     // One that chooses links needs none for this.
+    // What is set aside for other levels is not for programs: nine tenths of 240 cycles and of 672 ns.
+    let aside = json(&longwire(&["forwarder", "cost", "port-filter", "--set-aside", "10 %", "--json"]), 0);
+    let budgets = aside["budgets"].as_array().unwrap();
+    assert_eq!(budgets[0]["name"], "vrp, 10 % set aside");
+    assert_eq!((&budgets[0]["budget"]["cycles"], &budgets[0]["need"]["cycles"]), (&216.into(), &133.into()));
+    assert_eq!(budgets[1]["budget"]["picoseconds"], 604_800);
     let links = json(&longwire(&["forwarder", "cost", "balancer", "--json"]), 0);
     assert_eq!(links["budgets"][1]["fits"], true, "{links:#}");
     for (rate, why) in [

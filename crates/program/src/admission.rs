@@ -111,6 +111,19 @@ impl Budget {
         Self::SHORTEST * 8 * 1_000_000_000_000 / picoseconds.max(1)
     }
 
+    /// What is left of time and cycles where so many nanoseconds of each second are set aside for something else, up to all of them. All else is
+    /// there for each packet, whatever is done beside it.
+    #[must_use]
+    pub fn setting_aside(mut self, nanoseconds: u64) -> Self {
+        const SECOND: u128 = 1_000_000_000;
+        let left = SECOND.saturating_sub(nanoseconds.into());
+        for resource in [Resource::Cycles, Resource::Time] {
+            let limit = &mut self.0[resource as usize];
+            *limit = limit.map(|limit| (u128::from(limit) * left / SECOND) as u64);
+        }
+        self
+    }
+
     /// What there is of a resource; none if it is not limited.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         self.0[resource as usize]
@@ -210,6 +223,16 @@ fn joined(sums: &[Sum]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_aside_is_of_time_and_cycles_only() {
+        let tenth = Budget::VRP.setting_aside(100_000_000);
+        assert_eq!(tenth.0, [Some(216), Some(24), Some(3), Some(96), Some(650), None]);
+        let thousandth = Budget::line_rate(1_000_000_000).setting_aside(1_000_000);
+        assert_eq!(thousandth.limit(Resource::Time), Some(671_328));
+        assert_eq!(Budget::default().setting_aside(500_000_000), Budget::default());
+        assert_eq!(Budget::VRP.setting_aside(u64::MAX).limit(Resource::Cycles), Some(0));
+    }
 
     /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many as instructions.
     fn forwarder(name: &str, bytes: u64, instructions: u64) -> Installed {

@@ -19,11 +19,11 @@
 //! # }
 //! ```
 
+use crate::cut::Cut;
 use crate::layout::{
     ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, NOW, Opening, Sizes, VERSION, Verdict, down, up,
 };
 use crate::ring::{Broken, LINE_WORDS, Line, Reader, Writer};
-use crate::seat::Cut;
 use crate::shared::{self, Memory};
 use longwire_units::Nanos;
 use std::io::{self, Read};

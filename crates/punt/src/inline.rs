@@ -1,5 +1,6 @@
 //! Services in virtual time: run in line, by one server, for a declared time a packet.
 
+use crate::allowance::{Allowance, Common, TRIP, copying};
 use crate::layout::{Class, Facts, Verdict};
 use crate::limits::Limits;
 use crate::punt::{SeatId, Seated};
@@ -42,6 +43,8 @@ struct Desk {
     time: Nanos,
     limits: Limits,
     waiting: VecDeque<(Handle, Facts)>,
+    /// The worker's time that was promised.
+    aside: Allowance,
     counts: Counts,
 }
 
@@ -66,7 +69,8 @@ impl Inline {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
         let seated = |InlineService { name, service, time, limits, .. }: InlineService| {
             let waiting = VecDeque::with_capacity(limits.packets as usize);
-            Desk { name, service, time, limits, waiting, counts: Counts::default() }
+            let aside = Allowance::new(limits.aside);
+            Desk { name, service, time, limits, waiting, aside, counts: Counts::default() }
         };
         Self {
             services: services.into_iter().map(seated).collect(),
@@ -78,12 +82,21 @@ impl Inline {
         }
     }
 
+    /// Whether no time is left for a packet of this service's; it is counted then.
+    pub(crate) fn refuses(&mut self, which: usize, common: &mut Common, now: Nanos) -> bool {
+        let Some(seated) = self.services.get_mut(which) else { return false };
+        let is_out_of_time = !common.allows(&mut seated.aside, now);
+        seated.counts.over_time += u64::from(is_out_of_time);
+        is_out_of_time
+    }
+
     pub(crate) fn offer(
         &mut self,
         which: usize,
         pool: &Pool,
         handle: Handle,
         class: &Class,
+        common: &mut Common,
     ) -> Result<(), Refused> {
         let Some(seated) = self.services.get_mut(which) else { return Err(Refused::Gone) };
         if seated.waiting.len() >= seated.limits.packets as usize {
@@ -91,6 +104,11 @@ impl Inline {
             return Err(Refused::Full);
         }
         let meta = pool.meta(handle);
+        if !common.allows(&mut seated.aside, Nanos(meta.arrival)) {
+            seated.counts.over_time += 1;
+            return Err(Refused::Full);
+        }
+        seated.spend(common, TRIP + copying(meta.len as usize));
         let facts = Facts {
             token: self.tokens,
             time: meta.arrival,
@@ -138,6 +156,11 @@ impl Inline {
 
     pub(crate) const fn kept(&self) -> u64 {
         self.kept
+    }
+
+    /// What all services were promised of the worker's time, in nanoseconds a second.
+    pub(crate) fn aside(&self) -> u64 {
+        self.services.iter().map(|desk| desk.limits.aside).sum()
     }
 
     pub(crate) fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
@@ -194,13 +217,17 @@ impl Inline {
         if packet.is_changed() && verdict == Verdict::Pass {
             way.rewritten.push((handle, before));
         }
+        let written = if packet.is_changed() { facts.len as usize } else { 0 };
+        seated.spend(way.common, copying(written));
         seated.counts.verdicts += 1;
         seated.counts.faults += u64::from(!way.obey(handle, verdict));
         for (port, frame) in self.made.take() {
             let is_made = way.out.room() > 0
+                && way.common.allows(&mut seated.aside, way.now)
                 && way.may_make(port, frame.len())
                 && way.make(port, None, frame.len(), |bytes| bytes.copy_from_slice(&frame));
             *if is_made { &mut seated.counts.made } else { &mut seated.counts.unmade } += 1;
+            seated.spend(way.common, TRIP + copying(frame.len()));
         }
     }
 
@@ -219,6 +246,12 @@ impl Inline {
 }
 
 impl Desk {
+    /// Takes off what moving its packets costs the worker.
+    fn spend(&mut self, common: &mut Common, work: u64) {
+        common.spend(&mut self.aside, work);
+        self.counts.worker_ns += work;
+    }
+
     /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the server's time from packets that can be.
     fn latest(&self) -> Option<Nanos> {
         let (_, facts) = self.waiting.front()?;

@@ -5,9 +5,11 @@
 //! comes down is a [`Verdict`]. [`Admission`] says what fits.
 
 mod admission;
+mod allowance;
 mod bucket;
 pub mod client;
 mod cpu;
+mod cut;
 mod inline;
 mod layout;
 mod limits;
@@ -25,13 +27,15 @@ mod way;
 mod wire;
 
 pub use admission::{Admission, Capacity, DoesNotFit, Request};
+pub use allowance::{COPIED_LINE, TRIP};
+pub use cut::Cut;
 pub use inline::{Inline, InlineService};
 pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, Sizes, VERSION, Verdict};
 pub use limits::Limits;
 pub use listener::{Expected, Listener, ListenerError};
 pub use punt::{Door, Punt, SeatId, Seated};
 pub use ring::Broken;
-pub use seat::{Counts, Cut, Refused};
+pub use seat::{Counts, Refused};
 pub use service::{Made, Punted, Service};
 pub use slow::{Slow, Waiting};
 pub use turns::Turns;

@@ -18,10 +18,12 @@ pub struct Limits {
     pub drops: bool,
     /// Faults a second, which are answers that can't be, for which nobody is cut off. Twice that many may come at once.
     pub faults: u32,
+    /// Nanoseconds a second of the worker's time that moving this seat's packets is promised, of what is set aside for its level.
+    pub aside: u64,
 }
 
 impl Default for Limits {
-    /// 1024 packets, 512 KiB, 20 ms, one second, to the default forwarder, 1000 faults a second.
+    /// 1024 packets, 512 KiB, 20 ms, one second, to the default forwarder, 1000 faults a second, and no time of its own.
     fn default() -> Self {
         Self {
             packets: 1024,
@@ -30,6 +32,7 @@ impl Default for Limits {
             patience: Nanos::from_secs(1),
             drops: false,
             faults: 1000,
+            aside: 0,
         }
     }
 }

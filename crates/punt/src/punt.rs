@@ -1,10 +1,12 @@
 //! What a node has to do with the levels above.
 
 use crate::admission::spare_rates;
+use crate::allowance::{Allowance, Common};
+use crate::cut::Cut;
 use crate::inline::Inline;
 use crate::layout::Class;
 use crate::limits::Limits;
-use crate::seat::{Counts, Cut, Refused, Seat};
+use crate::seat::{Counts, Refused, Seat};
 use crate::way::Way;
 use crate::wire::Attach;
 use longwire_block::{OUTBOX, Outbox};
@@ -90,6 +92,9 @@ pub struct Punt {
     arrivals: [Option<Consumer<Attach>>; 2],
     /// Packets a second for all processes together.
     capacity: u64,
+    /// Of each level's part of the worker's time, what is promised to nobody; and that part, in nanoseconds a second.
+    common: [Common; 2],
+    aside: [Option<u64>; 2],
     /// Which process is looked at first.
     turn: usize,
     next_look: Nanos,
@@ -113,6 +118,8 @@ impl Punt {
             slow: Slow::Threads(Vec::new()),
             arrivals: [None, None],
             capacity: 0,
+            common: [Common(Allowance::UNBOUNDED); 2],
+            aside: [None; 2],
             turn: 0,
             next_look: Nanos::NEVER,
             // No more are passed at a time.
@@ -127,19 +134,47 @@ impl Punt {
         punt
     }
 
+    /// Sets aside so many nanoseconds of each second of the worker's time for moving the packets of processes and of services: no more is taken for
+    /// that, but for 10 ms' part that may be left over. A seat has what it was promised of it ([`Limits::aside`]), and all have the rest together. None is no bound.
+    pub fn set_aside(&mut self, control: Option<u64>, slow: Option<u64>) {
+        self.aside = [control, slow];
+        self.share_time();
+    }
+
+    /// What seats were not promised of their level's time is everybody's.
+    fn share_time(&mut self) {
+        let promised = |seats: &[Seat]| -> u64 {
+            seats.iter().filter(|seat| !seat.is_removed).map(|seat| seat.limits.aside).sum()
+        };
+        let slow = match &self.slow {
+            Slow::Threads(seats) => promised(seats),
+            Slow::Inline(inline) => inline.aside(),
+        };
+        let promised = [promised(&self.control), slow];
+        for ((common, aside), promised) in self.common.iter_mut().zip(self.aside).zip(promised) {
+            if let Some(aside) = aside {
+                common.0.change(aside.saturating_sub(promised));
+            }
+        }
+    }
+
     /// Sets up a seat for a control process, which calls itself `name`. None if there are 64.
     pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
         self.next_look = Nanos::ZERO;
-        add(&mut self.control, name, limits).map(SeatId::control)
+        let seat = add(&mut self.control, name, limits).map(SeatId::control);
+        self.share_time();
+        seat
     }
 
     /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats from the start.
     pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
         self.next_look = Nanos::ZERO;
-        match &mut self.slow {
+        let seat = match &mut self.slow {
             Slow::Threads(seats) => add(seats, name, limits).map(SeatId::slow),
             Slow::Inline(_) => None,
-        }
+        };
+        self.share_time();
+        seat
     }
 
     /// Takes a seat away: who sits there is cut off, and its packets go to the default forwarder.
@@ -156,6 +191,7 @@ impl Punt {
             self.next_look = Nanos::ZERO;
         }
         self.share_out();
+        self.share_time();
     }
 
     /// Takes a packet up: the node keeps it, and gets it back from [`Punt::collect`].
@@ -165,26 +201,27 @@ impl Punt {
     #[inline]
     pub fn offer(&mut self, pool: &Pool, handle: Handle, seat: SeatId, class: &Class) -> Result<(), Refused> {
         let SeatId(level, number) = seat;
+        let common = &mut self.common[level as usize];
         let seats = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
             (Level::Slow, Slow::Threads(seats)) => seats,
-            (Level::Slow, Slow::Inline(inline)) => return inline.offer(number, pool, handle, class),
+            (Level::Slow, Slow::Inline(inline)) => return inline.offer(number, pool, handle, class, common),
         };
-        seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class))
+        seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class, common))
     }
 
-    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room, or beyond the rate; if
-    /// so, it counts as refused. False where nobody is, and of
-    /// services that are not threads: there it is to be offered.
+    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room or of the worker's time, or
+    /// beyond the rate; if so, it counts as refused. False where nobody is. Of services in line it says so for want of time only.
     #[inline]
     pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
         let SeatId(level, number) = seat;
+        let common = &mut self.common[level as usize];
         let seats = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
             (Level::Slow, Slow::Threads(seats)) => seats,
-            (Level::Slow, Slow::Inline(_)) => return false,
+            (Level::Slow, Slow::Inline(inline)) => return inline.refuses(number, common, now),
         };
-        seats.get_mut(number).is_some_and(|seat| seat.refuses(now))
+        seats.get_mut(number).is_some_and(|seat| seat.refuses(common, now))
     }
 
     /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken, with one system call.
@@ -209,11 +246,13 @@ impl Punt {
         self.let_in();
         self.rewritten.clear();
         let rewritten = &mut self.rewritten;
-        let mut way = Way { pool, out, passed, rewritten, ports: &self.ports, now, made: 0 };
+        let [control, slow] = &mut self.common;
+        let mut way = Way { pool, out, passed, rewritten, ports: &self.ports, now, made: 0, common: control };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
         before.iter_mut().chain(after).for_each(|seat| collect_one(seat, &mut way));
         self.turn = first + 1;
+        way.common = slow;
         match &mut self.slow {
             Slow::Threads(seats) => seats.iter_mut().for_each(|seat| collect_one(seat, &mut way)),
             Slow::Inline(inline) => inline.collect(&mut way),

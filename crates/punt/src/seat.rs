@@ -1,58 +1,17 @@
 //! A seat: the packets that are up with one service or process, and what is done about what it says.
 
+use crate::allowance::{Allowance, Common, TRIP, copying};
 use crate::bucket::Bucket;
+use crate::cut::Cut;
 use crate::layout::{Class, Facts, HEAD, Opening, Verdict, down, up};
 use crate::limits::Limits;
-use crate::ring::{Broken, LINE, Line};
+use crate::ring::{LINE, Line};
 use crate::table::Table;
 use crate::way::Way;
 use crate::wire::{Attach, Wire};
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
-
-/// Why who sat in a seat was cut off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cut {
-    /// It closed its socket, or died.
-    Left,
-    /// It wrote what can't be into its memory.
-    Broken,
-    /// It said nothing, for as long as it is waited for.
-    Stalled,
-    /// It was at fault too often.
-    Flood,
-    /// The service panicked.
-    Panicked,
-    /// The run is over.
-    Stopped,
-    /// It took far more of its processor than it was promised, though no packets went up to it any more.
-    Overrun,
-}
-
-impl Cut {
-    const ALL: [Self; 7] =
-        [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped, Self::Overrun];
-
-    /// The cut with this number plus one; none for 0, and for what is none.
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
-    }
-
-    /// Its name in statistics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Broken => "broken",
-            Self::Stalled => "stalled",
-            Self::Flood => "flood",
-            Self::Panicked => "panicked",
-            Self::Stopped => "stopped",
-            Self::Overrun => "overrun",
-        }
-    }
-}
 
 /// Why a packet can't go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +35,11 @@ pub struct Counts {
     pub over_rate: u64,
     /// Not gone up: who sits there has had more of its processor than was promised.
     pub over_cycles: u64,
-    /// How often that began.
+    /// Not gone up: moving packets has taken as much of the worker's time as it may.
+    pub over_time: u64,
+    /// The worker's time that moving packets has taken, in nanoseconds, as it is priced.
+    pub worker_ns: u64,
+    /// How often packets began not to go up because of processor time.
     pub throttled: u64,
     /// Processor time that processes there have used, in nanoseconds.
     pub processor_ns: u64,
@@ -135,6 +98,8 @@ pub(crate) struct Seat {
     /// What was promised.
     rate: Bucket,
     made: Bucket,
+    /// The worker's time that was promised.
+    time: Allowance,
     faults: Bucket,
     owed: Owed,
     wakes: Bucket,
@@ -162,6 +127,7 @@ impl Seat {
             table: Table::new(packets as usize),
             rate: Bucket::new(0, 1),
             made: Bucket::new(0, 1),
+            time: Allowance::new(limits.aside),
             faults: Bucket::new(0, 1),
             owed: Owed::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
@@ -205,11 +171,11 @@ impl Seat {
         self.made = Bucket::new(rate, burst);
     }
 
-    /// Whether there is no room for any packet, or one of this time is beyond the rate; it is counted then.
+    /// Whether there is no room for any packet, or one of this time is beyond the rate or the worker's time; it is counted then.
     /// Whether there is room for a long packet's
     /// bytes only [`Seat::offer`] says.
     #[inline]
-    pub fn refuses(&mut self, now: Nanos) -> bool {
+    pub fn refuses(&mut self, common: &mut Common, now: Nanos) -> bool {
         if self.wire.is_none() {
             return false;
         }
@@ -217,12 +183,20 @@ impl Seat {
         let is_over = !is_full && !self.rate.has(now);
         self.counts.full += u64::from(is_full);
         self.counts.over_rate += u64::from(is_over);
-        is_full || is_over
+        let is_out_of_time = !is_full && !is_over && !common.allows(&mut self.time, now);
+        self.counts.over_time += u64::from(is_out_of_time);
+        is_full || is_over || is_out_of_time
     }
 
     /// Takes a packet up.
     #[inline]
-    pub fn offer(&mut self, pool: &Pool, handle: Handle, class: &Class) -> Result<(), Refused> {
+    pub fn offer(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        class: &Class,
+        common: &mut Common,
+    ) -> Result<(), Refused> {
         let Some(wire) = &mut self.wire else {
             self.counts.absent += 1;
             return Err(if self.limits.drops { Refused::Absent } else { Refused::Gone });
@@ -249,10 +223,18 @@ impl Seat {
             }
         }
         let now = Nanos(meta.arrival);
+        if !common.allows(&mut self.time, now) {
+            self.counts.over_time += 1;
+            return Err(Refused::Full);
+        }
         if !self.rate.take(now) {
             self.counts.over_rate += 1;
             return Err(Refused::Full);
         }
+        // The way back is paid for, but for bytes: what is up comes back whatever is left then.
+        let work = TRIP + copying(bytes.len());
+        common.spend(&mut self.time, work);
+        self.counts.worker_ns += work;
         let expires = now + self.limits.answer_within;
         let facts = Facts {
             token: self.table.put(handle, expires, meta.segments),
@@ -352,6 +334,8 @@ impl Seat {
         let (is_right, copied) = match opening.kind {
             down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
             down::RETURN => (self.return_one(way, line[1]), 0),
+            // What is asked for beyond answers waits for time, and so does all that was said after it.
+            down::FETCH | down::NEW if !way.common.allows(&mut self.time, way.now) => return Ok(None),
             down::FETCH => match self.fetch(way, &line)? {
                 Some(given) => given,
                 None => return Ok(None),
@@ -362,6 +346,10 @@ impl Seat {
         if let Some(wire) = &mut self.wire {
             wire.down.advance(opening.lines.into());
         }
+        let asked = matches!(opening.kind, down::FETCH | down::NEW) || !is_right;
+        let work = if asked { TRIP } else { 0 } + copying(copied as usize);
+        way.common.spend(&mut self.time, work);
+        self.counts.worker_ns += work;
         if !is_right {
             self.counts.faults += 1;
             if !self.faults.take(way.now) {
@@ -486,12 +474,6 @@ impl Seat {
         } else {
             way.pass(handle);
         }
-    }
-}
-
-impl From<Broken> for Cut {
-    fn from(_: Broken) -> Self {
-        Self::Broken
     }
 }
 

@@ -1,10 +1,10 @@
 //! The slow path: a thread that runs services, each with rings of its own, and shares its processor among them.
 
+use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
 use crate::limits::Limits;
 use crate::punt::{Door, SeatId};
 use crate::ring::{LINE, Reader, Writer};
-use crate::seat::Cut;
 use crate::service::{Made, Punted, Service};
 use crate::shared::Memory;
 use crate::turns::{MOST, Turns};

@@ -1,5 +1,6 @@
 //! The way back: what comes of a verdict.
 
+use crate::allowance::Common;
 use crate::layout::{MAX_FRAME, Verdict};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{FirstLine, Handle, Meta, Pool};
@@ -18,6 +19,8 @@ pub(crate) struct Way<'a> {
     pub now: Nanos,
     /// Packets made.
     pub made: u64,
+    /// What is left of the worker's time for the level whose packets come back.
+    pub common: &'a mut Common,
 }
 
 impl Way<'_> {

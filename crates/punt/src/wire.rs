@@ -1,8 +1,8 @@
 //! What joins a seat to who sits in it: two rings, a bell, and a note from each side why it ended.
 
+use crate::cut::Cut;
 use crate::layout::{ASLEEP, ENDED, NOW, Sizes};
 use crate::ring::{Reader, Writer};
-use crate::seat::Cut;
 use crate::shared::{Memory, ring};
 use longwire_units::Nanos;
 use std::os::unix::net::UnixStream;

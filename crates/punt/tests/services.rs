@@ -4,8 +4,8 @@
 mod support;
 
 use longwire_punt::{
-    Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, Turns, Verdict,
-    Waiting,
+    COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, TRIP,
+    Turns, Verdict, Waiting,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
@@ -228,6 +228,44 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     assert_eq!(below.punt.kept(), 5);
     below.turn_at(at(1000));
     assert_eq!((below.punt.kept(), below.punt.counts(first).full), (0, 1));
+}
+
+#[test]
+fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
+    let service = |aside| InlineService {
+        name: "obedient".into(),
+        service: Box::new(Obedient),
+        time: Nanos::ZERO,
+        weight: 1,
+        limits: Limits { aside, ..Limits::default() },
+    };
+    // A hundredth of the worker is set aside, half of it promised to the second: 25 000 packets a second of 200 ns. The rest is everybody's.
+    let inline = Inline::new(vec![service(0), service(25_000 * TRIP)], turns());
+    let mut punt = Punt::simulated(vec![0, 1], inline);
+    punt.set_aside(None, Some(10_000_000));
+    let mut below = Below::new(punt);
+    let (flooded, promised) = (SeatId::slow(0), SeatId::slow(1));
+    // A second of a million packets for the first, and 25 000 for the second.
+    let mut refused = 0;
+    for us in 1..=1_000_000 {
+        let now = Nanos::from_micros(us);
+        refused += u64::from(below.offer_at(now, flooded, &frame(1, 60)).is_err());
+        if us % 40 == 0 {
+            below.offer_at(now, promised, &frame(1, 60)).unwrap();
+        }
+        below.turn_at(now);
+    }
+    let counts = [flooded, promised].map(|seat| below.punt.counts(seat));
+    assert_eq!(counts.map(|counts| counts.over_time), [refused, 0]);
+    // 25 000, and what 10 ms have at once.
+    assert_eq!(counts.map(|counts| counts.up), [25_250, 25_000]);
+    assert_eq!(counts.map(|counts| counts.worker_ns), [25_250 * TRIP, 25_000 * TRIP]);
+    // Packets that are made, and bytes, take of it, too: a trip and a line for each of 100 bytes.
+    let second = Nanos::from_secs(2);
+    below.offer_at(second, flooded, &frame(3, 65)).unwrap();
+    below.turn_at(second);
+    let used = below.punt.counts(flooded).worker_ns - 25_250 * TRIP;
+    assert_eq!(used, TRIP + COPIED_LINE + 2 * (TRIP + COPIED_LINE));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::frequency::Frequency;
 use crate::processor_terms::{Clock, Cycles, Foretelling, PortRate};
 use crate::words::LevelWait;
 use crate::written::{Listed, Name, Text, Whole, Written};
-use longwire_units::{Nanos, Rate};
+use longwire_units::{Nanos, Probability, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -183,6 +183,9 @@ pub(crate) struct RouterSlowPath {
     pub(crate) scheduler: Option<Written<Text>>,
     /// How the thread waits: "woken" or "polling". Default "woken".
     pub(crate) wait: Option<Written<LevelWait>>,
+    /// How much of the router's worker is set aside for moving packets there and back, such as "10 %": that much is left out of the budget for programs,
+    /// and no more is taken. Default: nothing is set aside, and there is no bound.
+    pub(crate) worker: Option<Written<Probability>>,
 }
 
 /// The control level of a router: other processes.
@@ -193,4 +196,6 @@ pub(crate) struct RouterControl {
     pub(crate) packets: Option<Written<Whole>>,
     /// Cycles a second. Default 1000000000.
     pub(crate) cycles: Option<Written<Whole>>,
+    /// How much of the router's worker is set aside for moving packets there and back: as for the slow path.
+    pub(crate) worker: Option<Written<Probability>>,
 }

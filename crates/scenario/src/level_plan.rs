@@ -4,8 +4,8 @@ use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
 use crate::words::LevelWait;
 use longwire_program::{Program, assemble};
 use longwire_punt::services::Native;
-use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request};
-use longwire_units::Nanos;
+use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request, TRIP};
+use longwire_units::{Nanos, Probability};
 
 /// What a router's slow path and its control level can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct RouterLevels {
     pub scheduler: &'static str,
     /// How their thread waits.
     pub wait: LevelWait,
+    /// What is set aside of the worker's time for moving packets to services and to processes and back, in nanoseconds a second; none if it is not
+    /// bounded.
+    pub worker: [Option<u64>; 2],
 }
 
 /// What a level can do if nothing else is said: an assumption, measured nowhere.
@@ -26,16 +29,32 @@ const CAPACITY: Capacity = Capacity { packets: 1_000_000, cycles: 1_000_000_000 
 impl Default for RouterLevels {
     /// A million packets and a billion cycles a second each; start-time fair queueing; woken.
     fn default() -> Self {
-        Self { slow: CAPACITY, control: CAPACITY, scheduler: "sfq", wait: LevelWait::Woken }
+        Self {
+            slow: CAPACITY,
+            control: CAPACITY,
+            scheduler: "sfq",
+            wait: LevelWait::Woken,
+            worker: [None; 2],
+        }
     }
 }
 
 impl RouterLevels {
+    /// What is set aside of the worker's time for both levels, in nanoseconds a second.
+    pub fn set_aside(&self) -> u64 {
+        self.worker.iter().flatten().sum()
+    }
+
     /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to need.
     pub fn time(&self, cycles: u64) -> Nanos {
         let time = u128::from(cycles) * 1_000_000_000 / u128::from(self.slow.cycles.max(1));
         Nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
+}
+
+/// A part of each second, in nanoseconds, rounded down.
+pub fn nanoseconds_of(part: Probability) -> u64 {
+    (u128::from(part.bits()) * 1_000_000_000 >> 63) as u64
 }
 
 /// Who gets packets that go up.
@@ -69,7 +88,8 @@ impl AboveRequest {
     pub(crate) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let patience = usual.patience.max(self.within + self.within);
-        Limits { answer_within: self.within, patience, drops: self.drops, ..usual }
+        let aside = self.request.packets.saturating_mul(TRIP);
+        Limits { answer_within: self.within, patience, drops: self.drops, aside, ..usual }
     }
 }
 

@@ -50,7 +50,7 @@ pub use forwarder_plan::{
     fields_of_programs, hexadecimal, near_shipped,
 };
 pub use key_file::read_key_file;
-pub use level_plan::{AboveRequest, Promises, RouterLevels, Who};
+pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{

@@ -899,6 +899,38 @@ fn a_promise_that_can_t_be_held_is_none() {
     assert!(parse("s.toml", &format!("{HOSTS}{}", at_rate("5376 Mbit/s", ""))).is_ok());
 }
 
+/// What is set aside for traffic upward is neither programs' nor promised twice.
+#[test]
+fn what_is_set_aside_for_other_levels_is_not_for_programs() {
+    let tenth = "slow-path = { worker = \"4 %\" }\ncontrol = { worker = \"6 %\" }\n";
+    // 134.4 ns at 5 Gbit/s, of which a tenth is set aside.
+    check(&at_rate("5 Gbit/s", tenth), "7:13", "= 125000 picoseconds, 120960 allowed");
+    check(&at_rate("5 Gbit/s", tenth), "7:13", "write at most 4.838 Gbit/s");
+    assert!(parse("s.toml", &format!("{HOSTS}{}", at_rate("4838 Mbit/s", tenth))).is_ok());
+    // The paper's four need 203 of 240 cycles: 216 are left, or 192.
+    let four = |aside: &str| {
+        let all = |name: &str| format!("[[forwarder]]\nrouter = \"r\"\nprogram = \"{name}\"\n");
+        let splicer = all("tcp-splicer") + "key = { destination-port = 80, protocol = \"tcp\" }\n";
+        let programs = [splicer, all("port-filter"), all("syn-monitor")].concat();
+        parse("s.toml", &format!("{HOSTS}{}{programs}", between(&format!("profile = \"vrp\"\n{aside}"))))
+    };
+    let plan = four(tenth).unwrap();
+    assert_eq!(plan.routers[0].levels.worker, [Some(40_000_000), Some(60_000_000)]);
+    let fifth = four("control = { worker = \"20 %\" }\n").unwrap_err().to_string();
+    assert!(fifth.contains("= 203 cycles, 192 allowed"), "{fifth}");
+    // Nor are more packets promised than are moved in that time: 200 ns each.
+    assert_eq!(plan.routers[0].levels.control.packets, 300_000);
+    let promised =
+        |packets: &str| between(&format!("control = {{ worker = \"6 %\", packets = {packets} }}\n"));
+    assert!(parse("s.toml", &format!("{HOSTS}{}", promised("300_000"))).is_ok());
+    let what =
+        "300001 packets/s of 200 ns take 60000 us of each second, and 60000 us of the worker are set aside";
+    check(&promised("300_001"), "7:", what);
+    check(&promised("300_001"), "7:", "write at most 300000, or set more aside");
+    let none = between("slow-path = { worker = \"60 %\" }\ncontrol = { worker = \"40 %\" }\n");
+    check(&none, "8:", "nothing of the worker is left for the data path");
+}
+
 #[test]
 fn forwarders_without_a_name_have_none_in_errors() {
     check(&between("[[forwarder]]\nrouter = \"r\"\n"), "8:10: forwarder, program: ", "it is not said which");

@@ -20,6 +20,7 @@ struct Bench {
     pool: Pool,
     out: Outbox,
     passed: Vec<Handle>,
+    common: Common,
     memory: Arc<Memory>,
     up: Reader,
     down: Writer,
@@ -53,6 +54,7 @@ impl Bench {
             pool: Pool::new(4 << 20).unwrap(),
             out: Outbox::default(),
             passed: Vec::with_capacity(longwire_block::OUTBOX),
+            common: Common(Allowance::UNBOUNDED),
             up: Reader::new(Arc::clone(&memory), sizes.up_place()),
             down: Writer::new(Arc::clone(&memory), sizes.down_place()),
             memory,
@@ -65,7 +67,7 @@ impl Bench {
         let handle = self.pool.insert(frame).unwrap();
         self.pool.meta_mut(handle).arrival = at;
         let class = Class { fid: 9, class: 2, flow: 77, network: 14, transport: 34 };
-        let offered = self.seat.offer(&self.pool, handle, &class);
+        let offered = self.seat.offer(&self.pool, handle, &class, &mut self.common);
         if offered.is_err() {
             self.pool.free(handle);
         }
@@ -74,9 +76,18 @@ impl Bench {
     }
 
     fn collect(&mut self, at: u64) -> Back {
-        let Self { seat, pool, out, passed, .. } = self;
+        let Self { seat, pool, out, passed, common, .. } = self;
         let rewritten = &mut Vec::new();
-        seat.collect(&mut Way { pool, out, passed, rewritten, ports: PORTS, now: Nanos(at), made: 0 });
+        seat.collect(&mut Way {
+            pool,
+            out,
+            passed,
+            rewritten,
+            ports: PORTS,
+            now: Nanos(at),
+            made: 0,
+            common,
+        });
         let mut back = Back::default();
         for handle in passed.drain(..) {
             assert_eq!(pool.meta(handle).arrival, at);
@@ -375,6 +386,67 @@ fn full_and_beyond_the_promise_are_refused() {
     let mut bench = Bench::new(Limits::default(), 8);
     let offered: Vec<_> = (0..4).map(|_| bench.offer(MS, &frame(60)).is_ok()).collect();
     assert_eq!((offered, bench.seat.counts.over_rate), (vec![true, true, false, false], 2));
+}
+
+/// A thousandth of the worker's time is set aside: 10 us at once, 50 trips, and 5 a millisecond.
+#[test]
+fn packets_go_up_as_far_as_time_is_set_aside() {
+    let mut bench = Bench::new(Limits::default(), 1_000_000_000);
+    bench.common = Common(Allowance::new(1_000_000));
+    let up = (0..200).filter(|_| bench.offer(MS, &frame(60)).is_ok()).count();
+    assert_eq!((up, bench.seat.counts.over_time, bench.seat.counts.worker_ns), (50, 150, 50 * TRIP));
+    assert!(bench.seat.refuses(&mut bench.common, Nanos(MS)));
+    assert_eq!((bench.seat.counts.over_time, bench.seat.counts.over_rate), (151, 0));
+    let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
+    assert_eq!(up, 5);
+    // Answers are paid for: they come back though no time is left.
+    for token in 0..55 {
+        bench.answer(token, Verdict::Pass);
+    }
+    assert_eq!((bench.collect(2 * MS).passed.len(), bench.seat.counts.worker_ns), (55, 55 * TRIP));
+    // What the seat was promised of it is its own.
+    bench.seat.time = Allowance::new(1_000_000);
+    let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
+    assert_eq!(up, 50);
+}
+
+/// Bodies and new packets wait for time, and so does what was said after them; bytes are paid for.
+#[test]
+fn what_is_asked_for_waits_for_time() {
+    let limits = Limits { answer_within: Nanos(200 * MS), ..Limits::default() };
+    let mut bench = Bench::new(limits, 1_000_000);
+    bench.common = Common(Allowance::new(1_000_000));
+    bench.offer(MS, &frame(1500)).unwrap();
+    bench.told().unwrap();
+    for _ in 0..100 {
+        bench.say(down::FETCH, [0, 0, 1500 << 32], &[]);
+    }
+    bench.answer(0, Verdict::Pass);
+    // A trip for the packet; then 200 and 23 times 5 ns for each body, until 10 us are used up.
+    assert!(bench.collect(MS).passed.is_empty());
+    let each = TRIP + 23 * crate::allowance::COPIED_LINE;
+    let bodies = (10_000 - TRIP).div_ceil(each);
+    assert_eq!((bench.seat.counts.bodies, bench.seat.counts.worker_ns), (bodies, TRIP + bodies * each));
+    let mut now = MS;
+    while bench.seat.counts.verdicts == 0 && now < 100 * MS {
+        while bench.told().is_some() {}
+        now += 100_000;
+        bench.collect(now);
+    }
+    // The last 68 bodies take about 21 ms at a thousandth of the time.
+    assert_eq!(bench.seat.counts.bodies, 100);
+    let used = TRIP + 100 * each;
+    assert_eq!(bench.seat.counts.worker_ns, used);
+    assert!(
+        (used - 10_000) * 1000 <= now - MS + each * 1000 && now - MS <= (used - 10_000) * 1000 + 200_000,
+        "{now}"
+    );
+    // New packets, too.
+    bench.say(down::NEW, [0, send(3).word(), 0], &frame(60));
+    assert!(bench.collect(now).sent.is_empty());
+    let sent = bench.collect(now + MS).sent;
+    assert_eq!(sent.len(), 1);
+    assert_eq!((bench.seat.counts.made, bench.seat.counts.worker_ns), (1, used + TRIP));
 }
 
 #[test]

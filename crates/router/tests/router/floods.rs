@@ -1,8 +1,13 @@
 //! Floods of what needs more than forwarding leave regular packets and known neighbours alone.
 
+use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
-use longwire_router::{InterfaceAddress, Limit, NeighbourLimits, NextHop, Work};
+use longwire_punt::{
+    Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+};
+use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, Work};
+use longwire_units::Nanos;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -58,6 +63,63 @@ fn exceptional_packets_do_not_touch_regular_ones() {
     assert_eq!((regular, told), (160_000, 64 + 999));
     let policed = rig.router.stats().policed[Work::Exceptions as usize];
     assert_eq!(policed, 160_000 - 1024 - 19_996);
+}
+
+/// Passes all.
+struct Passes;
+
+impl Service for Passes {
+    fn handle(&mut self, _packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+/// Half of 3.2 million packets a second goes to a service that answers all; a fiftieth of the worker is set aside for it.
+#[test]
+fn a_level_takes_no_more_than_its_part_of_the_worker() {
+    const PART: u64 = 20_000_000;
+    let service = InlineService {
+        name: "all".into(),
+        service: Box::new(Passes),
+        time: Nanos::ZERO,
+        weight: 1,
+        limits: PuntLimits::default(),
+    };
+    let mut punt = Punt::simulated(vec![1, 2, 3], Inline::new(vec![service], Turns::new("sfq").unwrap()));
+    punt.set_aside(None, Some(PART));
+    let mut rig = Rig::new();
+    rig.router.set_levels(punt);
+    let key = FlowKey { destination_port: Some(0), protocol: Some(17), ..FlowKey::default() };
+    let above = Some(SeatId::slow(0));
+    let installation =
+        Installation { name: "up".into(), key: Key::Flow(key), above, ..Installation::default() };
+    rig.router.install(prepared(program("up", "r0 = 2\n exit"), installation)).unwrap();
+    let flood = packet([10, 0, 2, 9], 64);
+    let mut other = flood.clone();
+    other[37] = 9;
+    let (mut sent, mut refused) = (0, 0);
+    // A tenth of a second in turns of 20 us.
+    const TURNS: u64 = 5000;
+    for turn in 1..=TURNS {
+        let at = turn * 20_000;
+        let frames: Vec<_> =
+            (0..64).map(|n| (at, 1, if n % 2 == 0 { other.clone() } else { flood.clone() })).collect();
+        for seen in rig.batch(&frames).into_iter().chain(rig.wait(at)) {
+            match seen {
+                Seen::Out(2, _) => sent += 1,
+                Seen::Dropped(DropReason::LevelFull) => refused += 1,
+                Seen::Kept => {}
+                seen => panic!("{seen:?}"),
+            }
+        }
+    }
+    let counts = rig.router.levels().unwrap().counts(SeatId::slow(0));
+    // Every regular packet, and what went up and came back.
+    assert_eq!((sent, refused), (TURNS * 32 + counts.up, counts.over_time));
+    assert_eq!((counts.up + counts.over_time, counts.up), (TURNS * 32, counts.verdicts));
+    // Its part of all the time that passed since the first turn, and of 10 ms: packets of 200 ns have used up both.
+    let most = (TURNS - 1) * 20_000 * PART / SECOND + 10_000_000 * PART / SECOND;
+    assert_eq!((counts.worker_ns, most % TRIP), (most, 0));
 }
 
 #[test]

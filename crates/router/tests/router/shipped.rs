@@ -211,7 +211,8 @@ fn a_splicer_joins_two_connections() {
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
     let shifts = words(&[500, 7u32.wrapping_neg()]);
     let new = [10, 0, 2, 1, 10, 0, 3, 9];
-    let ends = [&new[..], &ports, &[500u32.to_be_bytes(), 7u32.wrapping_neg().to_be_bytes()].concat()].concat();
+    let ends =
+        [&new[..], &ports, &[500u32.to_be_bytes(), 7u32.wrapping_neg().to_be_bytes()].concat()].concat();
     // Addresses and ports follow one another in the header.
     let sums = [change(&frame[26..38], &ends), change(&frame[26..34], &new)].map(u16::to_be_bytes).concat();
     let state = [&new[..], &ports, &shifts, &sums, &[0; 4]].concat();

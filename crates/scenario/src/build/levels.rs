@@ -61,6 +61,7 @@ pub struct Levels {
 impl Levels {
     /// Nobody is there yet. `punt` is the router's, and `socket` is where processes are to come.
     fn new(plan: &RouterLevels, punt: &mut Punt, socket: PathBuf) -> Self {
+        punt.set_aside(plan.worker[1], plan.worker[0]);
         Self {
             plan: plan.clone(),
             socket,
@@ -220,7 +221,9 @@ impl Built {
             let inline = Inline::new(in_line.collect(), Turns::new(written.levels.scheduler)?);
             let places = written.ports.iter().map(|port| port.place).collect();
             if let Some(router) = self.router_mut(index) {
-                router.set_levels(Punt::simulated(places, inline));
+                let mut punt = Punt::simulated(places, inline);
+                punt.set_aside(None, written.levels.worker[0]);
+                router.set_levels(punt);
             }
         }
         Ok(())

@@ -8,11 +8,13 @@ use longwire_units::Rate;
 use std::ops::Range;
 
 impl Desk<'_, '_> {
-    /// What there is for a packet: what a profile says, or a line's rate leaves.
+    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of each second that are set aside for moving
+    /// packets to other levels.
     pub(super) fn admission(
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::Router,
+        set_aside: u64,
     ) -> Option<Admission> {
         let budget = match (&written.profile, &written.line_rate) {
             (None, None) => Budget::default(),
@@ -23,12 +25,12 @@ impl Desk<'_, '_> {
                     self.error(&profile.span, entry, "profile", what, "write \"vrp\", or line-rate instead");
                     return None;
                 }
-                Budget::VRP
+                Budget::VRP.setting_aside(set_aside)
             }
             (None, Some(rate)) => {
                 let line = self.term(entry, "line-rate", rate)?;
                 let prices = self.prices(entry, written)?;
-                return self.line_rate(entry, &rate.span, line, prices);
+                return self.line_rate(entry, &rate.span, (line, set_aside), prices);
             }
             (Some(profile), Some(_)) => {
                 let what = "a router's budget is that of a profile or of a line rate";
@@ -44,10 +46,10 @@ impl Desk<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         span: &Range<usize>,
-        line: Rate,
+        (line, set_aside): (Rate, u64),
         prices: RouterPrices,
     ) -> Option<Admission> {
-        let admission = Admission { budget: Budget::line_rate(line.0), prices };
+        let admission = Admission { budget: Budget::line_rate(line.0).setting_aside(set_aside), prices };
         let (what, mend) = match (line, admission.check()) {
             (Rate(0), _) => (
                 "at a rate of 0 no packet comes, and nothing is promised".to_owned(),
@@ -60,7 +62,9 @@ impl Desk<'_, '_> {
             (_, Err(overdrawn)) => {
                 let sums: Vec<String> = overdrawn.sums.iter().map(ToString::to_string).collect();
                 let what = format!("{line} can't be held, without any program: {}", sums.join("; "));
-                let most = Rate(Budget::rate_for(overdrawn.sums[0].total) / 1_000_000 * 1_000_000);
+                let left = u128::from(Budget::rate_for(overdrawn.sums[0].total))
+                    * u128::from(1_000_000_000 - set_aside);
+                let most = Rate((left / 1_000_000_000) as u64 / 1_000_000 * 1_000_000);
                 (what, format!("write at most {most}, or name prices that were measured"))
             }
             (_, Ok(_)) => return Some(admission),

@@ -59,9 +59,9 @@ impl Desk<'_, '_> {
         self.apart(entry, written, &ports)?;
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let police = self.police(entry, written)?;
-        let admission = self.admission(entry, written)?;
-        let sharing = self.processors(entry, written, (&ports, &admission.prices))?;
         let levels = self.levels(entry, written)?;
+        let admission = self.admission(entry, written, levels.set_aside())?;
+        let sharing = self.processors(entry, written, (&ports, &admission.prices))?;
         let not_in_real_time = self.beyond_threads(entry, written, sharing.as_ref());
         let (routes, neighbours) = (Vec::new(), Vec::new());
         let mut router = Router {

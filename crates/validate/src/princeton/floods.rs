@@ -12,7 +12,9 @@ use longwire_bench::rig::{Frame, PORTS, Rig, Said};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_punt::client::{Control, Hello};
-use longwire_punt::{Limits, Punt, SeatId};
+use longwire_punt::{
+    Counts, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+};
 use longwire_report::Row;
 use longwire_router::Admission;
 use longwire_units::Nanos;
@@ -25,6 +27,8 @@ enum Exception {
     Expired,
     /// For a control process that answers nothing.
     Up,
+    /// For a service that answers all, and moves no more than its part of the worker allows.
+    Answered,
 }
 
 /// Shares of exceptional packets, in packets of a batch.
@@ -35,6 +39,8 @@ const FEW_GROUPS: usize = 4;
 const GROUP: usize = 64;
 /// Nanoseconds of packets' time between two batches: 64 packets at 3.47 Mpps.
 const APART: u64 = 18_444;
+/// What is set aside of the worker for a service that answers, in nanoseconds a second: a hundredth.
+const ASIDE: u64 = 10_000_000;
 /// What a flood may leave regular packets, in percent of their rate without it.
 const LEFT: f64 = 98.0;
 
@@ -42,13 +48,14 @@ const LEFT: f64 = 98.0;
 const REGULAR: Said = Said { ports: [1024, 54], ..Said::UDP };
 
 impl Exception {
-    const ALL: [Self; 3] = [Self::Options, Self::Expired, Self::Up];
+    const ALL: [Self; 4] = [Self::Options, Self::Expired, Self::Up, Self::Answered];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Options => "IP options",
             Self::Expired => "hop limit 1",
             Self::Up => "for a control process that answers nothing",
+            Self::Answered => "for a service that answers all, 1 % of the worker set aside",
         }
     }
 
@@ -64,6 +71,9 @@ impl Exception {
             Self::Up => {
                 "exercises the control level: 1024 packets are up and none is answered, all others are refused before their program runs"
             }
+            Self::Answered => {
+                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, 200 ns each, and all others are refused before their program runs; the service is a function in line"
+            }
         }
     }
 
@@ -71,7 +81,7 @@ impl Exception {
         match self {
             Self::Options => Said { options: true, ..REGULAR },
             Self::Expired => Said { ttl: 1, ..REGULAR },
-            Self::Up => Said { ports: [1024, UP_PORT], ..REGULAR },
+            Self::Up | Self::Answered => Said { ports: [1024, UP_PORT], ..REGULAR },
         }
     }
 
@@ -112,6 +122,44 @@ pub(super) fn rows(book: &mut Book<'_>) {
     for exception in Exception::ALL {
         instructions(book, exception);
     }
+    set_aside(book);
+}
+
+/// What a level takes of the worker in a flood, by what work is priced at and by packets' times: no clock
+/// decides.
+fn set_aside(book: &mut Book<'_>) {
+    let settings = book.settings;
+    let name = "robustness: 100 % for a service that answers all, part of the worker that moving them takes";
+    // A hundredth of the time, and of 10 ms that may be left from before.
+    let most = |time: u64| (time / 100 + 100_000 + TRIP) as f64 * 100.0 / time as f64;
+    let batches = settings.choose(54_200, 5420);
+    let time = batches as u64 * APART;
+    book.row(Row::new(name, "%").expected((most(time) * 1e4).round() / 1e4), |row| {
+        let mut side = Flooded::new(Some(Exception::Answered))?;
+        let frames = Exception::Answered.frames(BATCH);
+        let mut now = BEGIN;
+        for _ in 0..batches {
+            settings.go_on()?;
+            now += Nanos(APART);
+            side.rig.tick(now);
+            side.rig.time_batch(&frames);
+        }
+        side.rig.tick(now + Nanos(1));
+        let counts = side.counts();
+        let part = counts.worker_ns as f64 * 100.0 / time as f64;
+        let whole = counts.up + counts.over_time == (batches * BATCH) as u64 && counts.up == counts.verdicts;
+        Ok(row
+            .measured((part * 1e4).round() / 1e4)
+            .judged(part <= most(time) && part > 1.0 && whole)
+            .extra("up", counts.up)
+            .extra("refused", counts.over_time)
+            .note(format!(
+                "3.47 Mpps for {:.1} s of packets' time, 1 % set aside: {} packets of {TRIP} ns went up and came back, {} were refused",
+                time as f64 / 1e9,
+                counts.up,
+                counts.over_time
+            )))
+    });
 }
 
 /// Instructions of a packet where all are exceptional, beside those of a regular one in the same router.
@@ -186,7 +234,10 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
         for _ in 0..GROUP {
             now += Nanos(APART);
             for ((side, frames), sum) in sides.iter_mut().zip(&frames).zip(&mut sums) {
+                // What comes back from above is taken in the first of both.
+                let begin = Instant::now();
                 side.rig.tick(now);
+                *sum += begin.elapsed();
                 *sum += side.rig.time_batch(frames);
             }
         }
@@ -203,15 +254,28 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
 /// A router that is flooded, with who does not answer, if someone is to be there.
 struct Flooded {
     rig: Rig,
-    above: Option<(Guest, Control, SeatId)>,
+    seat: Option<SeatId>,
+    /// Who answers nothing.
+    _silent: Option<(Guest, Control)>,
+}
+
+/// Says of each packet that the router is to forward it.
+struct Passes;
+
+impl Service for Passes {
+    fn handle(&mut self, _: &mut Punted<'_>, _: &mut Made) -> Verdict {
+        Verdict::Pass
+    }
 }
 
 impl Flooded {
     /// Without programs and levels unless packets are to go up.
     fn new(exception: Option<Exception>) -> Result<Self, BenchError> {
         let mut rig = Rig::new(Admission::default())?;
-        if exception != Some(Exception::Up) {
-            return Ok(Self { rig, above: None });
+        match exception {
+            Some(Exception::Up) => {}
+            Some(Exception::Answered) => return Self::answered(rig),
+            _ => return Ok(Self { rig, seat: None, _silent: None }),
         }
         let mut punt = Punt::new((0..PORTS).collect());
         let hour = Nanos::from_secs(3600);
@@ -229,7 +293,30 @@ impl Flooded {
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
-        Ok(Self { rig, above: Some((guest, silent, seat)) })
+        Ok(Self { rig, seat: Some(seat), _silent: Some((guest, silent)) })
+    }
+
+    /// With a service in line, to which the worker may give a part of its time.
+    fn answered(mut rig: Rig) -> Result<Self, BenchError> {
+        let service = InlineService {
+            name: "answers".into(),
+            service: Box::new(Passes),
+            time: Nanos::ZERO,
+            weight: 1,
+            limits: Limits::default(),
+        };
+        let turns = Turns::new("fifo").map_err(|error| super::failed("making a slow path", error))?;
+        let mut punt = Punt::simulated((0..PORTS).collect(), Inline::new(vec![service], turns));
+        punt.set_aside(None, Some(ASIDE));
+        rig.set_levels(punt);
+        let seat = SeatId::slow(0);
+        rig.install(upward()?, Exception::Answered.said().flow(), Some(seat))?;
+        Ok(Self { rig, seat: Some(seat), _silent: None })
+    }
+
+    /// What became of packets that go up.
+    fn counts(&self) -> Counts {
+        self.seat.and_then(|seat| Some(self.rig.router.levels()?.counts(seat))).unwrap_or_default()
     }
 
     /// What became of exceptional packets, `share` of each batch, and whether every regular one got through.
@@ -237,15 +324,13 @@ impl Flooded {
         let (tally, stats) = (self.rig.tally(), self.rig.router.stats());
         let exceptional = tally.offered / BATCH as u64 * share as u64;
         let regular = tally.offered - exceptional;
-        let counts =
-            self.above.as_ref().and_then(|(_, _, seat)| Some(self.rig.router.levels()?.counts(*seat)));
-        let counts = counts.unwrap_or_default();
+        let counts = self.counts();
         let notes = format!(
             "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were answered with errors, {} went up, {} found no room there",
             stats.exceptions.iter().sum::<u64>(),
             stats.errors,
             counts.up,
-            counts.full + counts.over_rate
+            counts.full + counts.over_rate + counts.over_time
         );
         // What full IP forwards of them, and errors, go out besides.
         (notes, tally.forwarded >= regular && tally.dropped <= exceptional)
@@ -270,6 +355,10 @@ mod tests {
             let (notes, got_through) = side.outcome(32);
             assert!(got_through, "{notes}");
             assert!(notes.starts_with("of 3200 exceptional packets"), "{notes}");
+            if exception == Exception::Answered {
+                // A hundredth of 10 ms that were left and of 99 times 18.444 us, in pieces of 200 ns.
+                assert!(notes.ends_with("592 went up, 2608 found no room there"), "{notes}");
+            }
             if exception == Exception::Up {
                 assert!(notes.ends_with("1024 went up, 2176 found no room there"), "{notes}");
             }

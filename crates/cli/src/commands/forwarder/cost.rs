@@ -7,8 +7,8 @@ use longwire_program::{Resource, Verified, verify};
 use longwire_router::{
     Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError, RouterPrices,
 };
-use longwire_scenario::prices_of;
-use longwire_units::Rate;
+use longwire_scenario::{nanoseconds_of, prices_of};
+use longwire_units::{Probability, Rate};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ Examples:
   longwire forwarder cost syn-monitor
   longwire forwarder cost mine.o --function count
   longwire forwarder cost nat44 --line-rate 100mbit --path
+  longwire forwarder cost tcp-splicer --set-aside '10 %'
   longwire forwarder cost nat44 --prices calibrated
   longwire forwarder cost nat44 --json")]
 pub struct Args {
@@ -35,6 +36,10 @@ pub struct Args {
     /// A line rate that is to be held, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
     line_rate: Option<String>,
+
+    /// How much of the worker is set aside for packets to and from other levels, as "worker" of a router's slow-path and control together: "10 %".
+    #[arg(long, value_name = "PART", default_value = "0 %")]
+    set_aside: Probability,
 
     /// Prices that "longwire calibrate" has measured: "calibrated", or a file that it wrote. Default: "assumed".
     #[arg(long, value_name = "PRICES")]
@@ -77,7 +82,7 @@ impl Args {
         let prepared = || prepare().map_err(|error| written.refused(&error));
         let forwarder = prepared()?;
         let mut verdicts = Vec::new();
-        for (name, budget) in budgets(&rates) {
+        for (name, budget) in budgets(&rates, self.set_aside) {
             let admission = Admission { budget, prices: prices.clone() };
             let tried = Forwarders::none(admission, &[PORT], 1).with(prepared()?);
             verdicts.push(Tried { name, budget, tried: tried.map(|(_, table)| table) });
@@ -197,10 +202,16 @@ fn held(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// The paper's router, and those that hold these rates.
-fn budgets(rates: &[Rate]) -> Vec<(String, Budget)> {
+/// The paper's router, and those that hold these rates, less what is set aside.
+fn budgets(rates: &[Rate], set_aside: Probability) -> Vec<(String, Budget)> {
     let of_rate = |rate: &Rate| (format!("line-rate {rate}"), Budget::line_rate(rate.0));
-    [("vrp".to_owned(), Budget::VRP)].into_iter().chain(rates.iter().map(of_rate)).collect()
+    let all = [("vrp".to_owned(), Budget::VRP)].into_iter().chain(rates.iter().map(of_rate));
+    let nanoseconds = nanoseconds_of(set_aside);
+    let less = |(name, budget): (String, Budget)| match nanoseconds {
+        0 => (name, budget),
+        _ => (format!("{name}, {set_aside} set aside"), budget.setting_aside(nanoseconds)),
+    };
+    all.map(less).collect()
 }
 
 /// What happens on the worst-case path, and what each item costs there, in nanoseconds.

@@ -8,8 +8,10 @@ use longwire_control::ForwarderAsk;
 use serde_json::Value;
 
 /// What is counted, in the order of columns.
-const NUMBERS: [&str; 11] =
-    ["up", "verdicts", "late", "returned", "kept", "refused", "throttled", "absent", "made", "faults", "cut"];
+const NUMBERS: [&str; 13] = [
+    "up", "verdicts", "late", "returned", "kept", "refused", "over_time", "worker_ns", "throttled", "absent", "made",
+    "faults", "cut",
+];
 
 /// List who is above a router: services, control processes, and what became of their packets
 #[derive(Debug, clap::Args)]

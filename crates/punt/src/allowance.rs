@@ -1,0 +1,166 @@
+//! The worker's time that moving packets up and down may take: a share, by the time that the worker is told.
+//!
+//! "Enough of the StrongARM capacity is set aside to meet its obligations to move data to/from the Pentium" (Spalink and others, "Building a
+//! robust software-based router using network processors", 4.6). What moves packets here is the worker, so it is the worker's time that is set
+//! aside, and what it set aside is all that the levels above get of it. Nobody reads a clock for that: work is counted, and priced.
+
+use longwire_units::Nanos;
+
+/// What the worker is taken to need for a packet that goes up and comes back, in nanoseconds: an assumption, of a packet that is copied, answered,
+/// and then classified and forwarded as [`RouterPrices`](../../router/src/forwarder/price.rs) assume.
+pub const TRIP: u64 = 200;
+/// The same for each 64 bytes beyond the first that are copied, in either direction.
+pub const COPIED_LINE: u64 = 5;
+
+const SECOND: u64 = 1_000_000_000;
+/// How much of the time that was not used may be used later.
+const DEPTH: u64 = 10_000_000;
+
+/// What copying so many bytes costs beyond [`TRIP`].
+#[inline]
+pub(crate) const fn copying(bytes: usize) -> u64 {
+    (bytes.saturating_sub(1) / 64) as u64 * COPIED_LINE
+}
+
+/// A share of the time, as a balance: it grows with the time, and what was done is taken off. What is begun while it is positive is finished, so that in
+/// any interval no more is used than its share of that, 10 ms' share, and one piece of work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allowance {
+    /// Nanoseconds a second; none if there is no bound.
+    rate: Option<u64>,
+    /// In billionths of a nanosecond, so that no share of an interval is rounded.
+    balance: i64,
+    told: Nanos,
+}
+
+impl Allowance {
+    /// Without a bound.
+    pub const UNBOUNDED: Self = Self { rate: None, balance: 0, told: Nanos::ZERO };
+
+    /// So many nanoseconds of each second, up to all of them; as much as ever may be left over is there at once.
+    pub fn new(rate: u64) -> Self {
+        let rate = rate.min(SECOND);
+        Self { rate: Some(rate), balance: (rate * DEPTH) as i64, told: Nanos::ZERO }
+    }
+
+    /// Another rate from now on. What is left stays, as far as the new rate would have left it.
+    pub fn change(&mut self, rate: u64) {
+        let rate = rate.min(SECOND);
+        let depth = (rate * DEPTH) as i64;
+        self.balance = if self.rate.is_some() { self.balance.min(depth) } else { depth };
+        self.rate = Some(rate);
+    }
+
+    /// Whether something may be begun at `now`. Times may be a little out of order.
+    #[inline]
+    pub fn has(&mut self, now: Nanos) -> bool {
+        let Some(rate) = self.rate else { return true };
+        if now > self.told {
+            let passed = now.since(self.told).0.min(SECOND);
+            self.balance = (self.balance + (passed * rate) as i64).min((rate * DEPTH) as i64);
+            self.told = now;
+        }
+        self.balance > 0
+    }
+
+    /// Takes off what was done, in nanoseconds.
+    #[inline]
+    pub fn spend(&mut self, work: u64) {
+        if self.rate.is_some() {
+            self.balance -= (work * SECOND) as i64;
+        }
+    }
+}
+
+/// A level's time: what is set aside for it, less what its seats were promised of that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Common(pub Allowance);
+
+impl Common {
+    /// Whether a seat may begin something: with what it was promised, or with what is promised to nobody.
+    #[inline]
+    pub fn allows(&mut self, own: &mut Allowance, now: Nanos) -> bool {
+        // Both are told the time.
+        let is_common = self.0.has(now);
+        own.has(now) || is_common
+    }
+
+    /// Takes off what a seat has done, from its own as long as that lasts.
+    #[inline]
+    pub fn spend(&mut self, own: &mut Allowance, work: u64) {
+        if own.rate.is_some() && own.balance > 0 { own.spend(work) } else { self.0.spend(work) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_used_than_the_share() {
+        // A tenth: 1 ms of 10 ms at first, then 200 ns each 2 us. Asked for in each microsecond of a second.
+        let mut tenth = Allowance::new(SECOND / 10);
+        let mut used = 0;
+        for at in 1..=1_000_000 {
+            if tenth.has(Nanos(at * 1000)) {
+                tenth.spend(TRIP);
+                used += TRIP;
+            }
+        }
+        assert_eq!(used, 100_000_000 + 1_000_000);
+    }
+
+    #[test]
+    fn shares_that_do_not_divide_hold_exactly() {
+        // A third of the time, asked for at each nanosecond: pieces of 7 ns. What is told first finds the balance full.
+        let (rate, asked) = (333_333_333, 2_100_000);
+        let mut third = Allowance::new(rate);
+        let mut used = 0;
+        for at in 1..=asked {
+            if third.has(Nanos(at)) {
+                third.spend(7);
+                used += 1;
+            }
+        }
+        assert_eq!(used, (rate * (DEPTH + asked - 1)).div_ceil(7 * SECOND));
+    }
+
+    #[test]
+    fn what_was_not_used_is_kept_for_ten_milliseconds_only() {
+        let mut all = Allowance::new(SECOND);
+        assert!(all.has(Nanos::from_secs(9)));
+        all.spend(DEPTH);
+        assert!(!all.has(Nanos::from_secs(9)) && all.has(Nanos(9 * SECOND + 1)));
+        // A debt is paid back first; a time that was told already pays nothing.
+        all.spend(1000);
+        assert!(!all.has(Nanos(9 * SECOND + 1000)) && !all.has(Nanos(8 * SECOND)));
+        assert!(all.has(Nanos(9 * SECOND + 1001)));
+        assert!(!Allowance::new(0).has(Nanos::from_secs(1)));
+        let mut unbounded = Allowance::UNBOUNDED;
+        unbounded.spend(u64::MAX / SECOND);
+        assert!(unbounded.has(Nanos::ZERO));
+    }
+
+    #[test]
+    fn a_seat_has_its_own_first_and_then_what_is_nobodys() {
+        let mut common = Common(Allowance::new(SECOND / 10));
+        let [mut one, mut other] = [Allowance::new(SECOND / 100); 2];
+        let (mut greedy, mut modest) = (0, 0);
+        // One wants all it can have, the other its own: 50 000 packets of 200 ns a second.
+        for at in 1..=1_000_000_u64 {
+            let now = Nanos(at * 1000);
+            while common.allows(&mut one, now) {
+                common.spend(&mut one, TRIP);
+                greedy += TRIP;
+            }
+            if at.is_multiple_of(20) {
+                assert!(common.allows(&mut other, now), "at {now}");
+                common.spend(&mut other, TRIP);
+                modest += TRIP;
+            }
+        }
+        // Its own hundredth and the tenth, and 10 ms of both that were there at once; what was begun with a little left is one piece more, of each.
+        assert_eq!(modest, 10_000_000);
+        assert!((111_100_000..=111_100_000 + 2 * TRIP).contains(&greedy), "{greedy}");
+    }
+}
