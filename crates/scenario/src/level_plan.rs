@@ -52,9 +52,9 @@ impl RouterLevels {
     }
 }
 
-/// A part of each second, in nanoseconds, rounded down.
+/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers of two.
 pub fn nanoseconds_of(part: Probability) -> u64 {
-    (u128::from(part.bits()) * 1_000_000_000 >> 63) as u64
+    ((u128::from(part.bits()) * 1_000_000_000 + (1 << 62)) >> 63) as u64
 }
 
 /// Who gets packets that go up.
