@@ -134,7 +134,7 @@ impl LiveRouters {
             };
             settings.insert(key.to_owned(), text);
         }
-        let held = self.forwarders(remote, router, &ForwarderAsk::Get { fid })?;
+        let held = self.forwarders(remote, router, &ForwarderAsk::Get { fid, kind: None })?;
         // A part of it would be taken for all.
         if let Some(data) = held["data"].as_str().filter(|data| data.len() <= 2 * LONGEST_DATA) {
             settings.insert(DATA.into(), data.to_owned());
@@ -166,7 +166,7 @@ impl LiveRouters {
             }
             (None, Some((router, found))) => match pairs {
                 [(key, data)] if key == DATA => {
-                    (router, ForwarderAsk::Set { fid: number_of(&found)?, data: data.clone() })
+                    (router, ForwarderAsk::Set { fid: number_of(&found)?, data: data.clone(), kind: None })
                 }
                 _ => {
                     let reason = "of a program that is there only data can be set; all else is chosen when it is installed";
