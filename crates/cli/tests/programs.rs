@@ -705,3 +705,245 @@ fn maps_say_what_is_wrong(lab: &Up) {
     let told = lab.refused(&["install", "r1", &object, "--function", "set"]);
     assert!(told.contains("constants.o: program set, instruction "), "{told}");
 }
+
+/// Waits until a line comes, and reads it as JSON.
+fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
+    serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+}
+
+#[test]
+fn records_of_programs_go_to_who_asks_for_them() {
+    let Some(lab) = Up::new("events", "scenarios/programs.toml") else { return };
+    let object = repository("crates/program/tests/objects/events.o").display().to_string();
+    let with = |function: &str, port: &str, more: &[&str]| {
+        let args = [
+            "install",
+            "r1",
+            &object,
+            "--function",
+            function,
+            "--destination-port",
+            port,
+            "--protocol",
+            "udp",
+        ];
+        lab.forwarder(&[&args[..], more].concat())
+    };
+    let send = |port: u16, times: u32| {
+        let script = format!("for ((i = 0; i < {times}; i++)); do echo > /dev/udp/10.0.2.9/{port}; done");
+        assert!(lab.sh("a", &script).status.success());
+    };
+    let asked = |args: &[&str]| -> Vec<Value> {
+        let lines = lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+
+    // As they come, by their fields.
+    let copied = with("copied", "5003", &[]);
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    reader.args([
+        "forwarder",
+        "events",
+        "r1",
+        &copied,
+        "records",
+        "--type",
+        "event",
+        "--json",
+        "--instance",
+        &lab.name,
+    ]);
+    let mut reader = Beside(reader.stdout(Stdio::piped()).spawn().unwrap());
+    send(5003, 1);
+    let out = reader.0.stdout.take().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(out));
+    let first = next(&mut lines);
+    let fields = &first["fields"];
+    assert_eq!((&first["event"], &first["map"]), (&"record".into(), &"records".into()), "{first:#}");
+    let port = fields["ends"]["ports"][0].as_u64().unwrap();
+    let ends = serde_json::json!({ "source": "10.0.1.9", "destination": "10.0.2.9", "ports": [port, 5003] });
+    assert_eq!(
+        (&fields["ends"], &fields["kind"], &fields["name"]),
+        (&ends, &"DATAGRAM".into(), &"udp".into()),
+        "{first:#}"
+    );
+    // 28 bytes of headers and a line's end; a TTL of 64.
+    assert_eq!([&fields["length"], &fields["ttl"], &fields["hops"]], [29, 0, 4], "{first:#}");
+    send(5003, 2);
+    let times = [
+        first["time-ns"].as_u64(),
+        next(&mut lines)["time-ns"].as_u64(),
+        next(&mut lines)["time-ns"].as_u64(),
+    ];
+    assert!(times.is_sorted() && times[0] > Some(0), "{times:?}");
+    drop(reader);
+    entries_are_shown_and_written_by_fields(&lab, &copied, &ends);
+
+    // Of 4096 bytes each takes 36 and 16 before, in words of 8: 73, and the others are lost.
+    let reserved = with("reserved", "5004", &["--map", "records=4096"]);
+    send(5004, 100);
+    lab.until_counted(4, "packets", 100);
+    assert_eq!(lab.counted(4, "dropped"), 27);
+    let told = lab.forwarder(&["map", "r1", &reserved]);
+    assert!(
+        told.contains("records: ringbuf, 4088 of 4096 bytes wait, 0 records taken out, 27 lost"),
+        "{told}"
+    );
+    let all = asked(&[&reserved, "records"]);
+    let (lost, records) = all.split_last().unwrap();
+    assert_eq!(*lost, serde_json::json!({ "event": "lost", "map": "records", "records": 27 }));
+    assert!(
+        records.len() == 73 && records.iter().all(|one| one["data"].as_str().unwrap().len() == 72),
+        "{records:#?}"
+    );
+    send(5004, 1);
+    lab.until_counted(4, "packets", 101);
+    assert_eq!(asked(&[&reserved])[0]["fields"], Value::Null);
+    let told = lab.forwarder(&["map", "r1", &reserved]);
+    assert!(told.contains("records: ringbuf, 0 of 4096 bytes wait, 74 records taken out, 27 lost"), "{told}");
+
+    // What a program says, in two bytes, and the packet's beginning behind it.
+    let sampled = with("sampled", "5005", &[]);
+    lab.forwarder(&["map", "r1", &sampled, "kinds", "0", "OTHER"]);
+    send(5005, 1);
+    lab.until_counted(5, "packets", 1);
+    let sample = &asked(&[&sampled, "samples"])[0];
+    let data = sample["data"].as_str().unwrap();
+    // 43 bytes of frame: Ethernet's 14, and 29.
+    assert!(data.starts_with("2b00") && data.len() == 2 * (2 + 43) && data[28..32] == *"0800", "{sample:#}");
+    assert_eq!(sample["worker"], 0, "{sample:#}");
+
+    for (args, why) in [
+        (&["1"][..], "the program has no ring"),
+        (&[&copied, "last"], "last is no ring but a hash: longwire forwarder map shows its entries"),
+        (&[&copied, "none"], "the program has no map \"none\"; it has records, samples, last, kinds"),
+        (&[&copied, "records", "--type", "happening"], "the object has no type \"happening\""),
+    ] {
+        let told = lab.refused(&[&["events", "r1"], args].concat());
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+    let told = lab.refused(&["map", "r1", &copied, "records", "00"]);
+    assert!(told.contains("records is a ring, which has no keys: longwire forwarder events"), "{told}");
+    let told = lab.refused(&[
+        "install",
+        "r1",
+        &repository("crates/program/tests/objects/forgetful.o").display().to_string(),
+    ]);
+    assert!(told.contains("ends here with a record of ring records"), "{told}");
+}
+
+fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
+    let asked = |args: &[&str]| -> Value {
+        serde_json::from_str(&lab.forwarder(&[&["map", "r1", fid], args, &["--json"]].concat())).unwrap()
+    };
+    let all = asked(&["last"]);
+    let entries = all["entries"].as_array().unwrap();
+    let shown = entries.iter().find(|entry| entry["fields"]["key"] == *ends).unwrap();
+    assert_eq!(shown["fields"]["value"]["kind"], "DATAGRAM", "{shown:#}");
+    assert_eq!(shown["key"].as_str().map(|key| &key[..16]), Some("0a0001090a000209"), "{shown:#}");
+    let one = asked(&["last", &ends.to_string()]);
+    assert_eq!(one["fields"]["value"], shown["fields"]["value"], "{one:#}");
+    let variables = asked(&[".bss"])["entries"][0]["fields"]["value"].clone();
+    assert_eq!(
+        (&variables["seen"], &variables["latest"]["destination"]),
+        (&3.into(), &"10.0.2.9".into()),
+        "{variables:#}"
+    );
+
+    let key = r#"{"source": "192.0.2.1", "ports": [7, 65535]}"#;
+    let value = r#"{"kind": "OTHER", "length": 9, "ttl": 15, "fragment": true, "name": "new", "station": "02:00:00:00:00:01"}"#;
+    lab.forwarder(&["map", "r1", fid, "last", key, value]);
+    let hex = lab.forwarder(&["map", "r1", fid, "last", key, "--hex"]);
+    assert_eq!(hex, "0000000000000000000000000400000009000f016e657700000000000200000000010000");
+    let text = lab.forwarder(&["map", "r1", fid, "last", key]);
+    assert!(text.contains(r#""station":"020000000001""#) && text.contains(r#""bytes":"0000""#), "{text}");
+    lab.forwarder(&["map", "r1", fid, "last", key, "--delete"]);
+    assert!(lab.refused(&["map", "r1", fid, "last", key]).contains("map last has no such key"));
+
+    lab.forwarder(&["map", "r1", fid, "kinds", "2", "DATAGRAM"]);
+    lab.forwarder(&["map", "r1", fid, "kinds", "03000000", "7"]);
+    assert_eq!(
+        lab.forwarder(&["map", "r1", fid, "kinds"]),
+        "0 \"NOTHING\"\n1 \"NOTHING\"\n2 \"DATAGRAM\"\n3 7"
+    );
+    for (args, why) in [
+        (&["kinds", "4", "OTHER"][..], "it is number 4, and map kinds has 0 to 3"),
+        (&["kinds", "0", "ELSE"], "\"ELSE\" is none of NOTHING, DATAGRAM, OTHER, and no number of 4 bytes"),
+        (
+            &["last", "{\"sources\": 1}"],
+            "there is no field \"sources\"; there are source, destination, ports",
+        ),
+        (&["last", "{\"ports\": [1, 65536]}"], "ports[1]: 65536 is no whole number from 0 to 65535"),
+        (&["last", "{\"ports\""], "it is no JSON"),
+    ] {
+        let told = lab.refused(&[&["map", "r1", fid], args].concat());
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+
+    // State has the type that one says it has.
+    let object = repository("crates/program/tests/objects/longwire.o").display().to_string();
+    let spread = lab.refused(&["install", "r1", &object]);
+    assert!(spread.contains("chooses among 3 links"), "{spread}");
+    let state = lab.forwarder(&["install", "r1", "policer", "--destination-port", "9", "--protocol", "udp"]);
+    lab.forwarder(&["set", "r1", &state, "{}", "--type", "state"]);
+    let told = lab.refused(&["set", "r1", &state, "{}", "--type", "states"]);
+    assert!(told.contains("the object has no type \"states\""), "{told}");
+    let fields: Value =
+        serde_json::from_str(&lab.forwarder(&["get", "r1", &state, "--type", "state"])).unwrap();
+    assert!(fields.as_object().is_some_and(|fields| fields.values().all(|value| *value == 0)), "{fields}");
+    lab.forwarder(&["remove", "r1", &state]);
+}
+
+#[test]
+fn maps_have_as_many_entries_as_an_installation_says() {
+    let Some(lab) = Up::new("entries", "scenarios/programs.toml") else { return };
+    let object = repository("crates/program/tests/objects/unsized.o").display().to_string();
+    let only = ["--destination-port", "5006", "--protocol", "udp"];
+    let install = |maps: &[&str]| {
+        let args =
+            [&["forwarder", "install", "r1", &object][..], &only, maps, &["--instance", &lab.name]].concat();
+        longwire(&args)
+    };
+    let none = install(&["--map", "counts=64"]);
+    assert_eq!(none.status.code(), Some(2));
+    let why =
+        "map cpus has no max_entries: say how many entries it has when it is installed, --map cpus=ENTRIES";
+    assert!(stderr(&none).contains(why), "{}", stderr(&none));
+    for (map, why) in [
+        (
+            "cpu=2",
+            "there is no map cpu whose number of entries could be said; there are counts, cpus, others",
+        ),
+        ("cpus=many", "many"),
+        ("cpus=134217729", "max_entries is 134217729"),
+    ] {
+        let refused = install(&["--map", "counts=64", "--map", map]);
+        assert!(
+            refused.status.code() == Some(2) && stderr(&refused).contains(why),
+            "{map}: {}",
+            stderr(&refused)
+        );
+    }
+    let done = install(&["--map", "counts=64", "--map", "cpus=2"]);
+    let note = "note: map cpus: a packet that is redirected to a processor stays on its own and passes";
+    assert!(done.status.success() && stderr(&done).contains(note), "{}", stderr(&done));
+    let fid = stdout(&done).trim().to_owned();
+    let maps: Value = serde_json::from_str(&lab.forwarder(&["map", "r1", &fid, "--json"])).unwrap();
+    let sizes: Vec<_> =
+        maps["maps"].as_array().unwrap().iter().map(|map| (&map["name"], &map["max-entries"])).collect();
+    let wanted: Vec<(Value, Value)> =
+        vec![("counts".into(), 64.into()), ("cpus".into(), 2.into()), ("others".into(), 0.into())];
+    assert_eq!(sizes, wanted.iter().map(|(name, size)| (name, size)).collect::<Vec<_>>(), "{maps:#}");
+
+    // Without a processor in the map the packet is dropped; with one it passes, and is still counted here.
+    let send = || assert!(lab.sh("a", "echo > /dev/udp/10.0.2.9/5006").status.success());
+    send();
+    lab.until_counted(3, "dropped", 1);
+    for processor in ["00000000", "01000000"] {
+        lab.forwarder(&["map", "r1", &fid, "cpus", processor, "0008000000000000"]);
+    }
+    send();
+    lab.until_counted(3, "passed", 1);
+    // It came in by a's port, the first.
+    assert_eq!(lab.forwarder(&["map", "r1", &fid, "counts", "0"]), "2");
+}
