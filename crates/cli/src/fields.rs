@@ -95,7 +95,7 @@ fn show(shape: &Shape, at: &Bytes<'_>, bit: u32) -> Value {
         Shape::AddressV6 => Ipv6Addr::from(at.take::<16>()).to_string().into(),
         Shape::Enum { size, signed, names } => {
             let value = number(at.number(*size, false), size * 8, *signed);
-            let named = names.iter().find(|(_, number)| value == Value::from(*number));
+            let named = names.iter().find(|(_, number)| value == *number);
             named.map_or(value, |(name, _)| Value::from(&**name))
         }
         Shape::Bytes(size) => digits(at.all(*size as usize)).into(),

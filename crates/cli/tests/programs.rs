@@ -711,35 +711,73 @@ fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
     serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
 }
 
+/// A lab, and an object whose programs write records.
+struct Events {
+    lab: Up,
+    object: String,
+}
+
+impl Events {
+    /// Installs one of its programs for UDP to a port.
+    fn with(&self, function: &str, port: &str, more: &[&str]) -> String {
+        let what = ["install", "r1", &self.object, "--function", function];
+        let key = ["--destination-port", port, "--protocol", "udp"];
+        self.lab.forwarder(&[&what[..], &key, more].concat())
+    }
+
+    fn send(&self, port: u16, times: u32) {
+        let script = format!("for ((i = 0; i < {times}; i++)); do echo > /dev/udp/10.0.2.9/{port}; done");
+        assert!(self.lab.sh("a", &script).status.success());
+    }
+
+    /// What there is now.
+    fn asked(&self, args: &[&str]) -> Vec<Value> {
+        let lines = self.lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
 #[test]
 fn records_of_programs_go_to_who_asks_for_them() {
     let Some(lab) = Up::new("events", "scenarios/programs.toml") else { return };
     let object = repository("crates/program/tests/objects/events.o").display().to_string();
-    let with = |function: &str, port: &str, more: &[&str]| {
-        let args = [
-            "install",
-            "r1",
-            &object,
-            "--function",
-            function,
-            "--destination-port",
-            port,
-            "--protocol",
-            "udp",
-        ];
-        lab.forwarder(&[&args[..], more].concat())
-    };
-    let send = |port: u16, times: u32| {
-        let script = format!("for ((i = 0; i < {times}; i++)); do echo > /dev/udp/10.0.2.9/{port}; done");
-        assert!(lab.sh("a", &script).status.success());
-    };
-    let asked = |args: &[&str]| -> Vec<Value> {
-        let lines = lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
+    let events = Events { lab, object };
+    let copied = records_come_by_their_fields(&events);
+    records_without_room_are_lost(&events);
 
-    // As they come, by their fields.
-    let copied = with("copied", "5003", &[]);
+    // What a program says, in two bytes, and the packet's beginning behind it.
+    let sampled = events.with("sampled", "5005", &[]);
+    events.lab.forwarder(&["map", "r1", &sampled, "kinds", "0", "OTHER"]);
+    events.send(5005, 1);
+    events.lab.until_counted(5, "packets", 1);
+    let sample = &events.asked(&[&sampled, "samples"])[0];
+    let data = sample["data"].as_str().unwrap();
+    // 43 bytes of frame: Ethernet's 14, and 29.
+    assert!(data.starts_with("2b00") && data.len() == 2 * (2 + 43) && data[28..32] == *"0800", "{sample:#}");
+    assert_eq!(sample["worker"], 0, "{sample:#}");
+
+    for (args, why) in [
+        (&["1"][..], "the program has no ring"),
+        (&[&copied, "last"], "last is no ring but a hash: longwire forwarder map shows its entries"),
+        (&[&copied, "none"], "the program has no map \"none\"; it has records, samples, last, kinds"),
+        (&[&copied, "records", "--type", "happening"], "the object has no type \"happening\""),
+    ] {
+        let told = events.lab.refused(&[&["events", "r1"], args].concat());
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+    let told = events.lab.refused(&["map", "r1", &copied, "records", "00"]);
+    assert!(told.contains("records is a ring, which has no keys: longwire forwarder events"), "{told}");
+    let told = events.lab.refused(&[
+        "install",
+        "r1",
+        &repository("crates/program/tests/objects/forgetful.o").display().to_string(),
+    ]);
+    assert!(told.contains("ends here with a record of ring records"), "{told}");
+}
+
+/// As they come, by their fields; answers the program's number.
+fn records_come_by_their_fields(events: &Events) -> String {
+    let copied = events.with("copied", "5003", &[]);
     let mut reader = Command::new(env!("CARGO_BIN_EXE_longwire"));
     reader.args([
         "forwarder",
@@ -751,10 +789,10 @@ fn records_of_programs_go_to_who_asks_for_them() {
         "event",
         "--json",
         "--instance",
-        &lab.name,
+        &events.lab.name,
     ]);
     let mut reader = Beside(reader.stdout(Stdio::piped()).spawn().unwrap());
-    send(5003, 1);
+    events.send(5003, 1);
     let out = reader.0.stdout.take().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(out));
     let first = next(&mut lines);
@@ -769,7 +807,7 @@ fn records_of_programs_go_to_who_asks_for_them() {
     );
     // 28 bytes of headers and a line's end; a TTL of 64.
     assert_eq!([&fields["length"], &fields["ttl"], &fields["hops"]], [29, 0, 4], "{first:#}");
-    send(5003, 2);
+    events.send(5003, 2);
     let times = [
         first["time-ns"].as_u64(),
         next(&mut lines)["time-ns"].as_u64(),
@@ -777,59 +815,33 @@ fn records_of_programs_go_to_who_asks_for_them() {
     ];
     assert!(times.is_sorted() && times[0] > Some(0), "{times:?}");
     drop(reader);
-    entries_are_shown_and_written_by_fields(&lab, &copied, &ends);
+    entries_are_shown_and_written_by_fields(&events.lab, &copied, &ends);
+    copied
+}
 
+fn records_without_room_are_lost(events: &Events) {
     // Of 4096 bytes each takes 36 and 16 before, in words of 8: 73, and the others are lost.
-    let reserved = with("reserved", "5004", &["--map", "records=4096"]);
-    send(5004, 100);
-    lab.until_counted(4, "packets", 100);
-    assert_eq!(lab.counted(4, "dropped"), 27);
-    let told = lab.forwarder(&["map", "r1", &reserved]);
+    let reserved = events.with("reserved", "5004", &["--map", "records=4096"]);
+    events.send(5004, 100);
+    events.lab.until_counted(4, "packets", 100);
+    assert_eq!(events.lab.counted(4, "dropped"), 27);
+    let told = events.lab.forwarder(&["map", "r1", &reserved]);
     assert!(
         told.contains("records: ringbuf, 4088 of 4096 bytes wait, 0 records taken out, 27 lost"),
         "{told}"
     );
-    let all = asked(&[&reserved, "records"]);
+    let all = events.asked(&[&reserved, "records"]);
     let (lost, records) = all.split_last().unwrap();
     assert_eq!(*lost, serde_json::json!({ "event": "lost", "map": "records", "records": 27 }));
     assert!(
         records.len() == 73 && records.iter().all(|one| one["data"].as_str().unwrap().len() == 72),
         "{records:#?}"
     );
-    send(5004, 1);
-    lab.until_counted(4, "packets", 101);
-    assert_eq!(asked(&[&reserved])[0]["fields"], Value::Null);
-    let told = lab.forwarder(&["map", "r1", &reserved]);
+    events.send(5004, 1);
+    events.lab.until_counted(4, "packets", 101);
+    assert_eq!(events.asked(&[&reserved])[0]["fields"], Value::Null);
+    let told = events.lab.forwarder(&["map", "r1", &reserved]);
     assert!(told.contains("records: ringbuf, 0 of 4096 bytes wait, 74 records taken out, 27 lost"), "{told}");
-
-    // What a program says, in two bytes, and the packet's beginning behind it.
-    let sampled = with("sampled", "5005", &[]);
-    lab.forwarder(&["map", "r1", &sampled, "kinds", "0", "OTHER"]);
-    send(5005, 1);
-    lab.until_counted(5, "packets", 1);
-    let sample = &asked(&[&sampled, "samples"])[0];
-    let data = sample["data"].as_str().unwrap();
-    // 43 bytes of frame: Ethernet's 14, and 29.
-    assert!(data.starts_with("2b00") && data.len() == 2 * (2 + 43) && data[28..32] == *"0800", "{sample:#}");
-    assert_eq!(sample["worker"], 0, "{sample:#}");
-
-    for (args, why) in [
-        (&["1"][..], "the program has no ring"),
-        (&[&copied, "last"], "last is no ring but a hash: longwire forwarder map shows its entries"),
-        (&[&copied, "none"], "the program has no map \"none\"; it has records, samples, last, kinds"),
-        (&[&copied, "records", "--type", "happening"], "the object has no type \"happening\""),
-    ] {
-        let told = lab.refused(&[&["events", "r1"], args].concat());
-        assert!(told.contains(why), "{args:?}: {told}");
-    }
-    let told = lab.refused(&["map", "r1", &copied, "records", "00"]);
-    assert!(told.contains("records is a ring, which has no keys: longwire forwarder events"), "{told}");
-    let told = lab.refused(&[
-        "install",
-        "r1",
-        &repository("crates/program/tests/objects/forgetful.o").display().to_string(),
-    ]);
-    assert!(told.contains("ends here with a record of ring records"), "{told}");
 }
 
 fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
@@ -884,13 +896,13 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
     let object = repository("crates/program/tests/objects/longwire.o").display().to_string();
     let spread = lab.refused(&["install", "r1", &object]);
     assert!(spread.contains("chooses among 3 links"), "{spread}");
-    let state = lab.forwarder(&["install", "r1", "policer", "--destination-port", "9", "--protocol", "udp"]);
-    lab.forwarder(&["set", "r1", &state, "{}", "--type", "state"]);
+    let state = lab.forwarder(&["install", "r1", "syn-monitor", "--state", "24 B"]);
+    lab.forwarder(&["set", "r1", &state, "{\"ingress_ifindex\": 7}", "--type", "xdp_md"]);
     let told = lab.refused(&["set", "r1", &state, "{}", "--type", "states"]);
     assert!(told.contains("the object has no type \"states\""), "{told}");
     let fields: Value =
-        serde_json::from_str(&lab.forwarder(&["get", "r1", &state, "--type", "state"])).unwrap();
-    assert!(fields.as_object().is_some_and(|fields| fields.values().all(|value| *value == 0)), "{fields}");
+        serde_json::from_str(&lab.forwarder(&["get", "r1", &state, "--type", "xdp_md"])).unwrap();
+    assert_eq!((&fields["ingress_ifindex"], &fields["egress_ifindex"]), (&7.into(), &0.into()), "{fields}");
     lab.forwarder(&["remove", "r1", &state]);
 }
 

@@ -322,7 +322,7 @@ fn pool() -> Vec<Program> {
             let mut program = object.program(name).unwrap();
             let mut maps = program.maps.to_vec();
             maps.iter_mut().for_each(|map| {
-                map.max_entries = map.max_entries.min(if map.kind.is_ring() { 4096 } else { 16 })
+                map.max_entries = map.max_entries.min(if map.kind.is_ring() { 4096 } else { 16 });
             });
             program.maps = maps.into();
             pool.push(program);

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[command(after_long_help = "\
 Examples:
   longwire forwarder get r1 1
-  longwire forwarder get r1 1 --type state
+  longwire forwarder get r1 1 --type limits
   longwire forwarder get r1 1 --json")]
 pub struct Args {
     /// The router.

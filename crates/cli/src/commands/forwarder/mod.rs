@@ -197,7 +197,7 @@ struct List {
 #[command(after_long_help = "\
 Examples:
   longwire forwarder set r1 1 '00000000'
-  longwire forwarder set r1 1 '{\"limit\": 100}' --type state")]
+  longwire forwarder set r1 1 '{\"limit\": 100}' --type limits")]
 struct Set {
     /// The router.
     router: String,

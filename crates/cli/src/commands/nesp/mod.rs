@@ -280,7 +280,7 @@ impl List {
         if self.settings {
             let objects = std::mem::take(&mut all);
             for item in objects {
-                let named = exchange.all(Operation::Get, &[item.clone()])?;
+                let named = exchange.all(Operation::Get, std::slice::from_ref(&item))?;
                 // One without settings is shown all the same.
                 all.extend(if named.is_empty() { vec![item] } else { named });
             }

@@ -2,8 +2,8 @@
 
 use longwire_jit::{Arrival, Compiled, Desk, Halted, LINE, Visit, compile, compile_unverified};
 use longwire_program::{
-    Context, Effects, Environment, Machine, Maps, Packet, Program, Region, RouteAnswer, RouteQuery, Stack,
-    State, Stopped, Verdict, interpret, verify,
+    Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, Region, RouteAnswer, RouteQuery,
+    Stack, State, Stopped, Verdict, interpret, verify,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -167,8 +167,8 @@ impl Bench {
         let maps = Maps::new(&self.program.maps, 2, 1).unwrap();
         for (number, map) in maps.all().iter().enumerate() {
             let (spec, words) = (map.spec(), map.values());
-            // A lock that nobody has taken would be waited for.
-            let free = spec.lock.is_none() && spec.inner.is_none();
+            // A lock that nobody has taken would be waited for, and programs that are not there be gone on with.
+            let free = spec.lock.is_none() && spec.inner.is_none() && spec.kind != MapKind::ProgArray;
             if free && spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
                 let in_value = |i: &usize| i % spec.stride() < spec.value_size as usize;
                 (0..words.len())
