@@ -759,7 +759,7 @@ fn records_of_programs_go_to_who_asks_for_them() {
     for (args, why) in [
         (&["1"][..], "the program has no ring"),
         (&[&copied, "last"], "last is no ring but a hash: longwire forwarder map shows its entries"),
-        (&[&copied, "none"], "the program has no map \"none\"; it has records, samples, last, kinds"),
+        (&[&copied, "none"], "the program has no map \"none\"; it has records, last, kinds, samples"),
         (&[&copied, "records", "--type", "happening"], "the object has no type \"happening\""),
     ] {
         let told = events.lab.refused(&[&["events", "r1"], args].concat());
