@@ -116,8 +116,11 @@ fn by_endings<'r>(rows: &'r [Row], endings: &[&str]) -> (String, Vec<&'r Row>) {
 
 /// What was measured, and from where to where if that is known.
 fn with_spread(row: &Row) -> String {
-    let value = |value: &Scalar| in_unit(value.as_f64().unwrap_or(0.0), &row.unit);
-    let measured = row.measured.as_ref().map(value).unwrap_or_default();
+    let measured = match &row.measured {
+        Some(Scalar::Text(text)) => text.clone(),
+        Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
+        None => String::new(),
+    };
     let end = |name: &str| row.extra.get(name).and_then(Value::as_f64).map(|end| in_unit(end, &row.unit));
     match (end("least"), end("most")) {
         (Some(least), Some(most)) => format!("{measured} ({least} to {most})"),
@@ -233,6 +236,7 @@ mod tests {
         let spread = |row: Row| row.extra("least", 1e6).extra("most", 3e6);
         report.push(spread(Row::new("peers: A, fast, 64 bytes", "pps").measured(2e6)));
         report.push(Row::new("peers: A, fast, of the loop", "%").measured(50));
+        report.push(Row::new("peers: B, 64 bytes", "pps").measured("failed"));
         report.push(Row::new("peers: B, of the loop", "%").measured(60));
         report.push(Row::new("peers: C", "").measured("not run"));
         report.push(Row::new("peers: D, something else", "%").measured(1));
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(lines[..2], ["| | 64 bytes | of the loop |", "|---|---|---|"]);
         assert_eq!(
             lines[2..],
-            ["| A, fast | 2 Mpps (1 Mpps to 3 Mpps) | 50 % |", "| B |  | 60 % |", "| C | not run |  |"]
+            ["| A, fast | 2 Mpps (1 Mpps to 3 Mpps) | 50 % |", "| B | failed | 60 % |", "| C | not run |  |"]
         );
         assert_eq!(fill(&new, &files).unwrap(), new);
     }
