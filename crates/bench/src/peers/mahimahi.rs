@@ -53,7 +53,7 @@ impl Peer for Mahimahi {
         // Its own end of the TUN interface is the only one of that type.
         let outside = |bed: &Testbed| {
             let list = bed.tool("ip -o link show type tun")?;
-            Ok(list.split(": ").nth(1).unwrap_or_default().to_owned())
+            Ok((list.split(": ").nth(1).unwrap_or_default().to_owned(), None))
         };
         Ok(Carrier::Program(shell::start(bed, command, "ingress", outside)?.keeping(traces)))
     }

@@ -49,7 +49,9 @@ impl Peer for Rattan {
             let names = list.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
             let found = names.into_iter().find(|name| name.starts_with(OUTSIDE)).map(str::to_owned);
             let reason = format!("made no interface {OUTSIDE}…");
-            found.ok_or(BenchError::Tool { command: PROGRAM.into(), reason })
+            let found = found.ok_or(BenchError::Tool { command: PROGRAM.into(), reason })?;
+            let known = bed.tool(&format!("ip -o neigh show dev {found} nud permanent"))?;
+            Ok((found, known.split_ascii_whitespace().next().map(str::to_owned)))
         };
         Ok(Carrier::Program(shell::start(bed, command, "vL1-L-", outside)?.keeping(files)))
     }

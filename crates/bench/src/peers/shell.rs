@@ -49,7 +49,8 @@ impl Drop for Files {
 }
 
 /// Starts an emulator and places it between the interfaces of `bed`: `inside` is how the name of the
-/// interface begins by which packets leave its namespace, `outside` tells the interface at the far end.
+/// interface begins by which packets leave its namespace, `outside` tells the interface at the far end, and
+/// the address behind it by whose Ethernet address its namespace is reached, if there is one.
 ///
 /// # Errors
 /// It ends, or makes no such interfaces in time; a tool is missing; the kernel refuses.
@@ -57,7 +58,7 @@ pub fn start(
     bed: &Testbed,
     command: Command,
     inside: &str,
-    outside: impl FnOnce(&Testbed) -> Result<String, BenchError>,
+    outside: impl FnOnce(&Testbed) -> Result<(String, Option<String>), BenchError>,
 ) -> Result<Program, BenchError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (mut program, (id, inside)) = bed.shielded(|| {
@@ -65,7 +66,8 @@ pub fn start(
         let found = wait_for_shell(&mut program, &name, inside)?;
         Ok((program, found))
     })?;
-    let placed = outside(bed).and_then(|outside| place(bed, id, &inside, &outside));
+    let placed =
+        outside(bed).and_then(|(outside, gateway)| place(bed, id, &inside, &outside, gateway.as_deref()));
     if let Err(error) = placed {
         // What it said when it ended explains more.
         program.check()?;
@@ -115,7 +117,13 @@ fn way_out(id: u32, inside: &str) -> Option<String> {
 }
 
 /// Moves the interface of `a` into the namespace, and makes both namespaces forward.
-fn place(bed: &Testbed, inner: u32, inside: &str, outside: &str) -> Result<(), BenchError> {
+fn place(
+    bed: &Testbed,
+    inner: u32,
+    inside: &str,
+    outside: &str,
+    gateway: Option<&str>,
+) -> Result<(), BenchError> {
     let [from, _] = bed.interfaces();
     bed.route()?;
     bed.tool(&format!("ip link set {from} netns {inner}"))?;
@@ -127,6 +135,7 @@ fn place(bed: &Testbed, inner: u32, inside: &str, outside: &str) -> Result<(), B
     bed.tool(&format!("{enter} ip link set {from} up"))?;
     bed.attach(0, &enter)?;
     bed.set(&format!("conf/{outside}/rp_filter"), "0")?;
-    bed.tool(&format!("ip route replace {}/32 dev {outside}", ADDRESSES[0]))?;
+    let via = gateway.map_or_else(String::new, |gateway| format!("via {gateway} onlink"));
+    bed.tool(&format!("ip route replace {}/32 dev {outside} {via}", ADDRESSES[0]))?;
     Ok(())
 }
