@@ -285,7 +285,7 @@ mod tests {
             say: &|_| (),
             stop: &AtomicBool::new(false),
         };
-        let end = run_system(&settings, Duration::from_millis(5), None).unwrap();
+        let end = run_system(&settings, Duration::from_millis(500), None).unwrap();
         assert!(end.is_conserved() && end.put > 0);
         let end = run_system(&settings, Duration::from_millis(5), Some(1e5)).unwrap();
         assert!(end.is_conserved());
