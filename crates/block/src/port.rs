@@ -40,7 +40,7 @@ pub enum PortError {
     Failed {
         /// Name of the port.
         port: String,
-        /// What failed, and the mend.
+        /// What failed, and the fix.
         what: String,
     },
 }

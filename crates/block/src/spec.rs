@@ -92,7 +92,7 @@ pub type Reading = Result<Arc<dyn Any + Send + Sync>, String>;
 pub struct Grammar {
     /// What it is, with its article: `a distribution such as "normal", or a file of one`.
     pub wanted: &'static str,
-    /// Reads a text; files are looked for in the folder given. The error says what is wrong and the mend.
+    /// Reads a text; files are looked for in the folder given. The error says what is wrong and the fix.
     pub read: fn(&str, &Path) -> Reading,
     /// Texts that can be read without any file; tests try them all.
     pub examples: &'static [&'static str],
@@ -196,7 +196,7 @@ pub enum SpecError {
     Text {
         /// The parameter.
         name: &'static str,
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         what: String,
     },
     /// The value is outside the parameter's range.
@@ -225,7 +225,7 @@ impl Values {
     /// Reads `given` pairs of parameter and text, filling in defaults.
     ///
     /// # Errors
-    /// Names the parameter that is unknown, missing or unreadable, and the mend.
+    /// Names the parameter that is unknown, missing or unreadable, and the fix.
     pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
         Self::read_in(spec, given, Path::new("."))
     }

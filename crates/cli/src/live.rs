@@ -253,11 +253,11 @@ impl LiveLinks {
         let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
         match (edit.apply(blocks), fresh) {
             (None, Err(error)) => {
-                let mend = match &error {
+                let fix = match &error {
                     SpecError::Missing { name, .. } => format!("; write {key}.{name}=…"),
                     _ => String::new(),
                 };
-                Err(SetError::Value { key: key.into(), reason: format!("{error}{mend}") })
+                Err(SetError::Value { key: key.into(), reason: format!("{error}{fix}") })
             }
             _ => Ok(edit),
         }
@@ -269,11 +269,11 @@ impl LiveLinks {
         let found = of_key().find(|spec| spec.kind == setting.text);
         found.or_else(|| removal_meant(key, setting.text)).ok_or_else(|| {
             let kinds: Vec<_> = of_key().map(|spec| spec.kind).chain(without(key).map(|_| NONE)).collect();
-            let mend = match suggestion(setting.text, kinds.iter().copied()) {
+            let fix = match suggestion(setting.text, kinds.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", kinds.join(", ")),
             };
-            let reason = format!("there is no kind \"{}\"; {mend}", setting.text);
+            let reason = format!("there is no kind \"{}\"; {fix}", setting.text);
             SetError::Value { key: setting.written.into(), reason }
         })
     }
@@ -477,11 +477,11 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
 /// What is said of a parameter that a block has not.
 fn without_parameter(spec: &Spec, name: &str) -> String {
     let known = || spec.params.iter().map(|param| param.name);
-    let mend = match suggestion(name, known()) {
+    let fix = match suggestion(name, known()) {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
     };
-    format!("{} ({}) has no parameter \"{name}\"; {mend}", spec.key, spec.kind)
+    format!("{} ({}) has no parameter \"{name}\"; {fix}", spec.key, spec.kind)
 }
 
 /// `reason` without the parameter's name before it: the setting's stands there already.

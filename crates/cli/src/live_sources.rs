@@ -163,11 +163,7 @@ impl LiveSources {
         let edits = source_edits(&now, &texts, &site, Path::new(""));
         let edits = edits.map_err(|fault| SetError::Value {
             key: fault.key.clone(),
-            reason: if fault.mend.is_empty() {
-                fault.what
-            } else {
-                format!("{}; {}", fault.what, fault.mend)
-            },
+            reason: if fault.fix.is_empty() { fault.what } else { format!("{}; {}", fault.what, fault.fix) },
         })?;
         Ok((place, Together { target, base, edits }))
     }

@@ -398,7 +398,7 @@ fn a_station_that_never_speaks_is_not_flooded() {
 }
 
 #[test]
-fn what_cant_be_run_is_refused_with_the_mend() {
+fn what_cant_be_run_is_refused_with_the_fix() {
     let folder = Folder::new("refused");
     let scenario = folder.write("s.toml", TWO_PORTS);
     let input = format!("a={}", folder.write("in.pcap", pcap(&frames(&[0]))));

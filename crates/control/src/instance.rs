@@ -246,7 +246,7 @@ pub enum SetError {
         /// What is wrong, and what would do.
         reason: String,
     },
-    /// It can't be changed in this run: why, and the mend.
+    /// It can't be changed in this run: why, and the fix.
     #[error("{0}")]
     Refused(String),
     /// The instance can't change anything now.

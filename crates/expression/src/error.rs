@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// An expression that can't be read: where, what was found there, why it won't do, and the mend.
+/// An expression that can't be read: where, what was found there, why it won't do, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("column {column}: found {found}: {fault}; {mend}")]
+#[error("column {column}: found {found}: {fault}; {fix}")]
 pub struct ExpressionError {
     /// Where it is, in characters counted from 1.
     pub column: usize,
@@ -13,7 +13,7 @@ pub struct ExpressionError {
     /// Why it won't do.
     pub fault: Fault,
     /// What to write instead.
-    pub mend: String,
+    pub fix: String,
 }
 
 /// Why a piece of an expression won't do.

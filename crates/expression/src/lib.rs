@@ -66,7 +66,7 @@ impl Expression {
     /// Reads and compiles `text`. Without a word in it, it matches every frame.
     ///
     /// # Errors
-    /// Names the column, what was found there, why it won't do, and the mend. Texts above 16 KiB, more than 64
+    /// Names the column, what was found there, why it won't do, and the fix. Texts above 16 KiB, more than 64
     /// parentheses or brackets in each other and more than 32 768 tests are refused.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         Ok(Self { text: text.trim().into(), program: parse::program(text)? })

@@ -32,7 +32,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
             column: 1,
             found: quoted(text),
             fault: Fault::Limit,
-            mend: format!("write it in at most {MAX_TEXT} bytes, or as several rules"),
+            fix: format!("write it in at most {MAX_TEXT} bytes, or as several rules"),
         });
     }
     let mut tokens: Vec<Token> = Vec::new();
@@ -73,7 +73,7 @@ fn symbol(text: &str, start: usize) -> Result<&'static str, ExpressionError> {
         column: column(text, start),
         found: quoted(&rest.chars().take(1).collect::<String>()),
         fault: Fault::Unknown,
-        mend: "expressions are words, numbers, addresses, parentheses and operators such as && || ! = <"
+        fix: "expressions are words, numbers, addresses, parentheses and operators such as && || ! = <"
             .into(),
     })
 }

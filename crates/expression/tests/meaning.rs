@@ -173,7 +173,7 @@ fn a_value_repeats_the_qualifiers_before_it() {
 }
 
 #[test]
-fn errors_name_column_finding_and_mend() {
+fn errors_name_column_finding_and_fix() {
     let table = [
         ("tcp prot 80", 5, "prot", Fault::Unknown, "did you mean \"port\"?"),
         ("tcp 80", 5, "80", Fault::Unexpected, "before a value"),
@@ -211,11 +211,11 @@ fn errors_name_column_finding_and_mend() {
         ("tcp[tcpflag] = 2", 5, "tcpflag", Fault::Unknown, "\"tcpflags\""),
         ("ip and § udp", 8, "§", Fault::Unknown, "operators"),
     ];
-    for (text, column, found, fault, mend) in table {
+    for (text, column, found, fault, fix) in table {
         let error = Expression::parse(text).expect_err(text);
         let found = if found.is_empty() { "the end".into() } else { format!("\"{found}\"") };
         assert_eq!((error.column, &error.found, error.fault), (column, &found, fault), "{text}: {error}");
-        assert!(error.mend.contains(mend), "{text}: {error}");
+        assert!(error.fix.contains(fix), "{text}: {error}");
     }
     let error = Expression::parse("tcp prot 80").unwrap_err().to_string();
     assert_eq!(error, "column 5: found \"prot\": no such word is known; did you mean \"port\"?");

@@ -18,7 +18,7 @@ use crate::user_namespace::refused;
 pub struct Ability {
     /// Whether it can be done.
     pub available: bool,
-    /// Why, or why not and how to mend it.
+    /// Why, or why not and how to fix it.
     pub reason: String,
 }
 

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_address_is_refused_with_the_mend() {
+    fn text_that_is_no_address_is_refused_with_the_fix() {
         for text in ["10.0.0.1", "10.0.0.1/33", "fd00::1/129", "10.0.0/24", "/24", "10.0.0.1/x", ""] {
             let error = text.parse::<Cidr>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("\"{text}\": ")), "{error}");

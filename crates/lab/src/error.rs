@@ -1,9 +1,9 @@
-//! What can go wrong in a lab, with the mend.
+//! What can go wrong in a lab, with the fix.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the lab: names what was being done, to what, and how to mend it.
+/// An error of the lab: names what was being done, to what, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A lab's or a host's name has characters or a length that a namespace or a host name can't have.
@@ -13,7 +13,7 @@ pub enum LabError {
         what: &'static str,
         /// The name as given.
         name: String,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         reason: &'static str,
     },
     /// A field of a host can't be used as it is.
@@ -23,7 +23,7 @@ pub enum LabError {
         host: String,
         /// The field of [`crate::HostSpec`].
         field: &'static str,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         reason: String,
     },
     /// An address, prefix or route that can't be read.
@@ -31,7 +31,7 @@ pub enum LabError {
     Address {
         /// The text as given.
         text: String,
-        /// What is wrong and how to mend it.
+        /// What is wrong and how to fix it.
         reason: &'static str,
     },
     /// A lab of this name is up already.
@@ -63,7 +63,7 @@ pub enum LabError {
         known: String,
     },
     /// A system call was refused.
-    #[error("{doing}: {source}{}", mend(source))]
+    #[error("{doing}: {source}{}", fix(source))]
     System {
         /// What was being done, to what.
         doing: String,
@@ -89,7 +89,7 @@ pub enum LabError {
     /// A user namespace can't be entered.
     #[error("no user namespace: {reason}")]
     UserNamespace {
-        /// Why, and how to mend it.
+        /// Why, and how to fix it.
         reason: String,
     },
 }
@@ -102,8 +102,8 @@ impl LabError {
     }
 }
 
-/// The commonest refusals have one and the same mend.
-fn mend(error: &io::Error) -> &'static str {
+/// The commonest refusals have one and the same fix.
+fn fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             " (run as root, or on a system that allows user namespaces; `longwire check` says what this one allows)"

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_hosts_are_refused_with_field_and_mend() {
+    fn impossible_hosts_are_refused_with_field_and_fix() {
         spec().check().unwrap();
         assert!(refused(|s| s.mtu = 67).starts_with("host a, mtu: 67 is outside 68 to 65535"));
         assert!(refused(|s| s.mtu = 65_536).contains("mtu"));

@@ -96,7 +96,7 @@ pub(crate) fn refused(error: io::Error) -> LabError {
     LabError::UserNamespace { reason: format!("{error}{}", who_refuses()) }
 }
 
-/// The settings by which distributions keep users from making namespaces, with the mend.
+/// The settings by which distributions keep users from making namespaces, with the fix.
 fn who_refuses() -> String {
     let settings = [
         ("kernel/unprivileged_userns_clone", "0", "1"),

@@ -676,14 +676,14 @@ fn a_program_needs_the_links_that_it_surely_names() {
 
 #[test]
 fn of_helpers_that_are_not_there_it_is_said_what_does_the_same() {
-    for (number, mend) in [
+    for (number, fix) in [
         (26, "no helper 26 (skb_load_bytes) here; use xdp_load_bytes"),
         (164, "no helper 164 (for_each_map_elem) here; use loop, over numbers or keys that are known"),
         (14, "no helper 14 (get_current_pid_tgid) here; nothing does the same, leave the call out"),
         (9999, "the kernel's have numbers from 1 to 211, those of longwire.h from 65536 on"),
     ] {
         let refused = check(&format!("call {number}\n exit")).unwrap_err().to_string();
-        assert!(refused.ends_with(mend), "{refused}");
+        assert!(refused.ends_with(fix), "{refused}");
     }
 }
 
@@ -904,7 +904,7 @@ fn large_programs_are_followed_to_an_end_or_refused() {
 }
 
 #[test]
-fn a_refusal_names_place_fault_and_mend() {
+fn a_refusal_names_place_fault_and_fix() {
     let object = longwire_program::Object::parse(include_bytes!("xdp/careless.o")).unwrap();
     let messages: Vec<String> = object
         .programs()

@@ -235,7 +235,7 @@ pub(crate) const fn is_link_local(address: u128) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{frame_v4, frame_v6, mend, three_ports};
+    use crate::support::{fix, frame_v4, frame_v6, three_ports};
 
     fn class(frame: &[u8]) -> Class {
         let mut pool = longwire_packet::Pool::new(1 << 20).unwrap();
@@ -245,11 +245,11 @@ mod tests {
         IpClassifier.classify(&three_ports()[0], &meta, frame)
     }
 
-    /// An IPv4 frame with some bytes of its IP header changed, and its checksum mended.
+    /// An IPv4 frame with some bytes of its IP header changed, and its checksum fixed.
     fn changed(bytes: &[(usize, u8)]) -> Class {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
         bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
-        mend(&mut frame);
+        fix(&mut frame);
         class(&frame)
     }
 

@@ -224,7 +224,7 @@ fn ports(number: u8, transport: Option<&[u8]>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{frame_v4, frame_v6, mend};
+    use crate::support::{fix, frame_v4, frame_v6};
     use std::net::IpAddr;
 
     fn via(last: u8, weight: u16) -> Member {
@@ -288,7 +288,7 @@ mod tests {
         let v4 = |bytes: &[(usize, u8)]| {
             let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0, 7, 0, 9, 1, 2, 3, 4]);
             bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
-            mend(&mut frame);
+            fix(&mut frame);
             flow_hash(&frame, 5)
         };
         let same = [

@@ -348,7 +348,7 @@ mod tests {
         for id in 0..=u16::MAX {
             let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], (id as u8).max(2), &[]);
             frame[18..20].copy_from_slice(&id.to_be_bytes());
-            crate::support::mend(&mut frame);
+            crate::support::fix(&mut frame);
             lower_ttl(&mut frame);
             assert_eq!(frame[22], (id as u8).max(2) - 1);
             assert_eq!(Sum::ZERO.bytes(&frame[14..34]).checksum(), 0, "{id}");

@@ -143,13 +143,13 @@ fn stamp(option: &mut [u8], own: u32, now: Nanos) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{frame_v4, mend};
+    use crate::support::{fix, frame_v4};
 
     /// What becomes of options in a header, or by what they fail.
     fn options(bytes: &[u8]) -> Result<Vec<u8>, BadOption> {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, bytes);
         frame[14] = 0x45 + (bytes.len() / 4) as u8;
-        mend(&mut frame);
+        fix(&mut frame);
         write_options(&mut frame, 0x0a00_0101, Nanos(7_000_000))?;
         assert_eq!(Sum::ZERO.bytes(&frame[14..34 + bytes.len()]).checksum(), 0);
         Ok(frame[34..].to_vec())

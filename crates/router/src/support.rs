@@ -48,7 +48,7 @@ pub fn frame_v6(source: u128, destination: u128, next_header: u8, hop_limit: u8,
 }
 
 /// Makes the IPv4 header's checksum right, as long as its length says.
-pub fn mend(frame: &mut [u8]) {
+pub fn fix(frame: &mut [u8]) {
     let end = 14 + usize::from(frame[14] & 15) * 4;
     let end = end.clamp(34, frame.len());
     frame[24..26].fill(0);

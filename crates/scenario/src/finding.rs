@@ -1,4 +1,4 @@
-//! What was found wrong, or odd, in a scenario: where it stands, what it is, and the mend.
+//! What was found wrong, or odd, in a scenario: where it stands, what it is, and the fix.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ const MOST_SHOWN: usize = 120;
 /// Most characters of what is wrong, and of how to fix it.
 const MOST_TOLD: usize = 2000;
 
-/// Something in a scenario file that has to be, or should be, mended.
+/// Something in a scenario file that has to be, or should be, fixed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The file.
@@ -26,7 +26,7 @@ pub struct Finding {
     /// What is wrong with it.
     pub what: String,
     /// What to do about it.
-    pub mend: String,
+    pub fix: String,
     /// The line as it stands in the file, cut to what is around the place.
     excerpt: String,
     /// Where in the excerpt, in characters: the first, and how many.
@@ -44,8 +44,8 @@ impl fmt::Display for Finding {
         let (first, width) = self.caret;
         writeln!(f, " {number} | {}", self.excerpt)?;
         write!(f, " {:blank$} | {:first$}{:^<width$}", "", "", "", blank = number.len())?;
-        if !self.mend.is_empty() {
-            write!(f, "\n {:blank$} = {}", "", self.mend, blank = number.len())?;
+        if !self.fix.is_empty() {
+            write!(f, "\n {:blank$} = {}", "", self.fix, blank = number.len())?;
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl fmt::Display for ScenarioError {
             finding.fmt(f)?;
         }
         if self.more {
-            f.write_str("\n\nand more; mend these first")?;
+            f.write_str("\n\nand more; fix these first")?;
         }
         Ok(())
     }
@@ -95,21 +95,21 @@ impl<'a> Findings<'a> {
     }
 
     /// Writes an error down. One that says the same of the same place is told once.
-    pub(crate) fn error(&mut self, span: Range<usize>, field: &str, what: String, mend: impl Into<String>) {
+    pub(crate) fn error(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.full() {
             self.more = true;
             return;
         }
-        let finding = self.finding(&span, field, what, mend.into());
+        let finding = self.finding(&span, field, what, fix.into());
         if !self.errors.iter().any(|(_, other)| *other == finding) {
             self.errors.push((span.start, finding));
         }
     }
 
     /// Writes a note down.
-    pub(crate) fn note(&mut self, span: Range<usize>, field: &str, what: String, mend: impl Into<String>) {
+    pub(crate) fn note(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.notes.len() < MOST_NOTES {
-            let finding = self.finding(&span, field, what, mend.into());
+            let finding = self.finding(&span, field, what, fix.into());
             self.notes.push(finding);
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Findings<'a> {
     }
 
     /// What is found at a place, told to nobody yet.
-    pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, mend: String) -> Finding {
+    pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
         let start = floor(self.text, span.start);
         let line = self.line_starts.partition_point(|&first| first <= start) - 1;
         let first = self.line_starts[line];
@@ -153,7 +153,7 @@ impl<'a> Findings<'a> {
             column: at + 1,
             field: shortened(field.into()),
             what: shortened(what),
-            mend: shortened(mend),
+            fix: shortened(fix),
             excerpt,
             caret: (at - skipped, width.min(MOST_SHOWN - (at - skipped))),
         }
@@ -174,7 +174,7 @@ fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }
 
-/// The one of `known` that was probably meant by `given`, as the beginning of a mend.
+/// The one of `known` that was probably meant by `given`, as the beginning of a fix.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let length = given.chars().count();
     let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);

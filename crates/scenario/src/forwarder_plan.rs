@@ -135,7 +135,7 @@ pub struct WrittenKey {
 pub struct ForwarderFault {
     /// The key of the entry.
     pub field: &'static str,
-    /// What is wrong, and the mend.
+    /// What is wrong, and the fix.
     pub why: String,
 }
 
@@ -342,11 +342,11 @@ impl WrittenForwarder {
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
         let no_port = |name: &str| {
             let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-            let mend = match suggestion(name, names.iter().copied()) {
+            let fix = match suggestion(name, names.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", names.join(", ")),
             };
-            fault("port", format!("the router has no port \"{}\": {mend}", name.escape_debug()))
+            fault("port", format!("the router has no port \"{}\": {fix}", name.escape_debug()))
         };
         let port = match &self.port {
             None => None,
@@ -440,7 +440,7 @@ fn shipped_names() -> String {
     Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The program that comes with Longwire and was probably meant, as a question before a mend; nothing if none was.
+/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none was.
 pub fn near_shipped(given: &str) -> String {
     match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
         Some(near) => format!("did you mean \"{near}\"? Or "),

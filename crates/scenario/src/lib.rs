@@ -1,7 +1,7 @@
 //! Scenario file to checked plan.
 //!
 //! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with it, each
-//! with file, line, column, field and the mend. [`schema`] describes the file; it comes from the same structures.
+//! with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same structures.
 //! [`price`] says what a plan needs of the machine. What the keys mean stands in `docs/book/scenario.md`.
 #![forbid(unsafe_code)]
 
@@ -122,7 +122,7 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
 /// Reads a scenario. `file` is how errors name it; relative names of captures count from its folder.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its place and the mend.
+/// Everything that is wrong with it, each with its place and the fix.
 pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
     parse_with(file, text, &longwire_link::registry())
 }

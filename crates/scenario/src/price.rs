@@ -96,7 +96,7 @@ pub struct Shortfall {
     /// What there is too little of.
     pub what: String,
     /// What to do about it.
-    pub mend: String,
+    pub fix: String,
 }
 
 /// What links of all profiles add up to.
@@ -364,7 +364,7 @@ fn routers_passed(plan: &Plan) -> f64 {
 
 fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<Shortfall> {
     let mut found = Vec::new();
-    let mut add = |what: String, mend: String| found.push(Shortfall { what, mend });
+    let mut add = |what: String, fix: String| found.push(Shortfall { what, fix });
     let workers = u64::from(plan.engine.workers);
     let enlarge = |bytes: Bytes, or: &str| match Bytes(bytes.0.div_ceil(workers)) {
         share if share > LARGEST_POOL => format!("no pool is that large: {or}"),
@@ -501,9 +501,9 @@ mod tests {
             ),
             (link("rate = \"100 Gbit/s\""), "12500000 packets/s", "workers = 10"),
         ];
-        for (text, what, mend) in table {
+        for (text, what, fix) in table {
             let found = priced(&text).shortfalls;
-            let told = found.iter().any(|short| short.what.contains(what) && short.mend.contains(mend));
+            let told = found.iter().any(|short| short.what.contains(what) && short.fix.contains(fix));
             assert!(told, "{text}: {found:?}");
         }
     }
@@ -566,6 +566,6 @@ mod tests {
             Calibration { memory: Some(Bytes(1 << 30)), processors: Some(2), ..Calibration::default() };
         let found = price(&plan, &calibration).shortfalls;
         assert_eq!(found.len(), 1, "four pools of 256 MiB just fit: {found:?}");
-        assert!(found[0].mend.contains("workers = 2"));
+        assert!(found[0].fix.contains("workers = 2"));
     }
 }

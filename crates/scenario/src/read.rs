@@ -89,13 +89,13 @@ fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<De
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
-        findings.error(span, "", format!("not TOML: {}", error.message()), mend_syntax(error.message()));
+        findings.error(span, "", format!("not TOML: {}", error.message()), fix_syntax(error.message()));
     }
     errors.is_empty().then_some(root)
 }
 
 /// What to do about an error of TOML itself.
-fn mend_syntax(message: &str) -> &'static str {
+fn fix_syntax(message: &str) -> &'static str {
     if message.contains("duplicate") {
         "give each key once; several hosts, links and so on are [[host]], [[link]] with two brackets each"
     } else if message.contains("string values must be quoted") || message.contains("unquoted") {
@@ -224,7 +224,7 @@ impl Reader<'_, '_, '_> {
             let name = names.first().copied().unwrap_or_default();
             let label = key.map_or_else(|| label.to_string(), |key| format!("{label}, {key}"));
             if whole || key.is_some() {
-                self.findings.error(at.clone(), &label, format!("\"{name}\" is missing"), mend_missing(name));
+                self.findings.error(at.clone(), &label, format!("\"{name}\" is missing"), fix_missing(name));
             }
         } else {
             let label = key.map_or_else(|| label.to_string(), |key| format!("{label}, {key}"));
@@ -237,7 +237,7 @@ impl Reader<'_, '_, '_> {
             // That there is more is noted; looking for what was meant would take time for each of any number of keys.
             return self.findings.error(span, label, String::new(), "");
         }
-        let mend = match (&self.keys_with(given, known)[..], suggestion(given, known.iter().copied())) {
+        let fix = match (&self.keys_with(given, known)[..], suggestion(given, known.iter().copied())) {
             ([], Some(name)) => format!("did you mean \"{name}\"?"),
             ([], None) => format!("there are {}", known.join(", ")),
             ([key], _) => format!("it belongs to {key}: write {key} = {{ {given} = \"…\" }}"),
@@ -249,7 +249,7 @@ impl Reader<'_, '_, '_> {
             }
         };
         let what = if label.is_empty() { "section" } else { "key" };
-        self.findings.error(span, label, format!("there is no {what} \"{}\"", given.escape_debug()), mend);
+        self.findings.error(span, label, format!("there is no {what} \"{}\"", given.escape_debug()), fix);
     }
 
     /// The keys of blocks which have a parameter of this name, where all keys of blocks are known.
@@ -404,10 +404,10 @@ impl Reader<'_, '_, '_> {
             }
             _ => {}
         }
-        let mend = "write a text, a decimal number, or a table such as { kind = \"…\" }";
+        let fix = "write a text, a decimal number, or a table such as { kind = \"…\" }";
         let kind = value.type_str();
         let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
-        self.findings.error(span, field, format!("{article} {kind} can't stand here"), mend);
+        self.findings.error(span, field, format!("{article} {kind} can't stand here"), fix);
         None
     }
 }
@@ -445,7 +445,7 @@ fn plain(message: &str) -> String {
     message.replace('`', "").replace("invalid type: ", "wrong type: ").trim_end().into()
 }
 
-fn mend_missing(name: &str) -> String {
+fn fix_missing(name: &str) -> String {
     let example = match name {
         "address" => "address = \"10.0.0.1/24\"",
         "driver" => "driver = \"af_packet\"",

@@ -151,7 +151,7 @@ impl<'t> WrittenRoute<'t> {
     /// Reads a route.
     ///
     /// # Errors
-    /// What is wrong with it, and the mend.
+    /// What is wrong with it, and the fix.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
@@ -202,7 +202,7 @@ impl<'t> WrittenRoute<'t> {
     /// What is wrong with the parts together.
     ///
     /// # Errors
-    /// That, and the mend.
+    /// That, and the fix.
     pub(crate) fn check(&self) -> Result<(), String> {
         let to = self.to;
         let network = to.masked();
@@ -309,7 +309,7 @@ impl Router {
     /// The route that is meant by what is written.
     ///
     /// # Errors
-    /// What is wrong with it, and the mend: a port that is not the router's, a gateway that is in none of its networks or is the router
+    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its networks or is the router
     /// itself, or a destination that is.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
         let to = written.to;

@@ -173,7 +173,7 @@ mod tests {
     fn known_to_reading(entry: &str) -> BTreeSet<String> {
         let error = crate::parse("s.toml", &format!("{entry}\nzzzzzzzz = 1\n")).unwrap_err();
         let told = error.findings.iter().find(|finding| finding.what.contains("zzzzzzzz")).unwrap();
-        let known = told.mend.strip_prefix("there are ").unwrap_or_else(|| panic!("{told}"));
+        let known = told.fix.strip_prefix("there are ").unwrap_or_else(|| panic!("{told}"));
         known.split(", ").map(str::to_owned).collect()
     }
 

@@ -27,30 +27,30 @@ pub(crate) const LONGEST_FRAME: Bytes = Bytes(65_549);
 
 /// A setting that a source can't have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what}{}{mend}", if mend.is_empty() { "" } else { "; " })]
+#[error("{what}{}{fix}", if fix.is_empty() { "" } else { "; " })]
 pub struct SourceFault {
     /// The setting.
     pub key: String,
     /// What is wrong.
     pub what: String,
     /// What would do.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl SourceFault {
-    fn new(key: &str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { key: key.into(), what: what.into(), mend: mend.into() }
+    fn new(key: &str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { key: key.into(), what: what.into(), fix: fix.into() }
     }
 
     /// A key that a model has not.
     pub(crate) fn no_such_key(model: &str, key: &str) -> Self {
         let having = |spec: &&Spec| spec.params.iter().any(|param| param.name == key);
         let kinds: Vec<_> = process::SPECS.iter().filter(having).map(|spec| spec.kind).collect();
-        let mend = match kinds.is_empty() {
+        let fix = match kinds.is_empty() {
             true => format!("there are {}", source_keys().join(", ")),
             false => format!("remove it, or write model = \"{}\"", kinds.join("\" or \"")),
         };
-        Self::new(key, format!("the model {model} has no {key}"), mend)
+        Self::new(key, format!("the model {model} has no {key}"), fix)
     }
 
     /// A rate that a source can't send at, if it is one.

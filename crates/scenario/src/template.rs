@@ -18,7 +18,7 @@ const DEEPEST: u32 = 16;
 /// `text` with its braces replaced, for the entry's number `n`; none if the entry has no count.
 ///
 /// # Errors
-/// Says what is wrong in the braces, and the mend.
+/// Says what is wrong in the braces, and the fix.
 pub(crate) fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
     if !text.contains(['{', '}']) {
         return Ok(Cow::Borrowed(text));

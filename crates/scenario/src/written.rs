@@ -17,7 +17,7 @@ pub(crate) trait Term: Sized {
     /// What it is, with its article: `a rate such as "10 Mbit/s"`.
     const WANTED: &'static str;
 
-    /// Reads it; an error says what is wrong and the mend.
+    /// Reads it; an error says what is wrong and the fix.
     fn read(text: &str) -> Result<Self, String>;
 
     /// Its JSON schema.

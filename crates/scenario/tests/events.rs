@@ -170,7 +170,7 @@ fn the_plan_says_what_changes() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_mend() {
+fn mistakes_are_named_with_their_fix() {
     let at = "[[at]]\ntime = \"1 s\"\nlink = \"up\"\n";
     let table = [
         ("[[at]]\ntime = \"1 s\"\nlink = \"uq\"\nrate = \"0\"\n".to_string(), "did you mean \"up\"?"),
@@ -335,7 +335,7 @@ fn none_is_a_value_of_a_link() {
             );
         }
     }
-    // What the mend of a ramp says does it.
+    // What the fix of a ramp says does it.
     let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
     plan(ramped).unwrap();
     for (text, wanted) in [

@@ -1,4 +1,4 @@
-//! Whatever is imported is refused with a mend, or becomes a scenario that can be read: the fuzz target's corpus, and its
+//! Whatever is imported is refused with a fix, or becomes a scenario that can be read: the fuzz target's corpus, and its
 //! words in any order.
 
 #[path = "../../../fuzz/corpus.rs"]

@@ -1,4 +1,4 @@
-//! Wrong scenarios, and what is said about each: the place, what is wrong, and the mend.
+//! Wrong scenarios, and what is said about each: the place, what is wrong, and the fix.
 
 use longwire_scenario::{ScenarioError, parse};
 use proptest::prelude::*;

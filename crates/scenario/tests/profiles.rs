@@ -213,7 +213,7 @@ fn a_simplex_link_says_which_way() {
 }
 
 #[test]
-fn mistakes_name_the_place_and_the_mend() {
+fn mistakes_name_the_place_and_the_fix() {
     let error = plan("between = [\"a\", \"b\"]\nprofile = \"let\"").unwrap_err();
     assert!(
         error.contains("profiles.toml:9:11: link \"a-b\", profile: there is no profile \"let\""),

@@ -98,7 +98,7 @@ fn ports_of_its_own_have_a_far_side() {
 }
 
 #[test]
-fn mistakes_of_ports_are_told_with_their_place_and_the_mend() {
+fn mistakes_of_ports_are_told_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (two(""), "4:8: router \"r\", ports: ", "needs a port"),
@@ -131,7 +131,7 @@ fn mistakes_of_ports_are_told_with_their_place_and_the_mend() {
 }
 
 #[test]
-fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_mend() {
+fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (
@@ -185,7 +185,7 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_mend() {
 }
 
 #[test]
-fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_mend() {
+fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
     let row = |change: (&str, &str)| ROW.replacen(change.0, change.1, 1);
     let table = [
         (
@@ -380,7 +380,7 @@ fn routes_by_which_nothing_goes_are_noted() {
         let plan = parse(&folder.join("s.toml").display().to_string(), &scenario).unwrap();
         plan.notes
             .iter()
-            .map(|note| format!("{}: {} = {}", note.field, note.what, note.mend))
+            .map(|note| format!("{}: {} = {}", note.field, note.what, note.fix))
             .collect::<Vec<_>>()
     };
     for (net, what) in [
@@ -763,7 +763,7 @@ fn one_of_a_thing_is_told_as_one() {
 fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
     let two = "\n[[host]]\nname = \"c\"\naddress = \"10.0.3.9/24\"\n[[router]]\nname = \"s\"\n\
         ports = [{ port = \"c\", addresses = \"10.0.3.1/24\" }]\n";
-    for (more, mend) in [
+    for (more, fix) in [
         ("", "add router = \"r\", or leave it out"),
         (two, "add router = \"…\" (there are r, s), or leave it out"),
     ] {
@@ -772,7 +772,7 @@ fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("flow is about a router, and none is named") && error.contains(mend),
+            error.contains("flow is about a router, and none is named") && error.contains(fix),
             "{error}"
         );
         assert!(!error.contains("no link"), "{error}");

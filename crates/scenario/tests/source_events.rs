@@ -243,7 +243,7 @@ fn the_plan_says_what_changes() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_mend() {
+fn mistakes_are_named_with_their_fix() {
     let at = "[[at]]\ntime = \"1 s\"\nsource = \"s\"\n";
     let table = [
         ("[[at]]\ntime = \"1 s\"\nsource = \"z\"\nrate = \"1 Mbit/s\"\n".into(), "there is no source \"z\""),

@@ -12,7 +12,7 @@ fn through(scheduler: &mut Scheduler) -> Option<u32> {
 }
 
 #[test]
-fn settings_out_of_range_name_field_and_mend() {
+fn settings_out_of_range_name_field_and_fix() {
     let good = Settings::default();
     for (settings, text) in [
         (Settings { flows: 0, ..good.clone() }, "flows = 0 is out of range; give 1 to 4194304"),

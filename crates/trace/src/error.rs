@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A trace that can't be used; names the place and the mend.
+/// A trace that can't be used; names the place and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// The file can't be read.
@@ -21,13 +21,13 @@ pub enum TraceError {
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         what: String,
     },
     /// The whole is not a trace.
     #[error("{what}")]
     Whole {
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         what: String,
     },
     /// Something is wrong in the file named.

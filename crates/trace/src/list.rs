@@ -18,7 +18,7 @@ pub trait Quantity: Copy + PartialEq + Send + Sync + 'static {
     /// Reads a value with its unit.
     ///
     /// # Errors
-    /// What is wrong with it, and the mend.
+    /// What is wrong with it, and the fix.
     fn read(text: &str) -> Result<Self, String>;
 }
 

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 /// list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
 ///
 /// # Errors
-/// Says what can't be read, in which line, and the mend.
+/// Says what can't be read, in which line, and the fix.
 pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
     if text.trim().starts_with(shipped::PREFIX) {
         return named(text.trim());

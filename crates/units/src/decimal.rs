@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a text is not the quantity that was asked for; names the mend.
+/// Why a text is not the quantity that was asked for; names the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The text does not begin with a number.

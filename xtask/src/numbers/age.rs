@@ -19,15 +19,15 @@ pub(super) fn check(root: &Path, files: &[File], findings: &mut Vec<Finding>) ->
         let (Some(version), Some(step)) =
             (result["version"].as_str().and_then(parsed), STEPS.iter().find(|step| step.name == name))
         else {
-            let mend = "keep only what cargo xtask numbers --measure makes";
-            findings.push(Finding::new(&file.path, 1, "results are reports that can be made again", mend));
+            let fix = "keep only what cargo xtask numbers --measure makes";
+            findings.push(Finding::new(&file.path, 1, "results are reports that can be made again", fix));
             continue;
         };
         for krate in step.crates {
             let Some(changed) = last_change(root, krate)? else { continue };
             if too_old(version, changed, &releases) {
-                let mend = format!("crates/{krate} has changed since: cargo xtask numbers --measure {name}");
-                findings.push(Finding::new(&file.path, 1, "results are at most a release old", mend));
+                let fix = format!("crates/{krate} has changed since: cargo xtask numbers --measure {name}");
+                findings.push(Finding::new(&file.path, 1, "results are at most a release old", fix));
                 break;
             }
         }

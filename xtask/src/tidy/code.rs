@@ -18,28 +18,28 @@ const DRAWERS: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper
 struct Banned {
     rule: &'static str,
     words: &'static [&'static str],
-    mend: &'static str,
+    fix: &'static str,
 }
 
 const EVERYWHERE: Banned = Banned {
     rule: "nothing unfinished",
     words: &["todo!", "unimplemented!", "#[ignore", "allow(dead_code)", "expect(dead_code)"],
-    mend: "finish it or take it out",
+    fix: "finish it or take it out",
 };
 const IN_BLOCKS: Banned = Banned {
     rule: "blocks are told the time and given their dice",
     words: &["Instant::now", "SystemTime::now", "clock_gettime", "thread_rng", "rand::", "getrandom"],
-    mend: "take the time or the dice as an argument",
+    fix: "take the time or the dice as an argument",
 };
 const IN_TESTS: Banned = Banned {
     rule: "no sleeps in tests",
     words: &["thread::sleep", "time::sleep"],
-    mend: "wait for the event itself, with a bound",
+    fix: "wait for the event itself, with a bound",
 };
 const UNSAFE: Banned = Banned {
     rule: "unsafe only in packet, port, lab, engine, jit and punt",
     words: &["unsafe"],
-    mend: "move it to one of these crates, or do without",
+    fix: "move it to one of these crates, or do without",
 };
 
 /// Rules for every text file.
@@ -50,11 +50,11 @@ pub fn check_text(file: &File, findings: &mut Vec<Finding>) {
     let outside = concat!("../sh", "ared");
     for (index, line) in file.text.lines().enumerate() {
         if line.contains(outside) || places.iter().any(|place| begins_path(line, place)) {
-            let mend = "name it relative to this repository";
-            findings.push(Finding::new(&file.path, index + 1, "no paths of one machine", mend));
+            let fix = "name it relative to this repository";
+            findings.push(Finding::new(&file.path, index + 1, "no paths of one machine", fix));
         }
         if has_word(line, concat!("FIX", "ME")) {
-            findings.push(Finding::new(&file.path, index + 1, EVERYWHERE.rule, EVERYWHERE.mend));
+            findings.push(Finding::new(&file.path, index + 1, EVERYWHERE.rule, EVERYWHERE.fix));
         }
     }
 }
@@ -78,7 +78,7 @@ pub fn check_rust(file: &File, findings: &mut Vec<Finding>) {
     for (index, line) in source.code.lines().enumerate() {
         for (ban, from) in &banned {
             if index + 1 >= *from && ban.words.iter().any(|word| has_word(line, word)) {
-                findings.push(Finding::new(&file.path, index + 1, ban.rule, ban.mend));
+                findings.push(Finding::new(&file.path, index + 1, ban.rule, ban.fix));
             }
         }
         check_names(file, line, index + 1, findings);
@@ -106,15 +106,15 @@ fn check_names(file: &File, line: &str, number: usize, findings: &mut Vec<Findin
 fn check_sizes(file: &File, source: &Source, tests_start: Option<usize>, findings: &mut Vec<Finding>) {
     let lines = tests_start.map_or(source.text.lines().count(), |start| start - 1);
     if lines > FILE_LINES {
-        let mend = format!("{lines} lines before the tests: split it by what it does");
-        findings.push(Finding::new(&file.path, FILE_LINES + 1, "a file has at most 500 lines", mend));
+        let fix = format!("{lines} lines before the tests: split it by what it does");
+        findings.push(Finding::new(&file.path, FILE_LINES + 1, "a file has at most 500 lines", fix));
     }
     for function in source.functions() {
         let (first, last) = function.lines;
         let length = last - first + 1;
         if length > FUNCTION_LINES {
-            let mend = format!("{} has {length}: split it", function.name);
-            findings.push(Finding::new(&file.path, first, "a function has at most 70 lines", mend));
+            let fix = format!("{} has {length}: split it", function.name);
+            findings.push(Finding::new(&file.path, first, "a function has at most 70 lines", fix));
         }
     }
 }

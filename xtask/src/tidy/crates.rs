@@ -45,26 +45,26 @@ fn check_manifest(file: &File, table: &str, findings: &mut Vec<Finding>) {
     let name =
         manifest.get("package").and_then(|p| p.get("name")).and_then(toml::Value::as_str).unwrap_or("");
     if manifest.get("lints").and_then(|l| l.get("workspace")).and_then(toml::Value::as_bool) != Some(true) {
-        let mend = "add [lints] workspace = true";
-        findings.push(Finding::new(&file.path, 1, "every crate takes the workspace's lints", mend));
+        let fix = "add [lints] workspace = true";
+        findings.push(Finding::new(&file.path, 1, "every crate takes the workspace's lints", fix));
     }
     let folder = file.path.split('/').rev().nth(1).unwrap_or("");
     if !table.contains(&format!("| `{folder}` |")) {
-        let mend = format!("add a row for `{folder}` to ARCHITECTURE.md");
-        findings.push(Finding::new(&file.path, 1, "every crate has its row in ARCHITECTURE.md", mend));
+        let fix = format!("add a row for `{folder}` to ARCHITECTURE.md");
+        findings.push(Finding::new(&file.path, 1, "every crate has its row in ARCHITECTURE.md", fix));
     }
     let Some(own) = layer(name) else {
         if !APART.contains(&name) {
-            let mend = format!("give {name} its layer in xtask/src/tidy/crates.rs");
-            findings.push(Finding::new(&file.path, 1, "every crate has a layer", mend));
+            let fix = format!("give {name} its layer in xtask/src/tidy/crates.rs");
+            findings.push(Finding::new(&file.path, 1, "every crate has a layer", fix));
         }
         return;
     };
     for dependency in dependencies(&manifest) {
         if layer(dependency).is_some_and(|other| other >= own) || APART.contains(&dependency) {
             let line = file.text.lines().position(|l| l.trim().starts_with(dependency)).map_or(1, |i| i + 1);
-            let mend = format!("{name} must not know {dependency}: move what it needs to a crate below both");
-            findings.push(Finding::new(&file.path, line, "dependencies run downward", mend));
+            let fix = format!("{name} must not know {dependency}: move what it needs to a crate below both");
+            findings.push(Finding::new(&file.path, line, "dependencies run downward", fix));
         }
     }
 }

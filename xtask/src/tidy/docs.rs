@@ -26,8 +26,8 @@ fn check_links(files: &[File], findings: &mut Vec<Finding>) {
             if target.is_empty() || files.iter().any(|f| f.path == target || f.path.starts_with(&folder)) {
                 continue;
             }
-            let mend = format!("there is no {target}");
-            findings.push(Finding::new(&file.path, line, "links lead somewhere", mend));
+            let fix = format!("there is no {target}");
+            findings.push(Finding::new(&file.path, line, "links lead somewhere", fix));
         }
     }
 }
@@ -51,8 +51,8 @@ fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
         }
     }
     for file in files.iter().filter(|f| f.path.starts_with("docs/") && !reached.contains(f.path.as_str())) {
-        let mend = format!("link it from {BOOK} or {README}");
-        findings.push(Finding::new(&file.path, 1, "every page can be reached", mend));
+        let fix = format!("link it from {BOOK} or {README}");
+        findings.push(Finding::new(&file.path, 1, "every page can be reached", fix));
     }
 }
 
@@ -64,8 +64,8 @@ fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
         let name = page.path.rsplit('/').next().unwrap_or("");
         let title = format!("# {number}. ");
         if !name.starts_with(&format!("{number:04}-")) || !page.text.starts_with(&title) {
-            let mend = format!("name it {number:04}-… and let it begin with \"{title}\"");
-            findings.push(Finding::new(&page.path, 1, "decisions are numbered without gaps", mend));
+            let fix = format!("name it {number:04}-… and let it begin with \"{title}\"");
+            findings.push(Finding::new(&page.path, 1, "decisions are numbered without gaps", fix));
         }
     }
 }
@@ -88,8 +88,8 @@ fn check_test_command(files: &[File], findings: &mut Vec<Finding>) {
             ));
         }
         None => {
-            let mend = format!("put {TEST_MARK} on the line before the fenced test command");
-            findings.push(Finding::new(README, 1, rule, mend));
+            let fix = format!("put {TEST_MARK} on the line before the fenced test command");
+            findings.push(Finding::new(README, 1, rule, fix));
         }
     }
     let wanted = format!("TEST_COMMAND=\"{TEST_COMMAND}\"");

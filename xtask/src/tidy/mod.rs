@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler knows. Each finding names the place, the rule and the mend.
+//! The rules of the house that no compiler knows. Each finding names the place, the rule and the fix.
 
 mod code;
 mod crates;
@@ -21,18 +21,18 @@ pub struct Finding {
     /// The rule, in a few words.
     pub rule: &'static str,
     /// What to do.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl Finding {
-    pub fn new(file: &str, line: usize, rule: &'static str, mend: impl Into<String>) -> Self {
-        Self { file: file.into(), line, rule, mend: mend.into() }
+    pub fn new(file: &str, line: usize, rule: &'static str, fix: impl Into<String>) -> Self {
+        Self { file: file.into(), line, rule, fix: fix.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}; {}", self.file, self.line, self.rule, self.mend)
+        write!(f, "{}:{}: {}; {}", self.file, self.line, self.rule, self.fix)
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_names_place_rule_and_mend() {
+    fn a_finding_names_place_rule_and_fix() {
         let finding = Finding::new("a/b.rs", 7, "no clocks", "take the time as an argument");
         assert_eq!(finding.to_string(), "a/b.rs:7: no clocks; take the time as an argument");
     }

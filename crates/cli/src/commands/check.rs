@@ -13,7 +13,7 @@ const MOST_EVENTS: usize = 100;
 
 /// Check a scenario and say what will not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and the mend, and works out what it needs of the machine if every
+/// Reads the scenario, names every mistake with its place and the fix, and works out what it needs of the machine if every
 /// link carries all it can: packets a second, memory for links, for packets on their way and for packets that wait.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -63,7 +63,7 @@ impl Args {
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
         for shortfall in &pricing.shortfalls {
-            report.fail(format!("{}: {}", shortfall.what, shortfall.mend));
+            report.fail(format!("{}: {}", shortfall.what, shortfall.fix));
         }
         let checked = outcome::print_report(&report, self.json)?;
         if !self.json && !silent.is_empty() {

@@ -314,8 +314,8 @@ fn other(
                 ClientError::Refused(problem) => problem.suggestion.as_ref(),
                 _ => None,
             });
-            let mend = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            anyhow::bail!("there is no link \"{name}\", and no traffic source or medium of this name{mend}")
+            let fix = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            anyhow::bail!("there is no link \"{name}\", and no traffic source or medium of this name{fix}")
         }
         Err(error) => Err(error.into()),
     }

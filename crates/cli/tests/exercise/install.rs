@@ -186,7 +186,7 @@ impl Bench {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let Ok(mut frame) = hexadecimal(&digits.replacen('^', &own, 1)) else { return };
-        mend(&mut frame);
+        fix(&mut frame);
         let Some(handle) = self.pool.insert(&frame) else { return };
         let meta = self.pool.meta_mut(handle);
         (meta.in_port, meta.arrival) = (place, self.now);
@@ -260,7 +260,7 @@ fn router(plan: &Plan) -> Router {
 }
 
 /// Gives a frame of IPv4 a right checksum, or nothing but that would be tried.
-fn mend(frame: &mut [u8]) {
+fn fix(frame: &mut [u8]) {
     if frame.len() >= 34 && frame[12..14] == [8, 0] {
         let end = (14 + usize::from(frame[14] & 15) * 4).clamp(34, frame.len());
         frame[24..26].fill(0);

@@ -212,8 +212,8 @@ impl Parser<'_> {
             most = most.max(held);
         }
         if most > MAX_STACK {
-            let mend = format!("hold at most {MAX_STACK} values at a time: write the longer operand first");
-            return Err(self.error_before(Fault::Limit, mend));
+            let fix = format!("hold at most {MAX_STACK} values at a time: write the longer operand first");
+            return Err(self.error_before(Fault::Limit, fix));
         }
         Ok(())
     }

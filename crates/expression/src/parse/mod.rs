@@ -70,8 +70,8 @@ impl<'a> Parser<'a> {
             self.primitive()?
         };
         if self.made.builder.is_full() {
-            let mend = format!("write it as several rules: at most {MAX_TESTS} tests are made of one");
-            return Err(self.error_before(Fault::Limit, mend));
+            let fix = format!("write it as several rules: at most {MAX_TESTS} tests are made of one");
+            return Err(self.error_before(Fault::Limit, fix));
         }
         Ok(if is_negated { Builder::not(block) } else { block })
     }
@@ -134,8 +134,8 @@ impl<'a> Parser<'a> {
             Some("broadcast") => {
                 self.next += 1;
                 if protocol != Protocol::Ether {
-                    let mend = "the network's mask is not known; write dst host with its broadcast address";
-                    return Err(self.error(Fault::Refused, mend));
+                    let fix = "the network's mask is not known; write dst host with its broadcast address";
+                    return Err(self.error(Fault::Refused, fix));
                 }
                 return self.primitive();
             }
@@ -208,8 +208,8 @@ impl<'a> Parser<'a> {
             mask = self.number("a mask such as 0xff", u32::MAX)?;
         }
         if wanted & !mask != 0 {
-            let mend = "leave bits that the mask has not out of the value: no packet matches";
-            return Err(self.error_before(Fault::Value, mend));
+            let fix = "leave bits that the mask has not out of the value: no packet matches";
+            return Err(self.error_before(Fault::Value, fix));
         }
         Ok(self.plain(|made| made.builder.compare(Load::Mark, mask, Relation::Equal, wanted)))
     }
@@ -234,8 +234,8 @@ impl<'a> Parser<'a> {
     fn descend(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let mend = format!("nest at most {MAX_DEPTH} parentheses and brackets");
-            return Err(self.error(Fault::Limit, mend));
+            let fix = format!("nest at most {MAX_DEPTH} parentheses and brackets");
+            return Err(self.error(Fault::Limit, fix));
         }
         Ok(())
     }
@@ -261,9 +261,9 @@ impl<'a> Parser<'a> {
     }
 
     /// That the next token can't stand where it does; a word that is unknown is named as such.
-    fn unexpected(&self, mend: &str) -> ExpressionError {
+    fn unexpected(&self, fix: &str) -> ExpressionError {
         let Some(Token { is_word: true, text, .. }) = self.token() else {
-            return self.error(Fault::Unexpected, mend);
+            return self.error(Fault::Unexpected, fix);
         };
         if let Some(reason) = named(REFUSED, text) {
             return self.error(Fault::Refused, reason);
@@ -272,31 +272,31 @@ impl<'a> Parser<'a> {
         let constants = CONSTANTS.iter().map(|(name, _)| *name);
         let known = WORDS.iter().copied().chain(protocols()).chain(constants);
         if text.starts_with(|c: char| c.is_ascii_digit()) || known.clone().any(|word| word == text) {
-            return self.error(Fault::Unexpected, mend);
+            return self.error(Fault::Unexpected, fix);
         }
         match nearest(text, known) {
             Some(near) => self.error(Fault::Unknown, format!("did you mean \"{near}\"?")),
-            None => self.error(Fault::Unknown, mend),
+            None => self.error(Fault::Unknown, fix),
         }
     }
 
     /// An error at the next token.
-    fn error(&self, fault: Fault, mend: impl Into<String>) -> ExpressionError {
-        self.error_at(self.next, fault, mend)
+    fn error(&self, fault: Fault, fix: impl Into<String>) -> ExpressionError {
+        self.error_at(self.next, fault, fix)
     }
 
     /// An error at the token just read.
-    fn error_before(&self, fault: Fault, mend: impl Into<String>) -> ExpressionError {
-        self.error_at(self.next.saturating_sub(1), fault, mend)
+    fn error_before(&self, fault: Fault, fix: impl Into<String>) -> ExpressionError {
+        self.error_at(self.next.saturating_sub(1), fault, fix)
     }
 
-    fn error_at(&self, number: usize, fault: Fault, mend: impl Into<String>) -> ExpressionError {
+    fn error_at(&self, number: usize, fault: Fault, fix: impl Into<String>) -> ExpressionError {
         let token = self.tokens.get(number);
         ExpressionError {
             column: column(self.text, token.map_or(self.text.len(), |token| token.start)),
             found: token.map_or_else(|| "the end".into(), |token| quoted(token.text)),
             fault,
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 }

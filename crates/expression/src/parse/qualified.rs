@@ -98,7 +98,7 @@ impl Parser<'_> {
     /// Whether protocol, direction and kind go together; the next token is the kind.
     fn check(&self, qualifiers: Qualifiers, has_side: bool) -> Result<()> {
         use Protocol::{Arp, Ether, Ip, Ip6, Rarp, Sctp, Tcp, Udp};
-        let (goes, mend) = match qualifiers.kind {
+        let (goes, fix) = match qualifiers.kind {
             Kind::Host => (
                 matches!(qualifiers.protocol, None | Some(Ether | Ip | Ip6 | Arp | Rarp)),
                 "write ether, ip, ip6, arp or rarp before \"host\", and the other protocol as \"tcp and host …\"",
@@ -116,7 +116,7 @@ impl Parser<'_> {
                 "write ether, ip, ip6 or nothing before \"proto\"",
             ),
         };
-        if goes { Ok(()) } else { Err(self.error(Fault::Unexpected, mend)) }
+        if goes { Ok(()) } else { Err(self.error(Fault::Unexpected, fix)) }
     }
 
     fn value(&mut self, qualifiers: Qualifiers) -> Result<Block> {

@@ -2,7 +2,7 @@
 
 use longwire_expression::Expression;
 
-/// Reads the expression. Either it is refused, with a column within the text and a mend, or it judges the frame, its
+/// Reads the expression. Either it is refused, with a column within the text and a fix, or it judges the frame, its
 /// opposite the other way, and it reads the same when written again.
 pub fn run(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |&byte| byte == 0);
@@ -12,7 +12,7 @@ pub fn run(bytes: &[u8]) {
         Ok(expression) => expression,
         Err(error) => {
             assert!(error.column >= 1 && error.column <= text.chars().count() + 1, "{text:?}: {error}");
-            assert!(!error.mend.is_empty() && error.to_string().lines().count() == 1, "{text:?}: {error}");
+            assert!(!error.fix.is_empty() && error.to_string().lines().count() == 1, "{text:?}: {error}");
             return;
         }
     };

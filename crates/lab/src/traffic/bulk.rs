@@ -144,7 +144,7 @@ impl Sender {
                 socket::set_congestion(&stream, name).map_err(|source| Error::System {
                     doing: format!("choosing the congestion control {name:?}"),
                     source,
-                    mend: "; /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what may be chosen",
+                    fix: "; /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what may be chosen",
                 })?;
             }
             congestion = socket::congestion(&stream).map_err(failed())?;

@@ -115,7 +115,7 @@ impl Control {
             Error::System {
                 doing: doing(),
                 source,
-                mend: "; start `longwire traffic receive` there, and let its port through",
+                fix: "; start `longwire traffic receive` there, and let its port through",
             }
         })?;
         let mut control = Self::new(stream, RESULT_LINE)?;

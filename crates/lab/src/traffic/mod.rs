@@ -44,24 +44,24 @@ pub const MAX_DURATION_NS: u64 = 86_400_000_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A parameter is out of its range.
-    #[error("{field}: {problem}; {mend}")]
+    #[error("{field}: {problem}; {fix}")]
     Parameter {
         /// The parameter.
         field: &'static str,
         /// What is wrong with it.
         problem: String,
         /// What to give instead.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The system refused something.
-    #[error("{doing}: {source}{mend}")]
+    #[error("{doing}: {source}{fix}")]
     System {
         /// What was being done, with the address where there is one.
         doing: String,
         /// What the system said.
         source: io::Error,
         /// What may help, with its punctuation, or nothing.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The other side sent something that is not of this protocol, or too much of it.
     #[error("the other side's control message: {0}; both sides must run the same version of longwire")]
@@ -85,11 +85,11 @@ pub enum Error {
 impl Error {
     fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
-        move |source| Self::System { doing, source, mend: "" }
+        move |source| Self::System { doing, source, fix: "" }
     }
 
-    fn parameter(field: &'static str, problem: impl ToString, mend: &'static str) -> Self {
-        Self::Parameter { field, problem: problem.to_string(), mend }
+    fn parameter(field: &'static str, problem: impl ToString, fix: &'static str) -> Self {
+        Self::Parameter { field, problem: problem.to_string(), fix }
     }
 }
 

@@ -110,7 +110,7 @@ pub fn ping_each(
     let socket = IcmpSocket::open(ping.target).map_err(|source| Error::System {
         doing: format!("opening a socket to ping {}", ping.target),
         source,
-        mend: "; run as root, or write \"0 2147483647\" to /proc/sys/net/ipv4/ping_group_range",
+        fix: "; run as root, or write \"0 2147483647\" to /proc/sys/net/ipv4/ping_group_range",
     })?;
     let flow = socket::random_u32().map_err(Error::system("drawing a number"))?;
     precise_sleeps();

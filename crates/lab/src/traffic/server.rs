@@ -48,7 +48,7 @@ impl Server {
         let listener = TcpListener::bind(address).map_err(|source| Error::System {
             doing: format!("listening on {address}"),
             source,
-            mend: "; choose another port, or end the receiver that has it",
+            fix: "; choose another port, or end the receiver that has it",
         })?;
         Ok(Self { listener })
     }

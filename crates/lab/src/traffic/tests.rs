@@ -413,7 +413,7 @@ fn other_addresses_are_not_answered() {
 }
 
 #[test]
-fn nobody_there_is_said_with_the_mend() {
+fn nobody_there_is_said_with_the_fix() {
     let unused = std::net::TcpListener::bind(LOOPBACK).unwrap().local_addr().unwrap();
     let error = udp::send(&Receiver::at(unused), &stream(1), &mut quiet).unwrap_err().to_string();
     assert!(error.contains(&unused.to_string()) && error.contains("longwire traffic receive"), "{error}");

@@ -172,7 +172,7 @@ pub fn medium_rate(values: &Values) -> Rate {
     values.rate(0)
 }
 
-/// Finds fault with parameters that don't go together: the parameter, and what is wrong with it and the mend.
+/// Finds fault with parameters that don't go together: the parameter, and what is wrong with it and the fix.
 ///
 /// # Errors
 /// If there is a fault.

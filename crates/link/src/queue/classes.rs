@@ -38,7 +38,7 @@ pub enum ClassError {
     #[error("every class has an \"if\", so that some packets may have none; add a class without \"if\"")]
     NoDefault,
     /// Something can't stand there.
-    #[error("class {class}, column {column}: found {found}; {mend}")]
+    #[error("class {class}, column {column}: found {found}; {fix}")]
     Found {
         /// Which class.
         class: usize,
@@ -47,7 +47,7 @@ pub enum ClassError {
         /// What was given, in quotes, or `nothing`.
         found: String,
         /// What to write.
-        mend: String,
+        fix: String,
     },
     /// A rate or time can't be read.
     #[error("class {class}, column {column}: {source}")]
@@ -158,8 +158,8 @@ fn read_line<'a>(
     }
     if let Some(at) = line.settings.iter().position(|(word, _)| *word == "limit") {
         let (_, value) = line.settings.remove(at);
-        let mend = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
-        let read = limit("unlimited").read(value.text).map_err(|_| line.error(value, mend))?;
+        let fix = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
+        let read = limit("unlimited").read(value.text).map_err(|_| line.error(value, fix))?;
         line.limit = Some((Limit::of(&read), value));
     }
     if let Some(piece) = queue {
@@ -210,12 +210,12 @@ fn settings<'a>(
 }
 
 impl Line<'_> {
-    pub(super) fn error(&self, piece: Piece<'_>, mend: &str) -> ClassError {
+    pub(super) fn error(&self, piece: Piece<'_>, fix: &str) -> ClassError {
         ClassError::Found {
             class: self.class,
             column: piece.column(),
             found: shown(piece.text),
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 

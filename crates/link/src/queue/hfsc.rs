@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_class_column_and_mend() {
+    fn errors_name_class_column_and_fix() {
         let table = [
             ("", "there is no class; write one a line, such as \"web ls 3 Mbit/s if tcp port 80\""),
             ("a", "class 1, column 1: found \"a\"; give it rt, ls or both"),

@@ -77,11 +77,11 @@ fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
     let lines = read_lines(text, &["weight"], "\"web weight 3 if tcp port 80\"")?;
     let mut weights = Vec::with_capacity(lines.len());
     for line in &lines {
-        let mend = "write \"weight\" and a whole number from 1 to 1000000";
-        let Some((_, piece)) = line.settings.first() else { return Err(line.error(line.name, mend)) };
+        let fix = "write \"weight\" and a whole number from 1 to 1000000";
+        let Some((_, piece)) = line.settings.first() else { return Err(line.error(line.name, fix)) };
         let digits = piece.text.bytes().all(|byte| byte.is_ascii_digit());
         let weight = piece.text.parse().ok().filter(|weight| digits && (1..=MAX_WEIGHT).contains(weight));
-        weights.push(weight.ok_or_else(|| line.error(*piece, mend))?);
+        weights.push(weight.ok_or_else(|| line.error(*piece, fix))?);
     }
     ClassSet::new(lines, Weights(weights.into()))
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_class_column_and_mend() {
+    fn errors_name_class_column_and_fix() {
         let table = [
             ("", "there is no class; write one a line, such as \"web weight 3 if tcp port 80\""),
             ("a", "class 1, column 1: found \"a\"; write \"weight\" and a whole number from 1 to 1000000"),

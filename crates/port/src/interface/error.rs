@@ -78,7 +78,7 @@ pub enum OpenError {
         feature: &'static str,
     },
     /// The system refuses.
-    #[error("interface {name}: can't {action}: {source}{}", mend(source))]
+    #[error("interface {name}: can't {action}: {source}{}", fix(source))]
     System {
         /// Name of the interface.
         name: String,
@@ -111,7 +111,7 @@ fn holder(pid: Option<u32>) -> String {
     }
 }
 
-fn mend(source: &io::Error) -> &'static str {
+fn fix(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "; run as root, or with CAP_NET_RAW and CAP_NET_ADMIN in this namespace"
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_interface_and_the_mend() {
+    fn messages_name_the_interface_and_the_fix() {
         let name = || "eth7".to_string();
         let cases = [
             (OpenError::from_io("eth7", "bind", io::Error::from_raw_os_error(libc::ENODEV)), "ip link"),
@@ -139,9 +139,9 @@ mod tests {
             (OpenError::Offload { name: name(), feature: "lro" }, "ethtool -K eth7 lro off"),
             (OpenError::Exists { name: name() }, "ip link del eth7"),
         ];
-        for (error, mend) in cases {
+        for (error, fix) in cases {
             let text = error.to_string();
-            assert!(text.contains("eth7") && text.contains(mend), "{text}");
+            assert!(text.contains("eth7") && text.contains(fix), "{text}");
         }
     }
 }

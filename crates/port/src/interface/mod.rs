@@ -229,7 +229,7 @@ impl Interface {
     /// not link-local.
     ///
     /// # Errors
-    /// There is such an address; the error says how to mend it.
+    /// There is such an address; the error says how to fix it.
     pub fn refuse_addresses(&self) -> Result<(), OpenError> {
         let own = |address: &IpAddr| match address {
             IpAddr::V4(_) => true,

@@ -108,7 +108,7 @@ impl OffloadGuard {
     /// Turns `features` off on `interface`; those that are off stay off and are not touched at the end.
     ///
     /// # Errors
-    /// One can't be turned off: what was changed is restored, and the error names the mend.
+    /// One can't be turned off: what was changed is restored, and the error names the fix.
     pub fn turn_off(interface: &Interface, features: &[Feature]) -> Result<Self, OpenError> {
         let before = Table::read(interface)?;
         let turned_off = before.mask_of_active(features);

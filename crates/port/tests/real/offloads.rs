@@ -50,7 +50,7 @@ fn a_port_without_header_turns_merging_off_while_it_is_open() {
 }
 
 #[test]
-fn an_offload_that_stays_on_is_refused_with_the_mend() {
+fn an_offload_that_stays_on_is_refused_with_the_fix() {
     let Some(_net) = Net::new() else { return };
     // The loopback's transmit checksum is fixed.
     let lo = Interface::open("lo").unwrap();

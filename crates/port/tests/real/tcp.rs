@@ -99,7 +99,7 @@ fn trains_stay_whole_with_the_header() {
 fn trains_are_split_and_checksums_filled_in_without_the_header() {
     let Some(middle) = Net::new() else { return };
     let [one, two] = hosts(&middle);
-    // Trains from the second host would be too long for its port: the mend that the manual names.
+    // Trains from the second host would be too long for its port: the fix that the manual names.
     let _off = two.run(|| {
         let eth0 = Interface::open("eth0").unwrap();
         OffloadGuard::turn_off(&eth0, &[Feature::Tso, Feature::Gso]).unwrap()

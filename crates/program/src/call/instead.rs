@@ -8,7 +8,7 @@ pub fn instead(number: u32) -> &'static str {
         return "the kernel's have numbers from 1 to 211, those of longwire.h from 65536 on";
     };
     let found = INSTEAD.iter().find(|(names, _)| names.contains(&name));
-    found.map_or("nothing does the same, leave the call out", |(_, mend)| mend)
+    found.map_or("nothing does the same, leave the call out", |(_, fix)| fix)
 }
 
 /// By the kernel's names.
@@ -51,13 +51,13 @@ mod tests {
     fn what_is_named_is_there_and_what_it_replaces_is_not() {
         let is_helper = |name: &str| Helper::ALL.iter().any(|helper| helper.name() == name);
         let numbers = || (1..).map_while(|number| Some((number, kernel_name(number)?)));
-        for (names, mend) in INSTEAD {
+        for (names, fix) in INSTEAD {
             for name in *names {
                 let number = numbers().find(|(_, other)| other == name).map(|(number, _)| number);
-                assert!(!is_helper(name) && number.map(instead) == Some(*mend), "{name}");
+                assert!(!is_helper(name) && number.map(instead) == Some(*fix), "{name}");
             }
-            let named = mend.strip_prefix("use ").and_then(|rest| rest.split([' ', ',', ';']).next());
-            assert!(named.is_none_or(|named| is_helper(named) || named == "atomic"), "{mend}");
+            let named = fix.strip_prefix("use ").and_then(|rest| rest.split([' ', ',', ';']).next());
+            assert!(named.is_none_or(|named| is_helper(named) || named == "atomic"), "{fix}");
         }
     }
 

@@ -247,7 +247,7 @@ pub struct MapError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MapFault {
     /// No such kind of map here.
-    #[error("maps of type {name} ({0}) can't be used here; {mend}", name = kind_name(*.0), mend = kind_mend(*.0))]
+    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0), fix = kind_fix(*.0))]
     Kind(u32),
     /// A field is out of its range.
     #[error("{field} is {value}; it has to be {wanted}")]
@@ -269,7 +269,7 @@ pub enum MapFault {
     Value {
         /// The entry's number.
         entry: u64,
-        /// What it is, and the mend.
+        /// What it is, and the fix.
         what: &'static str,
     },
     /// It can't hold what it is to hold.
@@ -289,7 +289,7 @@ fn kind_name(number: u32) -> &'static str {
     NAMES.get(number as usize).copied().unwrap_or("unknown to Linux")
 }
 
-fn kind_mend(number: u32) -> &'static str {
+fn kind_fix(number: u32) -> &'static str {
     match kind_name(number) {
         "user_ringbuf" => "let the control half write an array or hash map, which programs read",
         _ => {

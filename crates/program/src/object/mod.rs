@@ -185,7 +185,7 @@ impl<'d> Object<'d> {
     ///
     /// # Errors
     /// If there is none, or it has something in it that can't be loaded: names the instruction, its line where the object says it,
-    /// and the mend.
+    /// and the fix.
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
         let program = self.programs.iter().find(|&&p| *self.bodies[p].name == *name);
         let &first = program.ok_or_else(|| self.no_program(name))?;

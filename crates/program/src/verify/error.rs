@@ -37,7 +37,7 @@ impl Rejected {
     }
 }
 
-/// What is wrong with an instruction, and the mend.
+/// What is wrong with an instruction, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -93,7 +93,7 @@ pub enum Rejection {
     )]
     TooComplex,
     /// A helper that is not there.
-    #[error("there is no helper {number} ({name}) here; {mend}", mend = instead(*.number))]
+    #[error("there is no helper {number} ({name}) here; {fix}", fix = instead(*.number))]
     UnknownHelper {
         /// Its number.
         number: u32,
@@ -306,7 +306,7 @@ pub enum Rejection {
         max: u64,
     },
     /// A helper is given a map that it can't use.
-    #[error("{name} can't use map {map}, which is a {kind}{mend}", name = .helper.name(), kind = .kind.name(), mend = map_mend(*.helper, *.kind))]
+    #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(), fix = map_fix(*.helper, *.kind))]
     MapKind {
         /// The helper.
         helper: Helper,
@@ -410,7 +410,7 @@ const fn takes(argument: Argument) -> &'static str {
     }
 }
 
-const fn map_mend(helper: Helper, kind: MapKind) -> &'static str {
+const fn map_fix(helper: Helper, kind: MapKind) -> &'static str {
     match helper {
         Helper::RedirectMap => "; it takes a devmap, devmap_hash, cpumap or xskmap",
         Helper::TailCall => "; it takes a prog_array",

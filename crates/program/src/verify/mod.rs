@@ -133,7 +133,7 @@ pub struct WorstPath {
 /// ```
 ///
 /// # Errors
-/// Names the first instruction at fault, what is wrong with it, and the mend.
+/// Names the first instruction at fault, what is wrong with it, and the fix.
 pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
     let structure =
         Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;

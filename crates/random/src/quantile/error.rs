@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a text is no distribution; names the line and the mend.
+/// Why a text is no distribution; names the line and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DistributionError {
     /// The text is longer than any table needs to be.
@@ -39,7 +39,7 @@ pub enum DistributionError {
     Order {
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         what: &'static str,
     },
     /// A table of another format than was read has too many values.
@@ -61,7 +61,7 @@ pub enum DistributionError {
     /// Something that a dummynet profile must have is not there.
     #[error("the profile has {what}")]
     Profile {
-        /// What is missing, and the mend.
+        /// What is missing, and the fix.
         what: &'static str,
     },
     /// All values are the same: there is no shape to be stretched to a jitter.

@@ -109,7 +109,7 @@ impl Shape {
     /// moved and stretched to the mean 0 and the deviation 1.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the mend.
+    /// Says what is wrong, where, and the fix.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         if let Some(shape) = Self::named(text.trim()) {
             return Ok(shape);
@@ -121,7 +121,7 @@ impl Shape {
     /// Reads the content of a file. Samples, points and profiles are times, in ms where they have no unit.
     ///
     /// # Errors
-    /// Names the line and the mend.
+    /// Names the line and the fix.
     pub fn read(text: &str) -> Result<Self, DistributionError> {
         match read::times(text)? {
             read::Found::Shape(shape) => Ok(shape),
@@ -176,7 +176,7 @@ impl Times {
     /// Reads times: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the mend.
+    /// Says what is wrong, where, and the fix.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         if Shape::NAMES.contains(&text.trim()) {
             let name = text.trim();
@@ -190,7 +190,7 @@ impl Times {
     /// Reads the content of a file: samples, points or a dummynet profile, in ms where they have no unit.
     ///
     /// # Errors
-    /// Names the line and the mend.
+    /// Names the line and the fix.
     pub fn read(text: &str) -> Result<Self, DistributionError> {
         match read::times(text)? {
             read::Found::Shape(_) => Err(DistributionError::Relative),
@@ -255,7 +255,7 @@ impl Chances {
     /// Reads probabilities: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the mend.
+    /// Says what is wrong, where, and the fix.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         read::from_text_or_file(text, base, &[], Self::read).map(Arc::new)
     }
@@ -263,7 +263,7 @@ impl Chances {
     /// Reads the content of a file: samples or points, each as `1.5 %` or `0.015`.
     ///
     /// # Errors
-    /// Names the line and the mend.
+    /// Names the line and the fix.
     pub fn read(text: &str) -> Result<Self, DistributionError> {
         read::chances(text)
     }

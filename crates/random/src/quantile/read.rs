@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_line_and_the_mend() {
+    fn names_the_line_and_the_fix() {
         let table = [
             ("", "no value"),
             ("# nothing\n\n", "no value"),

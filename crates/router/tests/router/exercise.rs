@@ -28,17 +28,17 @@ pub fn run(frame: &[u8]) {
     let (mut router, mut pool, mut out) = (router(), Pool::new(2 << 20).unwrap(), Outbox::default());
     let mut batch = Batch::new();
     for place in [1, 2] {
-        let mut mended = frame.to_vec();
-        if let Some(destination) = mended.first_chunk_mut::<6>() {
+        let mut fixed = frame.to_vec();
+        if let Some(destination) = fixed.first_chunk_mut::<6>() {
             *destination = [2, 0, 0, 0, 0xff, place as u8];
         }
-        if mended.len() >= 34 {
-            let end = (14 + usize::from(mended[14] & 15) * 4).clamp(34, mended.len());
-            mended[24..26].fill(0);
-            let checksum = longwire_wire::checksum::Sum::ZERO.bytes(&mended[14..end]).checksum();
-            mended[24..26].copy_from_slice(&checksum.to_be_bytes());
+        if fixed.len() >= 34 {
+            let end = (14 + usize::from(fixed[14] & 15) * 4).clamp(34, fixed.len());
+            fixed[24..26].fill(0);
+            let checksum = longwire_wire::checksum::Sum::ZERO.bytes(&fixed[14..end]).checksum();
+            fixed[24..26].copy_from_slice(&checksum.to_be_bytes());
         }
-        for bytes in [frame, &mended] {
+        for bytes in [frame, &fixed] {
             let Some(handle) = pool.insert(bytes) else { continue };
             pool.meta_mut(handle).in_port = place;
             batch.push(handle);

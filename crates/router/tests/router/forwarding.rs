@@ -237,11 +237,11 @@ fn nobody_is_told_about_errors_groups_and_later_fragments() {
     builder.icmpv4(exceeded).write(&mut error, &[0; 28]).unwrap();
     let mut later = udp(HOST, FAR, 1, 20);
     later[20..22].copy_from_slice(&[0, 3]);
-    let mend = |frame: &mut [u8]| {
+    let fix = |frame: &mut [u8]| {
         let checksum = etherparse::Ipv4Header::from_slice(&frame[14..]).unwrap().0.calc_header_checksum();
         frame[24..26].copy_from_slice(&checksum.to_be_bytes());
     };
-    mend(&mut later);
+    fix(&mut later);
     let mut broadcast = udp(HOST, FAR, 64, 20);
     broadcast[..6].fill(0xff);
     let table = [

@@ -164,7 +164,7 @@ fn exceptional_packets_are_seen_and_refused_frames_are_not() {
 const PASS: &str = "r0 = 2
     exit";
 
-/// Makes the destination that of port 3's host, mends the checksum's upper byte in `r9` so, and ends so. The destination's third byte is the
+/// Makes the destination that of port 3's host, fixes the checksum's upper byte in `r9` so, and ends so. The destination's third byte is the
 /// upper one of its word: one more there is one less in the checksum's upper byte.
 fn rewrite(checksum: &str, end: &str) -> String {
     format!(

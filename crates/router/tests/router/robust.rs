@@ -17,7 +17,7 @@ fn v4() -> impl Strategy<Value = [u8; 4]> {
     ]
 }
 
-fn mend(frame: &mut [u8]) {
+fn fix(frame: &mut [u8]) {
     let end = (14 + usize::from(frame[14] & 15) * 4).clamp(34, frame.len());
     frame[24..26].fill(0);
     let checksum = longwire_wire::checksum::Sum::ZERO.bytes(&frame[14..end]).checksum();
@@ -47,7 +47,7 @@ fn ipv4() -> impl Strategy<Value = Vec<u8>> {
             let checksum = longwire_wire::checksum::Sum::ZERO.bytes(&frame[at..]).checksum();
             frame[at + 2..at + 4].copy_from_slice(&checksum.to_be_bytes());
         }
-        mend(&mut frame);
+        fix(&mut frame);
         frame
     })
 }

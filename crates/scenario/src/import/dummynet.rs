@@ -120,9 +120,9 @@ impl Pipe {
             "noerror" => notes.add(line, "noerror", "a sender is never told of a drop here"),
             other => {
                 let what = format!("dummynet has no option \"{}\"", other.escape_debug());
-                let mend =
+                let fix =
                     "options are bw, delay, queue, plr, burst, red, gred, ecn, codel, pie, profile, mask";
-                return Err(ImportError::new(line, what, mend));
+                return Err(ImportError::new(line, what, fix));
             }
         }
         Ok(())

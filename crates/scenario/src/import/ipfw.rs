@@ -72,8 +72,8 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     table.clean_up(&lines[end..], notes)?;
     table.join(notes);
     if table.pipes.is_empty() {
-        let mend = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
-        return Err(ImportError::new(0, "no pipe is configured in it", mend));
+        let fix = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
+        return Err(ImportError::new(0, "no pipe is configured in it", fix));
     }
     let mut sheet = Sheet::new("Pipes of dummynet as links.");
     if table.rules.iter().any(|rule| rule.from.is_some() && rule.to.is_some()) {
@@ -166,8 +166,8 @@ impl Table {
             // `add pipe 1 in`: from any to any.
             (None, None) => (0, 0),
             _ => {
-                let mend = "write ipfw add pipe 1 ip from 10.0.0.1 to 10.0.0.2";
-                return Err(ImportError::new(line.number, "the rule has no from … to …", mend));
+                let fix = "write ipfw add pipe 1 ip from 10.0.0.1 to 10.0.0.2";
+                return Err(ImportError::new(line.number, "the rule has no from … to …", fix));
             }
         };
         if let Some(protocol) =

@@ -39,8 +39,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         [] => Vec::new(),
     };
     if shells.is_empty() {
-        let mend = "write mm-delay 20 mm-link up.trace down.trace -- COMMAND, or name trace files";
-        return Err(ImportError::new(0, "there is no shell of mahimahi in it", mend));
+        let fix = "write mm-delay 20 mm-link up.trace down.trace -- COMMAND, or name trace files";
+        return Err(ImportError::new(0, "there is no shell of mahimahi in it", fix));
     }
     let mut sheet = Sheet::new("A host inside mahimahi's shells, and one outside.");
     let up = joined(shells.iter().rev().filter_map(|shell| shell.up.as_ref()));
@@ -59,24 +59,24 @@ fn is_trace(text: &str) -> bool {
 
 /// Whether a link can play the trace: what it would refuse then is refused now, with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
-    let mend = format!("correct {name}");
+    let fix = format!("correct {name}");
     match Opportunities::parse(text) {
         Ok(_) => Ok(()),
-        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, mend)),
-        Err(other) => Err(ImportError::new(0, other.to_string(), mend)),
+        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, fix)),
+        Err(other) => Err(ImportError::new(0, other.to_string(), fix)),
     }
 }
 
 /// One or two traces as a link shell.
 fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
     let part = |source: &Source| {
-        let mend = "name the file: a scenario refers to it";
+        let fix = "name the file: a scenario refers to it";
         let Some(name) = &source.file else {
-            return Err(ImportError::new(0, "a trace has to stand in a file", mend));
+            return Err(ImportError::new(0, "a trace has to stand in a file", fix));
         };
         if !is_trace(&source.text) {
-            let mend = "write one whole number of milliseconds a line";
-            return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), mend));
+            let fix = "write one whole number of milliseconds a line";
+            return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), fix));
         }
         playable(name, &source.text)?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })

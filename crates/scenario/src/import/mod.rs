@@ -108,7 +108,7 @@ pub struct Imported {
     pub notes: Vec<Note>,
 }
 
-/// Why something can't be imported: where, what, and the mend.
+/// Why something can't be imported: where, what, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct ImportError {
     /// The line where it stands, from 1; 0 if it belongs to the whole.
@@ -116,7 +116,7 @@ pub struct ImportError {
     /// What is wrong.
     pub what: String,
     /// What to do about it.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl fmt::Display for ImportError {
@@ -124,13 +124,13 @@ impl fmt::Display for ImportError {
         if self.line > 0 {
             write!(f, "line {}: ", self.line)?;
         }
-        write!(f, "{}; {}", self.what, self.mend)
+        write!(f, "{}; {}", self.what, self.fix)
     }
 }
 
 impl ImportError {
-    fn new(line: usize, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { line, what: shortened(&what.into()), mend: mend.into() }
+    fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { line, what: shortened(&what.into()), fix: fix.into() }
     }
 }
 
@@ -156,7 +156,7 @@ pub struct NetemLinks {
 /// Writes the scenario that `sources` describe; most formats take one source, traces also two (up and down).
 ///
 /// # Errors
-/// What can't be understood, with its line and the mend.
+/// What can't be understood, with its line and the fix.
 pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportError> {
     let longest = format.longest();
     if sources.iter().any(|source| source.text.len() > longest) {
@@ -200,14 +200,14 @@ fn possible(scenario: &str) -> Result<(), ImportError> {
     let Err(error) = crate::parse("imported.toml", scenario) else { return Ok(()) };
     let Some(first) = error.findings.first() else { return Ok(()) };
     let what = format!("what it would become can't be: {}: {}", first.field, first.what);
-    let mend = if first.mend.is_empty() { "change what says that" } else { &first.mend };
-    Err(ImportError::new(0, what, mend))
+    let fix = if first.fix.is_empty() { "change what says that" } else { &first.fix };
+    Err(ImportError::new(0, what, fix))
 }
 
 /// Reads netem's options, as in `delay 100ms 20ms distribution normal loss gemodel 1% 25%`.
 ///
 /// # Errors
-/// What can't be understood, and the mend.
+/// What can't be understood, and the fix.
 pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
     if options.len() > LONGEST {
         return Err(ImportError::new(0, "these are no netem options", "write delay 100ms loss 1%"));
@@ -308,7 +308,7 @@ mod tests {
                 let source = Source { file, text: text.to_owned() };
                 match import(format, std::slice::from_ref(&source)) {
                     Ok(imported) => assert!(imported.scenario.starts_with("# ")),
-                    Err(error) => assert!(!error.mend.is_empty() && !error.what.is_empty(), "{error}"),
+                    Err(error) => assert!(!error.fix.is_empty() && !error.what.is_empty(), "{error}"),
                 }
             }
         }

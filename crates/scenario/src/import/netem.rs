@@ -107,8 +107,8 @@ impl Netem {
             "seed" => self.seed = Some(words.value("seed", "42", any_base)?),
             other => {
                 let what = format!("netem has no option \"{other}\"");
-                let mend = "options are delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
-                return Err(ImportError::new(words.line, what, mend));
+                let fix = "options are delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
+                return Err(ImportError::new(words.line, what, fix));
             }
         }
         Ok(())
@@ -190,7 +190,7 @@ impl Netem {
     /// What tc itself refuses.
     fn check(&self) -> Result<(), ImportError> {
         let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
-        let wrong = |what: &str, mend: &str| Err(ImportError::new(self.line, what, mend));
+        let wrong = |what: &str, fix: &str| Err(ImportError::new(self.line, what, fix));
         if (self.reorder.is_some() || self.gap.is_some()) && !delayed {
             return wrong(
                 "reorder needs a delay: what is not delayed overtakes",

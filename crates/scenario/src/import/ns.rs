@@ -105,8 +105,8 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     carry_out(&mut tcl)?;
     let topology = script.topology;
     if topology.edges.is_empty() {
-        let mend = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
-        return Err(ImportError::new(0, "the script makes no link", mend));
+        let fix = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
+        return Err(ImportError::new(0, "the script makes no link", fix));
     }
     topology.sheet(notes)
 }

@@ -43,8 +43,8 @@ impl Script<'_> {
     /// `at TIME "COMMANDS"`.
     pub(super) fn at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [when, what] = rest else {
-            let mend = "write $ns at 10.0 \"$link0 down\"";
-            return Err(ImportError::new(line, "at takes a time and a command", mend));
+            let fix = "write $ns at 10.0 \"$link0 down\"";
+            return Err(ImportError::new(line, "at takes a time and a command", fix));
         };
         match seconds(when) {
             Some(_) if self.later.len() == MOST => {
@@ -289,8 +289,8 @@ impl Script<'_> {
     /// `rtmodel-at 1.0 down $a $b`, or of one node: all of its links.
     pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [when, what, nodes @ ..] = rest else {
-            let mend = "write rtmodel-at 1.0 down $a $b";
-            return Err(ImportError::new(line, "rtmodel-at lacks something", mend));
+            let fix = "write rtmodel-at 1.0 down $a $b";
+            return Err(ImportError::new(line, "rtmodel-at lacks something", fix));
         };
         let edges = self.edges_between(line, nodes)?;
         let before = self.now.replace(read(line, "rtmodel-at", Some(when), "10.0", seconds)?);
@@ -312,15 +312,15 @@ impl Script<'_> {
     /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is up and down in turns, and up at FINISH.
     pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [kind, parameters, nodes @ ..] = rest else {
-            let mend = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
-            return Err(ImportError::new(line, "rtmodel lacks something", mend));
+            let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
+            return Err(ImportError::new(line, "rtmodel lacks something", fix));
         };
         let given = items(parameters);
         let (up, down) = match kind.to_ascii_lowercase().as_str() {
             "manual" => {
                 let [what, when] = &given[..] else {
-                    let mend = "write rtmodel Manual {down 1.0} $a $b";
-                    return Err(ImportError::new(line, "rtmodel Manual takes what and when", mend));
+                    let fix = "write rtmodel Manual {down 1.0} $a $b";
+                    return Err(ImportError::new(line, "rtmodel Manual takes what and when", fix));
                 };
                 let words: Vec<String> =
                     [when.clone(), what.clone()].into_iter().chain(nodes.iter().cloned()).collect();

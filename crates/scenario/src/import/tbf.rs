@@ -84,9 +84,9 @@ impl Tbf {
             }
             other => {
                 let what = format!("tbf has no option \"{other}\"");
-                let mend =
+                let fix =
                     "options are rate, burst, limit or latency, peakrate, mtu, mpu, overhead, linklayer";
-                return Err(ImportError::new(words.line, what, mend));
+                return Err(ImportError::new(words.line, what, fix));
             }
         }
         Ok(())

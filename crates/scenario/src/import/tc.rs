@@ -97,8 +97,8 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
 }
 
 fn nothing() -> ImportError {
-    let mend = "write tc qdisc add dev eth0 root netem delay 100ms loss 1%, or netem's options alone";
-    ImportError::new(0, "there is no netem and no tbf in it", mend)
+    let fix = "write tc qdisc add dev eth0 root netem delay 100ms loss 1%, or netem's options alone";
+    ImportError::new(0, "there is no netem and no tbf in it", fix)
 }
 
 fn is_tc(word: &str) -> bool {

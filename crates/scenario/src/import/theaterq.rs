@@ -50,8 +50,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         }
     }
     if traces.is_empty() {
-        let mend = "name a file with lines KEEP,LATENCY,RATE,LOSS,LIMIT";
-        return Err(ImportError::new(0, "there is no trace of TheaterQ in it", mend));
+        let fix = "name a file with lines KEEP,LATENCY,RATE,LOSS,LIMIT";
+        return Err(ImportError::new(0, "there is no trace of TheaterQ in it", fix));
     }
     if !told {
         notes.add(
@@ -95,11 +95,11 @@ fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Sta
 
 /// Whether a link can play the trace: what it would refuse then is refused now, with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
-    let mend = format!("correct {name}");
+    let fix = format!("correct {name}");
     match longwire_trace::theaterq::entries(text) {
         Ok(_) => Ok(()),
-        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, mend)),
-        Err(other) => Err(ImportError::new(0, other.to_string(), mend)),
+        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, fix)),
+        Err(other) => Err(ImportError::new(0, other.to_string(), fix)),
     }
 }
 
@@ -153,8 +153,8 @@ impl Options {
             "ecn_disable" => {}
             other => {
                 let what = format!("theaterq has no option \"{other}\"");
-                let mend = "options are stage, cont, seed, overhead, syncgroup, ingest, byteqlen, pktqlen";
-                return Err(ImportError::new(words.line, what, mend));
+                let fix = "options are stage, cont, seed, overhead, syncgroup, ingest, byteqlen, pktqlen";
+                return Err(ImportError::new(words.line, what, fix));
             }
         }
         Ok(())
@@ -181,14 +181,14 @@ impl Trace {
             let values: Option<Vec<u64>> =
                 fields_of.map(|field| if field == "-1" { Some(1) } else { whole(field) }).collect();
             let count = values.as_ref().map_or(0, Vec::len);
-            let mend = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine or ten fields";
+            let fix = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine or ten fields";
             let Some(values) =
                 values.filter(|values| values.len() == SIMPLE || EXTENDED.contains(&values.len()))
             else {
-                return Err(ImportError::new(number, "this is no line of a TheaterQ trace", mend));
+                return Err(ImportError::new(number, "this is no line of a TheaterQ trace", fix));
             };
             if fields != 0 && fields != count {
-                return Err(ImportError::new(number, "lines differ in their number of fields", mend));
+                return Err(ImportError::new(number, "lines differ in their number of fields", fix));
             }
             fields = count;
             trace.add(&values);

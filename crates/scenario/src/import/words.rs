@@ -45,11 +45,11 @@ impl<'w> Words<'w> {
         example: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, ImportError> {
-        let mend = format!("write {option} {example}");
+        let fix = format!("write {option} {example}");
         let Some(word) = self.next() else {
-            return Err(ImportError::new(self.line, format!("{option} has no value"), mend));
+            return Err(ImportError::new(self.line, format!("{option} has no value"), fix));
         };
-        read(word).ok_or_else(|| self.bad(option, word, &mend))
+        read(word).ok_or_else(|| self.bad(option, word, &fix))
     }
 
     /// The value that may follow; `default` if the next word is no number.
@@ -65,12 +65,12 @@ impl<'w> Words<'w> {
         }
     }
 
-    pub(super) fn bad(&self, option: &str, word: &str, mend: &str) -> ImportError {
+    pub(super) fn bad(&self, option: &str, word: &str, fix: &str) -> ImportError {
         if word.contains(['$', '`']) {
             let what = format!("{option}: \"{word}\" has no value in this text");
-            return ImportError::new(self.line, what, format!("write its value in its place, as in: {mend}"));
+            return ImportError::new(self.line, what, format!("write its value in its place, as in: {fix}"));
         }
-        ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), mend)
+        ImportError::new(self.line, format!("{option}: \"{word}\" can't be understood"), fix)
     }
 
     /// Passes over the next word if it is this one.

@@ -49,8 +49,8 @@ impl Desk<'_, '_> {
                         nodes.ports[usize::from(early)].name
                     ),
                 };
-                let mend = "let each address lie behind one host or port only";
-                self.error(&nodes.spans[usize::from(late)], &entry, "address", what, mend);
+                let fix = "let each address lie behind one host or port only";
+                self.error(&nodes.spans[usize::from(late)], &entry, "address", what, fix);
             }
         }
         Owners { ranges }

@@ -105,8 +105,8 @@ impl Desk<'_, '_> {
         });
         for block in beside {
             let [(None, text, span)] = &block.params[..] else {
-                let mend = format!("write {} = \"…\" with one value", block.key);
-                self.error(&block.span, entry, &block.key, "a table can't stand here", mend);
+                let fix = format!("write {} = \"…\" with one value", block.key);
+                self.error(&block.span, entry, &block.key, "a table can't stand here", fix);
                 return None;
             };
             if rate.params.iter().any(|(name, ..)| name.as_ref() == Some(&block.key)) {
@@ -169,11 +169,11 @@ impl Desk<'_, '_> {
         if found.is_none() {
             let kinds: Vec<&str> = of_key().map(|spec| spec.kind).collect();
             let what = format!("there is no {} of the kind \"{}\"", text.key, kind.escape_debug());
-            let mend = match suggestion(kind, kinds.iter().copied()) {
+            let fix = match suggestion(kind, kinds.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", kinds.join(", ")),
             };
-            self.error(span, entry, &format!("{}.kind", text.key), what, mend);
+            self.error(span, entry, &format!("{}.kind", text.key), what, fix);
         }
         found
     }
@@ -189,11 +189,11 @@ impl Desk<'_, '_> {
         if found.is_none() {
             let known = || spec.params.iter().map(|param| param.name);
             let what = format!("{} ({}) has no parameter \"{}\"", spec.key, spec.kind, name.escape_debug());
-            let mend = match suggestion(name, known()) {
+            let fix = match suggestion(name, known()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
             };
-            self.error(span, entry, spec.key, what, mend);
+            self.error(span, entry, spec.key, what, fix);
         }
         found
     }

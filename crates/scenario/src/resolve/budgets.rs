@@ -50,7 +50,7 @@ impl Desk<'_, '_> {
         prices: RouterPrices,
     ) -> Option<Admission> {
         let admission = Admission { budget: Budget::line_rate(line.0).setting_aside(set_aside), prices };
-        let (what, mend) = match (line, admission.check()) {
+        let (what, fix) = match (line, admission.check()) {
             (Rate(0), _) => (
                 "at a rate of 0 no packet comes, and nothing is promised".to_owned(),
                 "write the rate that is to be held, or leave it out for no budget".to_owned(),
@@ -69,7 +69,7 @@ impl Desk<'_, '_> {
             }
             (_, Ok(_)) => return Some(admission),
         };
-        self.error(span, entry, "line-rate", what, mend);
+        self.error(span, entry, "line-rate", what, fix);
         None
     }
 }

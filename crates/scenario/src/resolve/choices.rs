@@ -25,17 +25,17 @@ impl Desk<'_, '_> {
             let Some((router, port, from)) = beginning(nodes, link.from, link.to) else {
                 if spare {
                     let what = "it is for programs only, and begins where no router's program sends packets";
-                    let mend =
+                    let fix =
                         "write it as a simplex link that begins at a router's port: from = \"…\", to = \"…\"";
-                    self.at_link(links, place as u32, what.into(), mend);
+                    self.at_link(links, place as u32, what.into(), fix);
                 }
                 continue;
             };
             if spare && ends.usual.is_empty() {
                 let what = "it is for programs only, and no other link has the same two ends";
-                let mend =
+                let fix =
                     "leave only = \"programs\" away: programs may name any link that begins at their router";
-                self.at_link(links, place as u32, what.into(), mend);
+                self.at_link(links, place as u32, what.into(), fix);
                 continue;
             }
             if next == u16::MAX || !spare && ends.matched {

@@ -27,14 +27,14 @@ impl Desk<'_, '_> {
         let Text(kind) = self.term(entry, "control-plane", wanted)?;
         if kind != "netns" {
             let what = format!("there is no control plane \"{kind}\"");
-            let mend = "write \"netns\": a network namespace, in which BIRD or FRR run";
-            self.error(&wanted.span, entry, "control-plane", what, mend);
+            let fix = "write \"netns\": a network namespace, in which BIRD or FRR run";
+            self.error(&wanted.span, entry, "control-plane", what, fix);
             return None;
         }
         if let Some(scheduler) = &written.scheduler {
             let what = "a router with a control plane can't share its processors between flows";
-            let mend = "take one of the two away: hellos of routing protocols would wait behind flows";
-            self.error(&scheduler.span, entry, "scheduler", what, mend);
+            let fix = "take one of the two away: hellos of routing protocols would wait behind flows";
+            self.error(&scheduler.span, entry, "scheduler", what, fix);
             return None;
         }
         let fits = |name: &str, longest: usize| {
@@ -43,16 +43,15 @@ impl Desk<'_, '_> {
         };
         let name = entry.name.unwrap_or_default();
         if !fits(&name.replace(['{', '}'], ""), LONGEST_NAME) {
-            let mend =
-                "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
-            self.error(&written.name.span, entry, "name", "it can't be the name of a namespace", mend);
+            let fix = "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
+            self.error(&written.name.span, entry, "name", "it can't be the name of a namespace", fix);
             return None;
         }
         for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
             if !fits(&port.name, LONGEST_INTERFACE) {
                 let what = format!("\"{}\" can't be the name of an interface", port.name);
-                let mend = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \"-\", \"_\" and \".\"";
-                self.error(&text.port.span, entry, "ports.port", what, mend);
+                let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \"-\", \"_\" and \".\"";
+                self.error(&text.port.span, entry, "ports.port", what, fix);
                 return None;
             }
             let place = self.place(entry, &text.port, nodes)?;

@@ -23,8 +23,8 @@ impl Desk<'_, '_> {
             );
         }
         if plan.links.is_empty() && plan.routers.is_empty() {
-            let mend = "add [[link]] entries";
-            self.doubt(&(0..0), "", "", "there is no link: everything crosses unimpaired", mend);
+            let fix = "add [[link]] entries";
+            self.doubt(&(0..0), "", "", "there is no link: everything crosses unimpaired", fix);
         }
         let longest = plan.hosts.iter().map(|host| u64::from(host.mtu)).max();
         let mut told = vec![false; plan.profiles.len()];
@@ -35,8 +35,8 @@ impl Desk<'_, '_> {
             if let Some(what) = estimated_slots(plan.profile(place)) {
                 self.doubt(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
             }
-            for (what, mend) in odd(plan.profile(place), plan.rate(place), longest) {
-                self.doubt(&links[place], "link", &link.name, &what, mend);
+            for (what, fix) in odd(plan.profile(place), plan.rate(place), longest) {
+                self.doubt(&links[place], "link", &link.name, &what, fix);
             }
         }
         for medium in plan.media.iter().filter(|medium| medium.spec.kind != "half-duplex") {
@@ -71,14 +71,14 @@ impl Desk<'_, '_> {
         }
         for place in (0..used.len()).filter(|place| !used[*place]) {
             let name = &plan.links[place].name;
-            let mend = "another way is shorter, or nothing hangs behind it; give a [[path]], or remove it";
-            self.doubt(&links[place], "link", name, "no packets take it", mend);
+            let fix = "another way is shorter, or nothing hangs behind it; give a [[path]], or remove it";
+            self.doubt(&links[place], "link", name, "no packets take it", fix);
         }
     }
 
-    fn doubt(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, mend: &str) {
+    fn doubt(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, fix: &str) {
         let name = (!name.is_empty()).then_some(name);
-        self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), mend);
+        self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), fix);
     }
 }
 
@@ -109,7 +109,7 @@ fn estimated_slots(profile: &Profile) -> Option<String> {
     })
 }
 
-/// What is odd about a link: the oddity, and the mend.
+/// What is odd about a link: the oddity, and the fix.
 fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     let mtu = match profile.value("mtu") {
@@ -147,7 +147,7 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
     found
 }
 
-/// Parameters of one block that do not go together: what they do, and the mend.
+/// Parameters of one block that do not go together: what they do, and the fix.
 fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     if let [Some(Value::Time(delay)), Some(Value::Time(jitter))] =

@@ -88,8 +88,8 @@ impl Desk<'_, '_> {
         let (whose, mut places) = self.changing(&entry, written, links, others)?;
         let texts = self.beside_merged(&entry, &written.blocks.iter().collect::<Vec<_>>())?;
         if texts.is_empty() {
-            let mend = format!("add what changes, as in a {}: rate = \"1 Mbit/s\", say", whose.word());
-            self.error(&written.span, &entry, "", "nothing changes", mend);
+            let fix = format!("add what changes, as in a {}: rate = \"1 Mbit/s\", say", whose.word());
+            self.error(&written.span, &entry, "", "nothing changes", fix);
             return None;
         }
         self.no_station(&entry, &texts, (&places, links))?;
@@ -131,9 +131,9 @@ impl Desk<'_, '_> {
         let Some((whose, names)) = given().next().filter(|(_, names)| !names.0.is_empty()) else {
             // What is about a router has been told so.
             if super::router_events::only_of_routers(written).is_none() {
-                let mend =
+                let fix =
                     "add link = \"…\", source = \"…\" or medium = \"…\" with a name, or a list of names";
-                self.error(&written.span, entry, "link", "it names no link, no source and no medium", mend);
+                self.error(&written.span, entry, "link", "it names no link, no source and no medium", fix);
             }
             return None;
         };
@@ -160,11 +160,11 @@ impl Desk<'_, '_> {
             return Some(vec![forward, backward]);
         }
         let known = || links.links.iter().map(|link| &*link.name);
-        let mend = match suggestion(&name, known()) {
+        let fix = match suggestion(&name, known()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
         };
-        self.error(&written.span, entry, "link", format!("there is no link \"{name}\""), mend);
+        self.error(&written.span, entry, "link", format!("there is no link \"{name}\""), fix);
         None
     }
 
@@ -187,8 +187,8 @@ impl Desk<'_, '_> {
                 Ok(read) => given.push((at, read)),
                 Err(what) => {
                     let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
-                    let mend = hint.unwrap_or_default();
-                    self.error(span, entry, &key_of(spec, at, Whose::Links), what, mend);
+                    let fix = hint.unwrap_or_default();
+                    self.error(span, entry, &key_of(spec, at, Whose::Links), what, fix);
                     return None;
                 }
             }
@@ -198,9 +198,9 @@ impl Desk<'_, '_> {
         let fresh = Values::read_in(spec, &pairs, &self.folder);
         let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
         if let (Err(error), None) = (fresh, edit.of_same_kind(now)) {
-            let mend =
+            let fix =
                 format!("the link has no {} of this kind, so everything it needs has to be given", spec.key);
-            self.error(&text.span, entry, spec.key, error.to_string(), mend);
+            self.error(&text.span, entry, spec.key, error.to_string(), fix);
             return None;
         }
         Some(edit)

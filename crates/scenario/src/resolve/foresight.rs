@@ -197,8 +197,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         for edit in edits {
             let span = event.texts.iter().find(|text| text.key == edit.spec.key).map(|text| &text.span);
             let span = span.unwrap_or(&event.written.span);
-            if let Some((key, what, mend)) = self.fault(&state, edit, event, time) {
-                self.desk.error(span, &event.entry, &key, what, mend);
+            if let Some((key, what, fix)) = self.fault(&state, edit, event, time) {
+                self.desk.error(span, &event.entry, &key, what, fix);
                 return None;
             }
             if let Some(ramp) = event.ramp {
@@ -218,7 +218,7 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         Some(self.states.len() as u32 - 1)
     }
 
-    /// Why `edit` can't be carried out on a link in `state`: the key, what is wrong, and the mend.
+    /// Why `edit` can't be carried out on a link in `state`: the key, what is wrong, and the fix.
     fn fault(
         &self,
         state: &State,
@@ -228,14 +228,14 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     ) -> Option<(String, String, String)> {
         let Some(climb) = state.ramps.iter().find(|climb| climb.meets(edit)) else {
             let key = if event.whose == Whose::Sources { "model" } else { edit.spec.key };
-            return self.misfit(state, edit, event, time).map(|(what, mend)| (key.into(), what, mend));
+            return self.misfit(state, edit, event, time).map(|(what, fix)| (key.into(), what, fix));
         };
         let key = key_of(climb.spec, climb.at, event.whose);
         let what = format!("at {time} the ramp that began at {} is still changing {key}", climb.begin);
         Some((key, what, format!("begin at {} or later, or make that ramp shorter", climb.end)))
     }
 
-    /// Why `edit` does not fit a link in `state`: what is wrong, and the mend.
+    /// Why `edit` does not fit a link in `state`: what is wrong, and the fix.
     fn misfit(
         &self,
         state: &State,
@@ -247,8 +247,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let (owner, key) = (whose.word(), if whose == Whose::Sources { "model" } else { edit.spec.key });
         if let Some(target) = event.planned.iter().find_map(|planned| unplanned_target(planned, edit)) {
             let what = format!("its filter steers to \"{target}\", where the link's own filter does not");
-            let mend = "ways are planned before the run: steer to the same links, in the same order, in the link itself";
-            return Some((what, mend.into()));
+            let fix = "ways are planned before the run: steer to the same links, in the same order, in the link itself";
+            return Some((what, fix.into()));
         }
         if edit.apply(&state.blocks).is_none() {
             let what = format!(
@@ -260,8 +260,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
             return None;
         }
         if edit.spec.params.is_empty() {
-            let mend = self.mend_of_removal(state, key);
-            return Some((format!("a ramp can't take {key} away"), mend));
+            let fix = self.fix_of_removal(state, key);
+            return Some((format!("a ramp can't take {key} away"), fix));
         }
         if edit.replaces(&state.blocks) {
             let what = format!("a ramp can't lead to a {key} of another kind ({})", edit.spec.kind);
@@ -290,7 +290,7 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     }
 
     /// What to do instead of taking the link's block of a key away by a ramp.
-    fn mend_of_removal(&self, state: &State, key: &str) -> String {
+    fn fix_of_removal(&self, state: &State, key: &str) -> String {
         let own = state.blocks.iter().find(|(spec, _)| spec.key == key);
         let first = self.desk.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
         let share = own.is_some_and(|(spec, values)| {

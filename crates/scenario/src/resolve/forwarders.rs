@@ -79,13 +79,13 @@ impl Desk<'_, '_> {
         }
         let mut known: Vec<&str> = self.routers.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
-        let mend = match suggestion(&written.text, known.iter().copied()) {
+        let fix = match suggestion(&written.text, known.iter().copied()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if known.is_empty() => "declare it as [[router]]".into(),
             None => format!("there are {}", some(&known)),
         };
         let what = format!("there is no router \"{}\"", written.text);
-        self.error(&written.span, entry, "router", what, mend);
+        self.error(&written.span, entry, "router", what, fix);
         None
     }
 }

@@ -126,9 +126,9 @@ impl Desk<'_, '_> {
                 let what = format!(
                     "it joins \"{name}\" to the bridge \"{here}\", but \"{name}\" hangs on \"{there}\""
                 );
-                let mend =
+                let fix =
                     "a host or port has one cable: link the bridges with each other, or correct the bridge";
-                self.at_link(links, place as u32, what, mend);
+                self.at_link(links, place as u32, what, fix);
             }
         }
         for (place, port) in nodes.ports.iter_mut().enumerate() {
@@ -200,8 +200,8 @@ impl Desk<'_, '_> {
             names.join(" – ")
         };
         let what = format!("it closes a loop of bridges: {way}; a learning bridge would flood it for ever");
-        let mend = "remove a link, or write routing = \"shortest-delay\" at the top of the file";
-        self.at_link(links, place, what, mend);
+        let fix = "remove a link, or write routing = \"shortest-delay\" at the top of the file";
+        self.at_link(links, place, what, fix);
     }
 
     fn segments(&mut self, nodes: &mut Nodes, roots: &[u32], file: &File) -> Vec<Segment> {
@@ -290,9 +290,9 @@ impl Desk<'_, '_> {
             };
             if let Some(other) = taken {
                 let what = format!("\"{}\" has the same ends", links.links[other as usize].name);
-                let mend =
+                let fix =
                     "say which packets take which, with match = [{ source = \"…\", destination = \"…\" }]";
-                self.at_link(links, at, what, mend);
+                self.at_link(links, at, what, fix);
             }
         }
         for (from, to) in free {
@@ -303,10 +303,10 @@ impl Desk<'_, '_> {
     }
 
     /// An error of the link at `place`.
-    pub(super) fn at_link(&mut self, links: &Links, place: u32, what: String, mend: &str) {
+    pub(super) fn at_link(&mut self, links: &Links, place: u32, what: String, fix: &str) {
         let span: Range<usize> = links.spans[place as usize].clone();
         let entry = Entry { section: "link", name: Some(&links.links[place as usize].name), n: None };
-        self.error(&span, &entry, "", what, mend);
+        self.error(&span, &entry, "", what, fix);
     }
 }
 

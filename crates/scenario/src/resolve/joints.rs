@@ -27,8 +27,8 @@ impl Desk<'_, '_> {
             }
             if !inner.is_empty() && links.matched[at] && !links.spare[at] {
                 let what = "links are not chosen by addresses where routers have ports of their own";
-                let mend = "a packet would take it at every node it comes to: leave match away, or use several bridges";
-                self.at_link(links, at as u32, what.into(), mend);
+                let fix = "a packet would take it at every node it comes to: leave match away, or use several bridges";
+                self.at_link(links, at as u32, what.into(), fix);
                 return None;
             }
         }
@@ -85,9 +85,9 @@ impl Desk<'_, '_> {
                 port.name,
                 name(other)
             );
-            let mend =
+            let fix =
                 format!("give \"{router}\" a port of its own in place of it, and join that to it by a link");
-            self.at_link(links, at as u32, what, &mend);
+            self.at_link(links, at as u32, what, &fix);
             return None;
         };
         if known.is_some_and(|known| known != other) {
@@ -96,8 +96,8 @@ impl Desk<'_, '_> {
                 name(End::Port(place)),
                 known.map(name).unwrap_or_default()
             );
-            let mend = "a port has one cable: give the router another port, or join several by a bridge";
-            self.at_link(links, at as u32, what, mend);
+            let fix = "a port has one cable: give the router another port, or join several by a bridge";
+            self.at_link(links, at as u32, what, fix);
             return None;
         }
         *known = Some(other);
@@ -111,14 +111,14 @@ impl Desk<'_, '_> {
         let known = nodes.ports.iter().filter(|other| other.router.is_none()).map(|other| &*other.name);
         let what =
             format!("there is no host or port \"{}\", and no link or bridge that it is joined to", port.name);
-        let mend = match suggestion(&port.name, known) {
+        let fix = match suggestion(&port.name, known) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!(
                 "declare it as [[host]] or [[port]], or add a link: between = [\"{}\", \"…\"]",
                 port.name
             ),
         };
-        self.error(&nodes.spans[usize::from(place)], &entry, "ports.port", what, mend);
+        self.error(&nodes.spans[usize::from(place)], &entry, "ports.port", what, fix);
     }
 
     /// Hosts and ports that would hang on a bridge that nobody has asked for.
@@ -132,8 +132,8 @@ impl Desk<'_, '_> {
             let section = if port.attachment.driver().is_none() { "host" } else { "port" };
             let entry = Entry { section, name: Some(&port.name), n: None };
             let what = "it hangs on nothing: no router sits on it, and no link joins it to one";
-            let mend = "name it among a router's ports, or declare a [[bridge]] and hang it there";
-            self.error(&nodes.spans[place], &entry, "", what, mend);
+            let fix = "name it among a router's ports, or declare a [[bridge]] and hang it there";
+            self.error(&nodes.spans[place], &entry, "", what, fix);
         }
     }
 
@@ -149,8 +149,8 @@ impl Desk<'_, '_> {
                 nodes.ports[usize::from(place)].name
             );
             let entry = Entry { section: "host", name: Some(&port.name), n: None };
-            let mend = "a host or port has one cable: link it to the bridge or to the router";
-            self.error(&nodes.spans[usize::from(other)], &entry, "", what, mend);
+            let fix = "a host or port has one cable: link it to the bridge or to the router";
+            self.error(&nodes.spans[usize::from(other)], &entry, "", what, fix);
             return None;
         }
         nodes.wishes[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));

@@ -53,8 +53,8 @@ impl Desk<'_, '_> {
                     Entry { section: "link", name: written.name.as_ref().map(|name| &*name.text), n: None };
                 let span = written.count.as_ref().map_or(&written.span, |count| &count.span);
                 let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
-                let mend = "make fewer; a duplex link (between) is two";
-                self.error(span, &entry, "count", what, mend);
+                let fix = "make fewer; a duplex link (between) is two";
+                self.error(span, &entry, "count", what, fix);
                 return None;
             }
         }
@@ -160,8 +160,8 @@ impl Desk<'_, '_> {
             }
             _ => {
                 let what = "a link has either from and to (simplex), or between (duplex)";
-                let mend = "write from = \"a\" and to = \"b\", or between = [\"a\", \"b\"]";
-                self.error(&written.span, entry, "", what, mend);
+                let fix = "write from = \"a\" and to = \"b\", or between = [\"a\", \"b\"]";
+                self.error(&written.span, entry, "", what, fix);
                 return None;
             }
         };
@@ -227,12 +227,12 @@ impl Desk<'_, '_> {
             }
         };
         if links.names.contains_key(&name) {
-            let mend = match (&written.name, entry.n) {
+            let fix = match (&written.name, entry.n) {
                 (Some(_), None) => "rename one",
                 (Some(_), Some(_)) => "put {n} into the name, so that each has its own",
                 (None, _) => "give each a name of its own",
             };
-            self.error(span, entry, "name", format!("there are two links named \"{name}\""), mend);
+            self.error(span, entry, "name", format!("there are two links named \"{name}\""), fix);
             return None;
         }
         Some(name)
@@ -246,8 +246,8 @@ impl Desk<'_, '_> {
             let destination: IpAddr = self.term(entry, "match.destination", &written.destination)?;
             if source.is_ipv4() != destination.is_ipv4() {
                 let what = format!("{source} and {destination} are of different families");
-                let mend = "no packet has both: write two IPv4 or two IPv6 addresses";
-                self.error(&written.destination.span, entry, "match", what, mend);
+                let fix = "no packet has both: write two IPv4 or two IPv6 addresses";
+                self.error(&written.destination.span, entry, "match", what, fix);
                 return None;
             }
             pairs.push((source, destination, written.source.span.clone()));

@@ -57,8 +57,8 @@ impl Desk<'_, '_> {
             let places: Vec<u32> = places.filter(|(_, medium)| of(medium)).map(|(place, _)| place).collect();
             if places.is_empty() || places.len() > MOST_STATIONS {
                 let what = format!("{} links share it; there can be 1 to {MOST_STATIONS}", places.len());
-                let mend = format!("write medium = \"{name}\" in the links that share it");
-                self.error(&written.name.span, &entry, "", what, mend);
+                let fix = format!("write medium = \"{name}\" in the links that share it");
+                self.error(&written.name.span, &entry, "", what, fix);
                 continue;
             }
             media.push(Medium { name, spec, values, links: places });
@@ -73,11 +73,11 @@ impl Desk<'_, '_> {
         let Some(spec) = MEDIA.iter().copied().find(|spec| spec.kind == kind) else {
             let kinds: Vec<&str> = MEDIA.iter().map(|spec| spec.kind).collect();
             let what = format!("there is no medium of the kind \"{}\"", kind.escape_debug());
-            let mend = match suggestion(kind, kinds.iter().copied()) {
+            let fix = match suggestion(kind, kinds.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", kinds.join(", ")),
             };
-            self.error(&written.kind.span, entry, "kind", what, mend);
+            self.error(&written.kind.span, entry, "kind", what, fix);
             return None;
         };
         let mut given: Vec<(&str, &str)> = Vec::new();
@@ -86,9 +86,9 @@ impl Desk<'_, '_> {
             let Some((_, values)) = known.iter().find(|(name, _)| *name == profile.text) else {
                 let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
                 let what = format!("there is no profile \"{}\" of {kind}", profile.text.escape_debug());
-                let mend =
+                let fix =
                     if names.is_empty() { "remove it".into() } else { format!("there are {}", some(&names)) };
-                self.error(&profile.span, entry, "profile", what, mend);
+                self.error(&profile.span, entry, "profile", what, fix);
                 return None;
             };
             given.extend_from_slice(values);
@@ -127,11 +127,11 @@ impl Desk<'_, '_> {
             let link = &links.links[place];
             let entry = Entry { section: "link", name: Some(&link.name), n: None };
             if !known.contains(&&**name) {
-                let mend = match suggestion(name, known.iter().copied()) {
+                let fix = match suggestion(name, known.iter().copied()) {
                     Some(near) => format!("did you mean \"{near}\"?"),
                     None => "declare it as [[medium]]".into(),
                 };
-                self.error(span, &entry, "medium", format!("there is no medium \"{name}\""), mend);
+                self.error(span, &entry, "medium", format!("there is no medium \"{name}\""), fix);
             } else if links.profiles[link.profile as usize].value("rate").is_some() {
                 let what = "its medium decides its rate";
                 self.error(span, &entry, "rate", what, "remove rate, framing and overhead, or medium");
@@ -153,8 +153,8 @@ impl Desk<'_, '_> {
         let (Some(&station), Some(rate)) = (station, rate) else { return Some(()) };
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
         let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
-        let mend = format!("write medium = \"{medium}\" instead of the link, with its rate");
-        self.error(&rate.span, entry, "rate", what, mend);
+        let fix = format!("write medium = \"{medium}\" instead of the link, with its rate");
+        self.error(&rate.span, entry, "rate", what, fix);
         None
     }
 
@@ -170,12 +170,12 @@ impl Desk<'_, '_> {
             return Some(place as u32);
         }
         let known = || media.iter().map(|medium| &*medium.name);
-        let mend = match suggestion(&name, known()) {
+        let fix = match suggestion(&name, known()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if media.is_empty() => "add a [[medium]]".into(),
             None => format!("there are {}", some(&known().collect::<Vec<_>>())),
         };
-        self.error(&written.span, entry, "medium", format!("there is no medium \"{name}\""), mend);
+        self.error(&written.span, entry, "medium", format!("there is no medium \"{name}\""), fix);
         None
     }
 

@@ -169,9 +169,9 @@ impl Desk<'_, '_> {
         entry: &Entry<'_>,
         key: &str,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) {
-        self.findings.error(span.clone(), &entry.field(key), what.into(), mend);
+        self.findings.error(span.clone(), &entry.field(key), what.into(), fix);
     }
 
     /// Reads a value, its template expanded.
@@ -280,13 +280,13 @@ impl Desk<'_, '_> {
         let name = self.term(entry, key, written)?;
         if self.routers.contains_key(&name.0) {
             let what = format!("\"{}\" is a router, and links are joined to its ports", name.0);
-            let mend = "name one of its own ports: one that is neither a host nor a declared port";
-            self.error(&written.span, entry, key, what, mend);
+            let fix = "name one of its own ports: one that is neither a host nor a declared port";
+            self.error(&written.span, entry, key, what, fix);
             return None;
         }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
-        let mend = match suggestion(&name.0, known.iter().copied()) {
+        let fix = match suggestion(&name.0, known.iter().copied()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if known.is_empty() => "declare it as [[host]], [[port]] or [[bridge]]".into(),
             None => format!("there are {}; or declare it as [[host]], [[port]] or [[bridge]]", some(&known)),
@@ -296,7 +296,7 @@ impl Desk<'_, '_> {
             entry,
             key,
             format!("there is no host, port or bridge \"{}\"", name.0),
-            mend,
+            fix,
         );
         None
     }

@@ -56,20 +56,20 @@ impl Desk<'_, '_> {
                 Ok(text) => library::read(name, &text, self.registry),
                 Err(why) => {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
-                    let mend = "name a file with a profile, from the scenario's folder, or one that longwire profiles lists";
-                    self.error(&written.span, entry, "profile", what, mend);
+                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire profiles lists";
+                    self.error(&written.span, entry, "profile", what, fix);
                     return None;
                 }
             }
         } else {
             let known = || SHIPPED.iter().map(|shipped| shipped.name);
             let list = known().collect::<Vec<_>>().join(", ");
-            let mend = match suggestion(name, known()) {
+            let fix = match suggestion(name, known()) {
                 Some(near) => format!("did you mean \"{near}\"? There are {list}"),
                 None => format!("there are {list}; or name a file of your own, as in \"my.toml\""),
             };
             let what = format!("there is no profile \"{}\"", name.escape_debug());
-            self.error(&written.span, entry, "profile", what, mend);
+            self.error(&written.span, entry, "profile", what, fix);
             return None;
         };
         read.map_err(|error| self.blame(entry, written, &error)).ok()
@@ -82,7 +82,7 @@ impl Desk<'_, '_> {
                 "{}:{}:{}: {}: {}",
                 finding.file, finding.line, finding.column, finding.field, finding.what
             );
-            self.error(&written.span, entry, "profile", what, finding.mend.clone());
+            self.error(&written.span, entry, "profile", what, finding.fix.clone());
         }
     }
 }

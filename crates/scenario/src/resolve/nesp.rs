@@ -32,8 +32,8 @@ impl Desk<'_, '_> {
             }
         }
         if written.ports.0.is_empty() {
-            let mend = "name the hosts or ports that may, as in ports = [\"client\"]";
-            self.error(&written.key_file.span, &entry, "ports", "no port allows it", mend);
+            let fix = "name the hosts or ports that may, as in ports = [\"client\"]";
+            self.error(&written.key_file.span, &entry, "ports", "no port allows it", fix);
         }
         let udp = self.udp_form(&entry, "udp", written.udp.as_ref(), |text| {
             let with = text.parse::<SocketAddrV4>().map(|both| (*both.ip(), both.port())).ok();

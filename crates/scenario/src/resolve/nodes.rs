@@ -64,8 +64,8 @@ impl Desk<'_, '_> {
         }
         self.routers(file, &mut nodes);
         if nodes.ports.is_empty() && !self.findings.failed() {
-            let mend = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
-            self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", mend);
+            let fix = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
+            self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", fix);
         }
         nodes
     }
@@ -75,12 +75,12 @@ impl Desk<'_, '_> {
         let Name(name) = self.term(entry, "name", written)?;
         if self.nodes.insert(name.clone(), end).is_some() {
             let what = format!("there are two nodes named \"{name}\"");
-            let mend = if entry.n.is_some() {
+            let fix = if entry.n.is_some() {
                 "put {n} into the name, so that each has its own"
             } else {
                 "hosts, ports and bridges share one space of names: rename one"
             };
-            self.error(&written.span, entry, "name", what, mend);
+            self.error(&written.span, entry, "name", what, fix);
             return None;
         }
         Some(name)
@@ -160,15 +160,15 @@ impl Desk<'_, '_> {
                 let what = format!("{} can't be a host's address", net.address);
                 self.error(&text.span, entry, "address", what, "write one such as \"10.0.0.1/24\"");
             } else if !text.text.contains('/') {
-                let mend =
+                let fix =
                     format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
-                self.error(&text.span, entry, "address", "the prefix length is missing", mend);
+                self.error(&text.span, entry, "address", "the prefix length is missing", fix);
             }
             addresses.push(net);
         }
         if addresses.is_empty() {
-            let mend = "write address = \"10.0.0.1/24\"";
-            self.error(&written.name.span, entry, "address", "a host needs an address", mend);
+            let fix = "write address = \"10.0.0.1/24\"";
+            self.error(&written.name.span, entry, "address", "a host needs an address", fix);
         }
         Some(addresses)
     }
@@ -320,8 +320,8 @@ impl Desk<'_, '_> {
             || matches!(interface.as_str(), "." | "..");
         if bad {
             let what = format!("\"{interface}\" can't be the name of an interface");
-            let mend = "interface names have 1 to 15 characters without blanks, slashes and colons";
-            self.error(span, entry, "interface", what, mend);
+            let fix = "interface names have 1 to 15 characters without blanks, slashes and colons";
+            self.error(span, entry, "interface", what, fix);
             return None;
         }
         Some(interface)
@@ -381,11 +381,11 @@ impl Desk<'_, '_> {
             self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.as_ref()),
         );
         known.sort_unstable();
-        let mend = match crate::finding::suggestion(&name, known.iter().copied()) {
+        let fix = match crate::finding::suggestion(&name, known.iter().copied()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("declare it: [[bridge]] with name = \"{name}\""),
         };
-        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), mend);
+        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), fix);
         None
     }
 }

@@ -18,8 +18,8 @@ impl Desk<'_, '_> {
     pub(super) fn repeat(&mut self, entry: &Entry<'_>, written: &At) -> Option<Option<Repeat>> {
         let Some(every) = &written.every else {
             if let Some(times) = &written.times {
-                let mend = "add every = \"10 s\", say";
-                self.error(&times.span, entry, "times", "times has no meaning without every", mend);
+                let fix = "add every = \"10 s\", say";
+                self.error(&times.span, entry, "times", "times has no meaning without every", fix);
                 return None;
             }
             return Some(None);
@@ -31,8 +31,8 @@ impl Desk<'_, '_> {
         };
         if time < LEAST_EVERY && times.is_none_or(|times| times > MOST_CLOSE) {
             let what = format!("changes {time} apart leave no time for packets");
-            let mend = format!("write every = \"{LEAST_EVERY}\" or more; a trace can change faster");
-            self.error(&every.span, entry, "every", what, mend);
+            let fix = format!("write every = \"{LEAST_EVERY}\" or more; a trace can change faster");
+            self.error(&every.span, entry, "every", what, fix);
             return None;
         }
         Some(Some(Repeat { every: time, times }))
@@ -42,8 +42,8 @@ impl Desk<'_, '_> {
     pub(super) fn ramp(&mut self, entry: &Entry<'_>, written: &At, links: u64) -> Option<Option<Ramp>> {
         let Some(over) = &written.ramp else {
             if let Some(step) = &written.step {
-                let mend = "add ramp = \"5 s\", say";
-                self.error(&step.span, entry, "step", "step has no meaning without ramp", mend);
+                let fix = "add ramp = \"5 s\", say";
+                self.error(&step.span, entry, "step", "step has no meaning without ramp", fix);
                 return None;
             }
             return Some(None);
@@ -56,12 +56,12 @@ impl Desk<'_, '_> {
             let most = (MOST_STEPS / links).max(1);
             let what = format!("{} steps, {links} times, are more than {MOST_STEPS}", ramp.steps());
             let least = Nanos(ramp.over.0.div_ceil(most));
-            let (span, mend) = match (&written.step, links > MOST_STEPS) {
+            let (span, fix) = match (&written.step, links > MOST_STEPS) {
                 (Some(step), false) => (&step.span, format!("write step = \"{least}\" or more")),
                 (None, false) => (&over.span, format!("add step = \"{least}\" or more")),
                 _ => (&over.span, "name fewer links or sources".into()),
             };
-            self.error(span, entry, "ramp", what, mend);
+            self.error(span, entry, "ramp", what, fix);
             return None;
         }
         Some(Some(ramp))

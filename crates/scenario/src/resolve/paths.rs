@@ -94,7 +94,7 @@ impl Desk<'_, '_> {
         }
         let Name(name) = self.term(entry, "links", written)?;
         let halves = ["forward", "backward"].map(|half| format!("{name}.{half}"));
-        let mend = if links.names.contains_key(halves[0].as_str()) {
+        let fix = if links.names.contains_key(halves[0].as_str()) {
             format!("it is a duplex link: write \"{}\" or \"{}\"", halves[0], halves[1])
         } else {
             match suggestion(&name, links.links.iter().take(10_000).map(|link| &*link.name)) {
@@ -102,7 +102,7 @@ impl Desk<'_, '_> {
                 None => "declare it as [[link]]".into(),
             }
         };
-        self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), mend);
+        self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), fix);
         None
     }
 
@@ -134,15 +134,15 @@ impl Desk<'_, '_> {
                     name(link.from),
                     name(at)
                 );
-                let mend = "name the links in order, each beginning where the one before ends";
-                self.error(&written.links.0[index].span, entry, "links", what, mend);
+                let fix = "name the links in order, each beginning where the one before ends";
+                self.error(&written.links.0[index].span, entry, "links", what, fix);
                 return None;
             }
             at = link.to;
             if matches!(at, End::Port(_)) && index + 1 < places.len() {
                 let what = format!("\"{}\" ends at \"{}\", which forwards nothing", link.name, name(at));
-                let mend = "lead the path over bridges, up to its last link";
-                self.error(&written.links.0[index].span, entry, "links", what, mend);
+                let fix = "lead the path over bridges, up to its last link";
+                self.error(&written.links.0[index].span, entry, "links", what, fix);
                 return None;
             }
         }

@@ -6,7 +6,7 @@ use crate::prices_file::prices_of;
 use crate::written::Text;
 use longwire_router::RouterPrices;
 
-const MEND: &str = "run \"longwire calibrate\", or leave it out for assumed prices";
+const FIX: &str = "run \"longwire calibrate\", or leave it out for assumed prices";
 
 impl Desk<'_, '_> {
     /// What things cost: as measured on this machine, as a file says, or assumed.
@@ -16,7 +16,7 @@ impl Desk<'_, '_> {
         match prices_of(&name, &self.folder) {
             Ok(prices) => Some(prices),
             Err(fault) => {
-                self.error(&prices.span, entry, "prices", fault, MEND);
+                self.error(&prices.span, entry, "prices", fault, FIX);
                 None
             }
         }

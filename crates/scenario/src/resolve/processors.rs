@@ -42,24 +42,18 @@ impl Desk<'_, '_> {
         let Some(scheduler) = &written.scheduler else {
             let Some((key, span)) = first_key(written) else { return Some(None) };
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
-            let mend = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or leave it out";
-            self.error(&span, entry, key, what, mend);
+            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or leave it out";
+            self.error(&span, entry, key, what, fix);
             return None;
         };
         let Text(name) = self.term(entry, "scheduler", scheduler)?;
         if !SPECS.iter().any(|spec| spec.name == name) {
             let names: Vec<_> = SPECS.iter().map(|spec| spec.name).collect();
-            let mend = match suggestion(&name, names.iter().copied()) {
+            let fix = match suggestion(&name, names.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("there are {}", names.join(", ")),
             };
-            self.error(
-                &scheduler.span,
-                entry,
-                "scheduler",
-                format!("there is no scheduler \"{name}\""),
-                mend,
-            );
+            self.error(&scheduler.span, entry, "scheduler", format!("there is no scheduler \"{name}\""), fix);
             return None;
         }
         let flows = self.named_flows(entry, written)?;
@@ -217,8 +211,8 @@ impl Desk<'_, '_> {
                 "destination-port" => &mut fields.destination_port,
                 "protocol" => &mut fields.protocol,
                 _ => {
-                    let mend = "give source, source-port, destination, destination-port, protocol, or several of them";
-                    self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), mend);
+                    let fix = "give source, source-port, destination, destination-port, protocol, or several of them";
+                    self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), fix);
                     return None;
                 }
             };
@@ -248,8 +242,8 @@ impl Desk<'_, '_> {
                     "flow \"{name}\" has the key of flow \"{}\", whose packets they all are",
                     other.name
                 );
-                let mend = "give it a key of its own, or leave it out";
-                self.findings.note(flow.name.span.clone(), &entry.field("flows.key"), what, mend);
+                let fix = "give it a key of its own, or leave it out";
+                self.findings.note(flow.name.span.clone(), &entry.field("flows.key"), what, fix);
             }
             let Weighing(weight) =
                 self.term_or(entry, "flows.weight", flow.weight.as_ref(), Weighing(Weight::ONE))?;

@@ -52,12 +52,12 @@ impl Desk<'_, '_> {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
             let what = format!("{key} is about a router, and none is named");
             let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
-            let mend = match &known[..] {
+            let fix = match &known[..] {
                 [] => "declare a [[router]] and name it, or leave it out".into(),
                 [one] => format!("add router = \"{one}\", or leave it out"),
                 _ => format!("add router = \"…\" (there are {}), or leave it out", some(&known)),
             };
-            self.error(span, &entry, key, what, mend);
+            self.error(span, &entry, key, what, fix);
         }
     }
 
@@ -68,12 +68,12 @@ impl Desk<'_, '_> {
         let text = self.term(entry, "router", name)?.0;
         let Some(&router) = self.routers.get(&text) else {
             let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
-            let mend = match suggestion(&text, known.iter().copied()) {
+            let fix = match suggestion(&text, known.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None if known.is_empty() => "declare it as [[router]]".into(),
                 None => format!("there are {}", some(&known)),
             };
-            self.error(&name.span, entry, "router", format!("there is no router \"{text}\""), mend);
+            self.error(&name.span, entry, "router", format!("there is no router \"{text}\""), fix);
             return None;
         };
         let others = [
@@ -87,16 +87,16 @@ impl Desk<'_, '_> {
         let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
             let what = format!("{key} does not go with router");
-            let mend = "a router changes at once and once: write an entry for each change";
-            self.error(&written.span, entry, key, what, mend);
+            let fix = "a router changes at once and once: write an entry for each change";
+            self.error(&written.span, entry, key, what, fix);
             return None;
         }
         let known = &routers[router as usize];
         let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
         if known.control && routes_change {
             let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
-            let mend = "take the entry away, or control-plane from the router";
-            self.error(&name.span, entry, "router", what, mend);
+            let fix = "take the entry away, or control-plane from the router";
+            self.error(&name.span, entry, "router", what, fix);
             return None;
         }
         let mut changes = Vec::new();
@@ -111,8 +111,8 @@ impl Desk<'_, '_> {
         }
         let weight = self.weight_to_give(entry, written, known)?;
         if changes.is_empty() && weight.is_none() {
-            let mend = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow and weight";
-            self.error(&written.span, entry, "", "nothing changes", mend);
+            let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow and weight";
+            self.error(&written.span, entry, "", "nothing changes", fix);
             return None;
         }
         Some(RouterEvent { time, router, changes, weight })
@@ -148,13 +148,13 @@ impl Desk<'_, '_> {
         let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
         let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
         if !known.contains(&&*name) {
-            let mend = match suggestion(&name, known.iter().copied()) {
+            let fix = match suggestion(&name, known.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None if known.is_empty() => "name it in the router's flows, beside a scheduler".into(),
                 None => format!("there are {}", some(&known)),
             };
             let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
-            self.error(&flow.span, entry, "flow", what, mend);
+            self.error(&flow.span, entry, "flow", what, fix);
             return None;
         }
         Some(Some((name, weight)))

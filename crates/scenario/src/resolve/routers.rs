@@ -37,19 +37,19 @@ impl Desk<'_, '_> {
         let taken = self.nodes.contains_key(&name);
         if taken || self.routers.insert(name.clone(), number as u32).is_some() {
             let what = format!("there are two nodes named \"{name}\"");
-            let mend = "hosts, ports, bridges and routers share one space of names: rename one";
-            self.error(&written.name.span, entry, "name", what, mend);
+            let fix = "hosts, ports, bridges and routers share one space of names: rename one";
+            self.error(&written.name.span, entry, "name", what, fix);
             return None;
         }
         if written.ports.is_empty() || number == MOST_ROUTERS {
-            let (what, mend) = match number {
+            let (what, fix) = match number {
                 MOST_ROUTERS => (format!("there are more than {MOST_ROUTERS} routers"), "make fewer"),
                 _ => (
                     "a router needs a port".into(),
                     "add ports = [{ port = \"a\", addresses = \"10.0.0.1/24\" }]",
                 ),
             };
-            self.error(&written.name.span, entry, "ports", what, mend);
+            self.error(&written.name.span, entry, "ports", what, fix);
             return None;
         }
         let mut ports = Vec::with_capacity(written.ports.len());
@@ -106,8 +106,8 @@ impl Desk<'_, '_> {
         let place = match self.nodes.get(&name) {
             Some(End::Bridge(_)) => {
                 let what = format!("\"{name}\" is a bridge");
-                let mend = format!("give the port a name of its own, and write bridge = \"{name}\"");
-                self.error(&written.port.span, entry, "ports.port", what, mend);
+                let fix = format!("give the port a name of its own, and write bridge = \"{name}\"");
+                self.error(&written.port.span, entry, "ports.port", what, fix);
                 return None;
             }
             Some(End::Port(place)) => self.sit_on(entry, written, (&name, *place), nodes)?,
@@ -146,9 +146,9 @@ impl Desk<'_, '_> {
                 let what = format!("{net} can't be the address of a router's port");
                 self.error(&text.span, entry, "ports.addresses", what, "write one such as \"10.0.0.1/24\"");
             } else if !text.text.contains('/') {
-                let mend =
+                let fix =
                     format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
-                self.error(&text.span, entry, "ports.addresses", "the prefix length is missing", mend);
+                self.error(&text.span, entry, "ports.addresses", "the prefix length is missing", fix);
             }
             addresses.push(net);
         }
@@ -165,7 +165,7 @@ impl Desk<'_, '_> {
     ) -> Option<u16> {
         // One whose own entry is wrong has a name, but is not there.
         let port = nodes.ports.get(usize::from(place)).filter(|port| &*port.name == name)?;
-        let (what, mend) = if let Some(router) = port.router {
+        let (what, fix) = if let Some(router) = port.router {
             let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
             (
                 format!("\"{}\" is a port of router \"{other}\" already", port.name),
@@ -184,7 +184,7 @@ impl Desk<'_, '_> {
         } else {
             return Some(place);
         };
-        self.error(&written.port.span, entry, "ports.port", what, mend);
+        self.error(&written.port.span, entry, "ports.port", what, fix);
         None
     }
 
@@ -212,9 +212,9 @@ impl Desk<'_, '_> {
                 let (early, late) = (number.min(net.3), number.max(net.3));
                 let what =
                     format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
-                let mend =
+                let fix =
                     "give each port a network of its own: addresses in one can be told apart by ports only";
-                self.error(&written.ports[late].port.span, entry, "ports.addresses", what, mend);
+                self.error(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
                 return None;
             }
             if widest.is_none_or(|(v6, _, last, _)| v6 != net.0 || net.2 > last) {
@@ -285,11 +285,11 @@ impl Desk<'_, '_> {
             return Some(port);
         }
         let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-        let mend = match suggestion(&name, known.iter().copied()) {
+        let fix = match suggestion(&name, known.iter().copied()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("there are {}", some(&known)),
         };
-        self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), mend);
+        self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), fix);
         None
     }
 }

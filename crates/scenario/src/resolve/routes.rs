@@ -110,8 +110,8 @@ impl Desk<'_, '_> {
             Err(error) => Some(error.to_string()),
         };
         if let Some(fault) = fault {
-            let mend = "name a file with a route on each line, as \"ip route\" prints them";
-            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), mend);
+            let fix = "name a file with a route on each line, as \"ip route\" prints them";
+            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
             return None;
         }
         let mut routes = Vec::new();
@@ -136,11 +136,11 @@ impl Desk<'_, '_> {
         // One note for all: what "ip route" prints has a route to fe80::/64 for each interface.
         if let Some((line, what, count)) = unused {
             let what = format!("{name}:{line}: {what}");
-            let mend = match count {
+            let fix = match count {
                 1 => "leave it out".to_owned(),
                 _ => format!("leave it out, and {} more", count - 1),
             };
-            self.findings.note(written.span.clone(), &entry.field("routes-file"), what, mend);
+            self.findings.note(written.span.clone(), &entry.field("routes-file"), what, fix);
         }
         Some(routes)
     }

@@ -35,9 +35,9 @@ impl Desk<'_, '_> {
         for (number, segment) in graph.segments.iter().enumerate().filter(|(number, _)| !plain[*number]) {
             if self.pairs_of(segment, nodes, graph, &special, routes, &mut rules).is_none() {
                 let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
-                let mend = "use fewer ports: let several addresses share one, and choose links by match";
+                let fix = "use fewer ports: let several addresses share one, and choose links by match";
                 let first = nodes.spans[usize::from(graph.segments[number].ports[0])].clone();
-                self.error(&first, &Entry::root(), "", what, mend);
+                self.error(&first, &Entry::root(), "", what, fix);
                 return None;
             }
         }

@@ -56,12 +56,12 @@ impl Desk<'_, '_> {
             counted(packets, "packet"),
             counted(flows, "flow")
         );
-        let mut mend = format!("give packets = {} or more", (LEAST_EACH * flows).min(MOST_PACKETS));
+        let mut fix = format!("give packets = {} or more", (LEAST_EACH * flows).min(MOST_PACKETS));
         // For fewer packets than one flow needs no table is small enough.
         if packets >= LEAST_EACH {
-            mend += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
+            fix += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
         }
-        self.findings.note(text.span.clone(), &entry.field(key), what, mend);
+        self.findings.note(text.span.clone(), &entry.field(key), what, fix);
     }
 
     /// Notes packets all of which cost more than the budget.
@@ -73,11 +73,11 @@ impl Desk<'_, '_> {
             own.of,
             counted(least, "cycle")
         );
-        let mend = match least <= 1 << 30 {
+        let fix = match least <= 1 << 30 {
             true => format!("give budget = {least} or more, or fewer cycles"),
             false => "give fewer cycles".into(),
         };
-        self.findings.note(own.span.clone(), &entry.field(own.key), what, mend);
+        self.findings.note(own.span.clone(), &entry.field(own.key), what, fix);
     }
 
     /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that lacks most.
@@ -99,7 +99,7 @@ impl Desk<'_, '_> {
             own.of
         );
         let room = room_for_turns(turn, own.weight, config);
-        let mend = match room {
+        let fix = match room {
             room if room > MOST_PACKETS => "make its weight, or the quantum, smaller".into(),
             room if room > u64::from(config.settings.packets) => {
                 format!("give flow-limit = {turn} or more, and packets = {room} or more")
@@ -110,7 +110,7 @@ impl Desk<'_, '_> {
             Some(Written { span, .. }) => (span, "flow-limit"),
             None => (own.span, own.key),
         };
-        self.findings.note(span.clone(), &entry.field(key), what, mend);
+        self.findings.note(span.clone(), &entry.field(key), what, fix);
     }
 }
 

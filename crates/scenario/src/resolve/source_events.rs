@@ -21,12 +21,12 @@ impl Desk<'_, '_> {
             return Some(place as u32);
         }
         let known = || sources.iter().map(|source| &*source.name);
-        let mend = match suggestion(&name, known()) {
+        let fix = match suggestion(&name, known()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if sources.is_empty() => "add a [[source]]".into(),
             None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
         };
-        self.error(&written.span, entry, "source", format!("there is no source \"{name}\""), mend);
+        self.error(&written.span, entry, "source", format!("there is no source \"{name}\""), fix);
         None
     }
 
@@ -46,9 +46,9 @@ impl Desk<'_, '_> {
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
         match source_edits(now, &pairs, site, &self.folder) {
             Ok(edits) => Some(edits),
-            Err(SourceFault { key, what, mend }) => {
+            Err(SourceFault { key, what, fix }) => {
                 let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
-                self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, mend);
+                self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix);
                 None
             }
         }

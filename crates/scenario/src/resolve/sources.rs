@@ -85,8 +85,8 @@ impl Desk<'_, '_> {
         let mac = nodes.places().first_hop((in_port, out_port), destination);
         if mac.is_none() {
             let what = "no router there, or several, could be the first on its way";
-            let mend = "begin at a host with a gateway that is a router's address, or at a router's port";
-            self.error(&written.from.span, entry, "from", what, mend);
+            let fix = "begin at a host with a gateway that is a router's address, or at a router's port";
+            self.error(&written.from.span, entry, "from", what, fix);
         }
         let shortest = shortest_frame(source);
         let size = self.term_in(entry, "size", written.size.as_ref(), Bytes(1000), shortest..=LONGEST_FRAME);
@@ -142,8 +142,8 @@ impl Desk<'_, '_> {
             [("source", &sources, &written.from.span), ("destination", &destinations, &written.to.span)]
         {
             if list.is_empty() {
-                let mend = format!("add {key} = \"10.0.0.1\", or addresses to the port");
-                self.error(span, entry, key, "the port has no address to take", mend);
+                let fix = format!("add {key} = \"10.0.0.1\", or addresses to the port");
+                self.error(span, entry, key, "the port has no address to take", fix);
                 return None;
             }
         }
@@ -170,8 +170,8 @@ impl Desk<'_, '_> {
         let interval = self.interval(entry, written, model)?;
         for Given { key, span, .. } in &given {
             if spec.params.iter().all(|param| param.name != *key) {
-                let SourceFault { what, mend, .. } = SourceFault::no_such_key(spec.kind, key);
-                self.error(span, entry, key, what, mend);
+                let SourceFault { what, fix, .. } = SourceFault::no_such_key(spec.kind, key);
+                self.error(span, entry, key, what, fix);
                 return None;
             }
         }
@@ -232,8 +232,8 @@ impl Desk<'_, '_> {
         self.give(entry, "size", written.size.as_ref(), &mut given)?;
         if let (Some(text), Some(Given { span, .. })) = (&written.rate, given.first()) {
             let rate: Rate = self.term(entry, "rate", text)?;
-            if let Some(SourceFault { what, mend, .. }) = SourceFault::of_rate(rate) {
-                self.error(span, entry, "rate", what, mend);
+            if let Some(SourceFault { what, fix, .. }) = SourceFault::of_rate(rate) {
+                self.error(span, entry, "rate", what, fix);
                 return None;
             }
         }
@@ -279,13 +279,13 @@ impl Desk<'_, '_> {
             let paced = matches!(model, SourceModel::Cbr | SourceModel::Poisson);
             if paced && written.rate.is_none() {
                 let what = "a source has either a rate or an interval";
-                let mend = "write rate = \"10 Mbit/s\" or interval = \"1 ms\"";
-                self.error(&written.from.span, entry, "rate", what, mend);
+                let fix = "write rate = \"10 Mbit/s\" or interval = \"1 ms\"";
+                self.error(&written.from.span, entry, "rate", what, fix);
                 return None;
             }
             return Some(None);
         };
-        let (what, mend) = match model {
+        let (what, fix) = match model {
             SourceModel::Cbr | SourceModel::Poisson if written.rate.is_none() => {
                 let interval: Nanos = self.term(entry, "interval", text)?;
                 if (1..1 << 63).contains(&interval.0) {
@@ -298,7 +298,7 @@ impl Desk<'_, '_> {
             }
             other => (format!("the model {other} has no interval"), "remove it"),
         };
-        self.error(&text.span, entry, "interval", what, mend);
+        self.error(&text.span, entry, "interval", what, fix);
         None
     }
 }

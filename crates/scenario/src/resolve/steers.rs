@@ -70,8 +70,8 @@ impl Desk<'_, '_> {
 
     fn tell_too_many_in_a_row(&mut self, links: &Links, first: u32) {
         let what = format!("packets are steered from it more than {MOST_IN_A_ROW} times in a row");
-        let mend = "steer to the last link at once, by a rule with the conditions of all";
-        self.steer_error(links, first as usize, what, mend.into());
+        let fix = "steer to the last link at once, by a rule with the conditions of all";
+        self.steer_error(links, first as usize, what, fix.into());
     }
 
     fn tell_circle(&mut self, links: &Links, circle: &[u32]) {
@@ -83,9 +83,9 @@ impl Desk<'_, '_> {
         }
         names.push(name(&circle[0]));
         let what = format!("its filter steers in a circle: {}", names.join(" → "));
-        let mend =
+        let fix =
             "leave out one of these rules: a link may steer only to links from which no rule leads back";
-        self.steer_error(links, circle[0] as usize, what, mend.into());
+        self.steer_error(links, circle[0] as usize, what, fix.into());
     }
 
     /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at `place` goes.
@@ -101,7 +101,7 @@ impl Desk<'_, '_> {
         if let Some(target) = found.iter().find(fits) {
             return Some(*target);
         }
-        let (what, mend) = match found.is_empty() {
+        let (what, fix) = match found.is_empty() {
             true => (
                 format!("its filter steers to \"{}\", and there is no such link", name.escape_debug()),
                 "name a link that begins and ends where this one does",
@@ -111,12 +111,12 @@ impl Desk<'_, '_> {
                 "steer to another link with the same two ends",
             ),
         };
-        self.steer_error(links, place, what, mend.into());
+        self.steer_error(links, place, what, fix.into());
         None
     }
 
-    fn steer_error(&mut self, links: &Links, place: usize, what: String, mend: String) {
+    fn steer_error(&mut self, links: &Links, place: usize, what: String, fix: String) {
         let entry = Entry { section: "link", name: Some(&links.links[place].name), n: None };
-        self.error(&links.spans[place], &entry, "filter", what, mend);
+        self.error(&links.spans[place], &entry, "filter", what, fix);
     }
 }

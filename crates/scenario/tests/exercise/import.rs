@@ -3,7 +3,7 @@
 use longwire_scenario::import::{Format, Source, import, netem_links};
 use longwire_scenario::parse;
 
-/// Imports the bytes, as the format that the first of them says. Either they are refused, with a mend, or the scenario that
+/// Imports the bytes, as the format that the first of them says. Either they are refused, with a fix, or the scenario that
 /// is written can be read, unless it names files.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
                         .unwrap_or_else(|error| panic!("{text:?}\n{error}\nin\n{scenario}"));
                 }
             }
-            Err(error) => assert!(!error.mend.is_empty() && !error.what.is_empty(), "{error}"),
+            Err(error) => assert!(!error.fix.is_empty() && !error.what.is_empty(), "{error}"),
         }
     }
     let _ = netem_links(text);

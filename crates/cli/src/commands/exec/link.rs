@@ -169,8 +169,8 @@ fn quoted(value: &str) -> anyhow::Result<String> {
 fn explained(error: &ScenarioError) -> anyhow::Error {
     let lines = error.findings.iter().map(|finding| {
         let mut line = format!("{}: {}", finding.field, finding.what);
-        if !finding.mend.is_empty() {
-            line = format!("{line}; {}", finding.mend);
+        if !finding.fix.is_empty() {
+            line = format!("{line}; {}", finding.fix);
         }
         line
     });
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_direction_key_and_mend() {
+    fn mistakes_name_direction_key_and_fix() {
         let error = args("4mbit", "rate=10Mbitt").plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
         let error = args("4mbit", "dealy=1ms").plan(1, 1500).unwrap_err().to_string();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Verify a program and say what it costs a packet at worst
 ///
 /// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused with the instruction, the source
-/// line where it is known, and the mend. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
+/// line where it is known, and the fix. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

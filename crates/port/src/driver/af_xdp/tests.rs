@@ -361,7 +361,7 @@ fn frames_that_cannot_be_kept_or_sent_are_counted() {
 }
 
 #[test]
-fn down_and_gone_are_told_and_up_again_mends() {
+fn down_and_gone_are_told_and_up_again_fixes() {
     in_namespace(|| {
         veth("near", "far", 1);
         let far = Far::on("far");
@@ -429,7 +429,7 @@ fn a_driver_that_refuses_native_xdp_gets_the_generic_one() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_mend() {
+fn what_cannot_be_is_refused_with_the_fix() {
     in_namespace(|| {
         veth("near", "far", 1);
         let error = |plan| AfXdpPort::open(plan).err().expect("it was opened").to_string();

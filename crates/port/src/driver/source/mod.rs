@@ -107,7 +107,7 @@ impl SourcePort {
     /// numbered below `flow_count`, so that this port can measure those that other ports send; `seed` is the run's.
     ///
     /// # Errors
-    /// A flow can't be: the error names the field and the mend.
+    /// A flow can't be: the error names the field and the fix.
     pub fn new(name: &str, flows: &[Flow], flow_count: u16, seed: u64) -> Result<Self, FlowError> {
         let running = |flow: &Flow| {
             if flow.id >= flow_count {
