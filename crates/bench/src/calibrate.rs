@@ -207,17 +207,7 @@ impl Probe {
 }
 
 fn map(kind: MapKind) -> MapSpec {
-    MapSpec {
-        name: "values".into(),
-        kind,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 16,
-        read_only: false,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    }
+    MapSpec::new("values", kind, 4, 8, 16)
 }
 
 struct Desk<'s, 'a> {

@@ -123,17 +123,7 @@ mod tests {
 
     /// A program with an array of so many values of so many bytes.
     fn with_array(max_entries: u32, value_size: u32) -> Forwarder {
-        let spec = MapSpec {
-            name: "m".into(),
-            kind: MapKind::Array,
-            key_size: 4,
-            value_size,
-            max_entries,
-            read_only: false,
-            initial: Box::default(),
-            inner: None,
-            lock: None,
-        };
+        let spec = MapSpec::new("m", MapKind::Array, 4, value_size, max_entries);
         let program = Program::new("p", assemble("r0 = 2\n exit").unwrap(), [spec]);
         Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1).unwrap()
     }

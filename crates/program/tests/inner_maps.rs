@@ -11,18 +11,7 @@ use longwire_program::{
 const OBJECT: &[u8] = include_bytes!("xdp/inner.o");
 
 fn plain(name: &str, kind: MapKind, value_size: u32) -> MapSpec {
-    let (read_only, initial, max_entries) = (false, Box::default(), 4);
-    MapSpec {
-        name: name.into(),
-        kind,
-        key_size: 4,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    }
+    MapSpec::new(name, kind, 4, value_size, 4)
 }
 
 /// Two alike, one with other values, and a map that holds the first one in its second entry.

@@ -6,21 +6,6 @@ use harness::{Bench, ROOM, Ran};
 use longwire_program::map::{MapError, NO_EXIST};
 use longwire_program::{Abort, Fault, MapKind, MapSpec, Maps, Redirect, Stopped, Verdict, assemble, hash};
 
-fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
-    let (read_only, initial) = (false, Box::default());
-    MapSpec {
-        name: name.into(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    }
-}
-
 /// With a packet of 64 bytes, 0, 1, 2, …, and no maps.
 fn plain() -> Bench {
     with_maps(&[]).unwrap()
@@ -513,7 +498,7 @@ fn maps_are_looked_up_updated_and_deleted() {
     };
     let delete = "*(u32 *)(r10 - 4) = 7\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_delete_elem\n exit";
     let lookup = format!("w0 = 7\n {LOOKUP}\n if r0 == 0 goto out\n r0 = *(u64 *)(r0 + 0)\n out: exit");
-    let mut bench = with_maps(&[map("m", MapKind::Hash, 4, 8, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("m", MapKind::Hash, 4, 8, 4)]).unwrap();
     let mut returned = |text: &str| run(&mut bench, text).unwrap().returned as i64;
     assert_eq!((returned(&lookup), returned(delete)), (0, -2));
     assert_eq!(
@@ -524,14 +509,14 @@ fn maps_are_looked_up_updated_and_deleted() {
     assert_eq!((returned(delete), returned(&lookup)), (0, 0));
 
     // An array: what is beyond its end is not there.
-    let mut bench = with_maps(&[map("m", MapKind::Array, 4, 8, 7)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("m", MapKind::Array, 4, 8, 7)]).unwrap();
     let mut returned = |text: &str| run(&mut bench, text).unwrap().returned as i64;
     assert_eq!((returned(&lookup), returned(&update(0)), returned(delete)), (0, -7, -22));
 }
 
 #[test]
 fn values_have_bounds_of_their_own() {
-    let mut bench = with_maps(&[map("m", MapKind::Array, 4, 12, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("m", MapKind::Array, 4, 12, 4)]).unwrap();
     let base = 0x100_0000_0000;
     for (access, wanted) in [
         ("*(u64 *)(r0 + 0) = 1", None),
@@ -548,7 +533,7 @@ fn values_have_bounds_of_their_own() {
 
 #[test]
 fn each_worker_has_its_own_value() {
-    let mut bench = with_maps(&[map("m", MapKind::PerCpuArray, 4, 8, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("m", MapKind::PerCpuArray, 4, 8, 4)]).unwrap();
     let text =
         format!("w0 = 2\n {LOOKUP}\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n r0 = *(u64 *)(r0 + 0)\n exit");
     let counts: Vec<u64> = [0, 3, 3, 0, 1]
@@ -565,7 +550,7 @@ fn each_worker_has_its_own_value() {
 
 #[test]
 fn device_maps_redirect_and_nothing_else() {
-    let mut bench = with_maps(&[map("ports", MapKind::DevMap, 4, 4, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("ports", MapKind::DevMap, 4, 4, 4)]).unwrap();
     bench.maps.all()[0].set(&[2, 0, 0, 0], 0, &[6, 0, 0, 0], 0).unwrap();
     let mut redirect = |key: u32, flags: u32| {
         let text = format!("r1 = map[0] ll\n r2 = {key}\n r3 = {flags}\n call redirect_map\n exit");
@@ -581,7 +566,7 @@ fn device_maps_redirect_and_nothing_else() {
     let fault = run(&mut bench, &entry("*(u32 *)(r0 + 0) = 7")).unwrap_err().fault;
     assert!(matches!(fault, Fault::ReadOnly { size: 4, .. }), "{fault}");
     // To a processor is where the packet is already.
-    let mut bench = with_maps(&[map("cpus", MapKind::CpuMap, 4, 4, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("cpus", MapKind::CpuMap, 4, 4, 4)]).unwrap();
     bench.maps.all()[0].set(&[2, 0, 0, 0], 0, &[192, 0, 0, 0], 0).unwrap();
     let mut redirect = |key: u32, flags: u32| {
         let text = format!("r1 = map[0] ll\n r2 = {key}\n r3 = {flags}\n call redirect_map\n exit");
@@ -592,7 +577,7 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!((redirect(1, 1).verdict, redirect(7, 1).verdict), (Verdict::Drop(None), Verdict::Drop(None)));
     assert_eq!(run(&mut bench, &format!("w0 = 2\n {LOOKUP}\n exit")).unwrap_err().fault, Fault::Map);
     // There are no sockets: nobody is found, and nobody is put there.
-    let mut bench = with_maps(&[map("sockets", MapKind::XskMap, 4, 4, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("sockets", MapKind::XskMap, 4, 4, 4)]).unwrap();
     assert_eq!(
         bench.maps.all()[0].set(&[0; 4], 0, &[1, 0, 0, 0], 0),
         Err(longwire_program::map::Refusal::Invalid)
@@ -601,14 +586,14 @@ fn device_maps_redirect_and_nothing_else() {
     let text = "r1 = map[0] ll\n r2 = 0\n r3 = 2\n call redirect_map\n exit";
     assert_eq!(run(&mut bench, text).unwrap().verdict, Verdict::Pass);
     // Another kind of map leads nowhere.
-    let mut bench = with_maps(&[map("m", MapKind::Array, 4, 4, 4)]).unwrap();
+    let mut bench = with_maps(&[MapSpec::new("m", MapKind::Array, 4, 4, 4)]).unwrap();
     let text = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit";
     assert_eq!(run(&mut bench, text).unwrap_err().fault, Fault::Map);
 }
 
 #[test]
 fn constants_cannot_be_written() {
-    let mut spec = map(".rodata", MapKind::Array, 4, 8, 1);
+    let mut spec = MapSpec::new(".rodata", MapKind::Array, 4, 8, 1);
     (spec.read_only, spec.initial) = (true, [1, 2, 3, 4, 5, 6, 7, 8].into());
     let mut bench = with_maps(&[spec]).unwrap();
     assert_eq!(

@@ -10,17 +10,7 @@ use longwire_program::{
 
 /// Values of 24 bytes with a lock at byte 4; and without one.
 fn maps() -> [MapSpec; 2] {
-    let map = |name: &str, lock| MapSpec {
-        name: name.into(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: 24,
-        max_entries: 4,
-        read_only: false,
-        initial: Box::default(),
-        inner: None,
-        lock,
-    };
+    let map = |name: &str, lock| MapSpec { lock, ..MapSpec::new(name, MapKind::Array, 4, 24, 4) };
     [map("locked", Some(4)), map("plain", None)]
 }
 

@@ -13,18 +13,7 @@ const CHAIN: &[u8] = include_bytes!("xdp/chain.o");
 /// A program array with these programs, by their numbers.
 fn array(programs: &[u32]) -> MapSpec {
     let initial = programs.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let (name, kind, max_entries) = ("jumps".into(), MapKind::ProgArray, 4);
-    MapSpec {
-        name,
-        kind,
-        key_size: 4,
-        value_size: 4,
-        max_entries,
-        read_only: false,
-        initial,
-        inner: None,
-        lock: None,
-    }
+    MapSpec { initial, ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 4) }
 }
 
 /// Programs one behind the other, the first is the one that begins; they are numbered from 1.

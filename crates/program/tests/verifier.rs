@@ -6,18 +6,7 @@ use longwire_program::{
 };
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32) -> MapSpec {
-    let (read_only, initial, max_entries) = (name == "rodata", Box::default(), 4);
-    MapSpec {
-        name: name.into(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    }
+    MapSpec { read_only: name == "rodata", ..MapSpec::new(name, kind, key_size, value_size, 4) }
 }
 
 fn check(text: &str) -> Result<Verified, Box<Rejected>> {
@@ -933,8 +922,7 @@ fn constants_are_known() {
     let constants = |value_size, initial: &[u8]| MapSpec {
         read_only: true,
         initial: initial.into(),
-        max_entries: 1,
-        ..map(".rodata", MapKind::Array, 4, value_size)
+        ..MapSpec::new(".rodata", MapKind::Array, 4, value_size, 1)
     };
     let with = |spec: MapSpec, load: &str, wanted: u64| {
         let text = format!(

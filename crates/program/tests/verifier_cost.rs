@@ -9,21 +9,8 @@ use longwire_program::{
 };
 
 fn verified(text: &str) -> Verified {
-    let map = |name: &str, kind, key_size, value_size| {
-        let (read_only, initial, max_entries) = (false, Box::default(), 4);
-        MapSpec {
-            name: name.into(),
-            kind,
-            key_size,
-            value_size,
-            max_entries,
-            read_only,
-            initial,
-            inner: None,
-            lock: None,
-        }
-    };
-    let maps = [map("table", MapKind::Array, 4, 128), map("flows", MapKind::Hash, 12, 16)];
+    let maps =
+        [MapSpec::new("table", MapKind::Array, 4, 128, 4), MapSpec::new("flows", MapKind::Hash, 12, 16, 4)];
     verify(Program::new("test", assemble(text).unwrap(), maps))
         .unwrap_or_else(|rejected| panic!("{rejected}"))
 }

@@ -291,28 +291,13 @@ const SMALL: &[&str] = &[
      exit",
 ];
 
-fn map(name: &str, kind: MapKind, value_size: u32, max_entries: u32) -> MapSpec {
-    let (read_only, initial, key_size) = (false, Box::default(), 4);
-    MapSpec {
-        name: name.into(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    }
-}
-
 /// Programs to begin with; their maps are small.
 fn pool() -> Vec<Program> {
     let maps = [
-        map("a", MapKind::Array, 24, 4),
-        map("h", MapKind::LruHash, 8, 4),
-        map("d", MapKind::DevMap, 4, 8),
-        map("v", MapKind::Array, 64, 1),
+        MapSpec::new("a", MapKind::Array, 4, 24, 4),
+        MapSpec::new("h", MapKind::LruHash, 4, 8, 4),
+        MapSpec::new("d", MapKind::DevMap, 4, 4, 8),
+        MapSpec::new("v", MapKind::Array, 4, 64, 1),
     ];
     let mut pool: Vec<Program> =
         SMALL.iter().map(|text| Program::new("small", assemble(text).unwrap(), maps.clone())).collect();

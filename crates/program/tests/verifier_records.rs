@@ -8,27 +8,12 @@ use longwire_program::{
     Fault, Item, MapKind, MapSpec, Maps, Program, Register, Rejected, Rejection, Verified, assemble, verify,
 };
 
-fn map(name: &str, kind: MapKind, sizes: (u32, u32), max_entries: u32) -> MapSpec {
-    let (read_only, initial, (key_size, value_size)) = (false, Box::default(), sizes);
-    MapSpec {
-        name: name.into(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    }
-}
-
 fn maps() -> [MapSpec; 4] {
     [
-        map("events", MapKind::RingBuf, (0, 0), 4096),
-        map("packets", MapKind::PerfEventArray, (4, 4), 2),
-        map("table", MapKind::Array, (4, 600), 1),
-        map("other", MapKind::RingBuf, (0, 0), 8192),
+        MapSpec::new("events", MapKind::RingBuf, 0, 0, 4096),
+        MapSpec::new("packets", MapKind::PerfEventArray, 4, 4, 2),
+        MapSpec::new("table", MapKind::Array, 4, 600, 1),
+        MapSpec::new("other", MapKind::RingBuf, 0, 0, 8192),
     ]
 }
 
@@ -395,15 +380,15 @@ fn records_have_a_price() {
 #[test]
 fn rings_are_declared_as_in_the_kernel() {
     for (bad, part) in [
-        (map("r", MapKind::RingBuf, (4, 0), 4096), "key_size is 4; it has to be 0 in a ringbuf"),
-        (map("r", MapKind::RingBuf, (0, 8), 4096), "value_size is 8; it has to be 0 in a ringbuf"),
+        (MapSpec::new("r", MapKind::RingBuf, 4, 0, 4096), "key_size is 4; it has to be 0 in a ringbuf"),
+        (MapSpec::new("r", MapKind::RingBuf, 0, 8, 4096), "value_size is 8; it has to be 0 in a ringbuf"),
         (
-            map("r", MapKind::RingBuf, (0, 0), 5000),
+            MapSpec::new("r", MapKind::RingBuf, 0, 0, 5000),
             "max_entries is 5000; it has to be a power of two from 4096",
         ),
-        (map("r", MapKind::RingBuf, (0, 0), 1 << 28), "max_entries is 268435456"),
+        (MapSpec::new("r", MapKind::RingBuf, 0, 0, 1 << 28), "max_entries is 268435456"),
         (
-            map("p", MapKind::PerfEventArray, (4, 8), 1),
+            MapSpec::new("p", MapKind::PerfEventArray, 4, 8, 1),
             "value_size is 8; it has to be 4 in a map of this type",
         ),
     ] {
@@ -411,7 +396,7 @@ fn rings_are_declared_as_in_the_kernel() {
         assert!(told.contains(part), "{told}");
     }
     // Of all rings and what lies behind their ends.
-    let large = map("p", MapKind::PerfEventArray, (4, 4), 1);
+    let large = MapSpec::new("p", MapKind::PerfEventArray, 4, 4, 1);
     assert_eq!(large.memory(3), 3 * (262_144 + 66_560));
     assert!(Maps::new(&[large], 1000, 0).unwrap_err().to_string().contains("the limit is 268435456"));
 }

@@ -97,17 +97,7 @@ fn program(what: &str) -> Result<Program, Failure> {
         "hash" => (lookup.into(), Some(MapKind::Hash)),
         _ => return Err(format!("{what}?").into()),
     };
-    let map = |kind| MapSpec {
-        name: "m".into(),
-        kind,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 16,
-        read_only: false,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    };
+    let map = |kind| MapSpec::new("m", kind, 4, 8, 16);
     let maps: Vec<MapSpec> = kind.map(map).into_iter().collect();
     Ok(Program::new(what, assemble(&format!("{body}\n r0 = 2\n exit"))?, maps))
 }

@@ -288,17 +288,8 @@ fn wrong_facts_open_nothing() {
         Some(Region::Map(200)),
         Some(Region::Handle(0)),
     ];
-    let spec = |read_only, value_size| MapSpec {
-        name: "m".into(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size,
-        max_entries: 1,
-        read_only,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    };
+    let spec =
+        |read_only, value_size| MapSpec { read_only, ..MapSpec::new("m", MapKind::Array, 4, value_size, 1) };
     let specs = [spec(false, 8), spec(true, 8)];
     let addresses = regions.into_iter().flatten().flat_map(|region| {
         [0, 1, 7, 8, 28, 32, 91, 92, 4090, 4096, u32::MAX].map(|place| region.address(place))

@@ -12,6 +12,7 @@
 //! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken before sees the new
 //! value.
 
+mod error;
 mod lock;
 mod numbers;
 mod prefixes;
@@ -19,8 +20,9 @@ pub(crate) mod ring;
 mod spec;
 mod table;
 
+pub use error::{MapError, MapFault};
 pub use ring::{Record, RingStats};
-pub use spec::{Inner, MapError, MapFault, MapKind, MapSpec};
+pub use spec::{Inner, MapKind, MapSpec};
 
 use crate::words::Words;
 use prefixes::{Prefix, Prefixes};

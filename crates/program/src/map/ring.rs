@@ -276,19 +276,7 @@ mod tests {
 
     fn map(kind: MapKind, workers: u32) -> Maps {
         let (size, max_entries) = if kind == MapKind::RingBuf { (0, 4096) } else { (4, 2) };
-        let (read_only, initial) = (false, Box::default());
-        let name = "records".into();
-        let spec = MapSpec {
-            name,
-            kind,
-            key_size: size,
-            value_size: size,
-            max_entries,
-            read_only,
-            initial,
-            inner: None,
-            lock: None,
-        };
+        let spec = MapSpec::new("records", kind, size, size, max_entries);
         Maps::new(&[spec], workers, 1).unwrap()
     }
 

@@ -1,9 +1,9 @@
 //! What a map is: its kind, sizes and flags, checked before anything is allocated.
 
+use super::error::{MapError, MapFault};
 use super::prefixes::lengths;
 use super::ring::{EVENTS, footprint};
 use crate::Helper;
-use thiserror::Error;
 
 /// The kinds of maps that programs can use here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub enum MapKind {
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "unspec",
     "hash",
     "array",
@@ -233,71 +233,6 @@ pub struct Inner {
     pub maps: Box<[u32]>,
 }
 
-/// Why there can't be such a map.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("map {name}: {fault}")]
-pub struct MapError {
-    /// The map.
-    pub name: Box<str>,
-    /// What is wrong with it.
-    pub fault: MapFault,
-}
-
-/// What is wrong with a map's declaration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum MapFault {
-    /// No such kind of map here.
-    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0), fix = kind_fix(*.0))]
-    Kind(u32),
-    /// A field is out of its range.
-    #[error("{field} is {value}; it has to be {wanted}")]
-    Field {
-        /// Which field.
-        field: &'static str,
-        /// What it is.
-        value: u32,
-        /// What it may be.
-        wanted: &'static str,
-    },
-    /// Flags that are not known here.
-    #[error(
-        "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and BPF_F_MMAPABLE"
-    )]
-    Flags(u32),
-    /// An entry that it has from the beginning is nothing that it can hold.
-    #[error("entry {entry} is {what}")]
-    Value {
-        /// The entry's number.
-        entry: u64,
-        /// What it is, and the fix.
-        what: &'static str,
-    },
-    /// It can't hold what it is to hold.
-    #[error("{0}")]
-    Inner(&'static str),
-    /// Too much memory.
-    #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
-    Memory {
-        /// What it takes.
-        bytes: u64,
-        /// For how many workers.
-        workers: u32,
-    },
-}
-
-fn kind_name(number: u32) -> &'static str {
-    NAMES.get(number as usize).copied().unwrap_or("unknown to Linux")
-}
-
-fn kind_fix(number: u32) -> &'static str {
-    match kind_name(number) {
-        "user_ringbuf" => "let the control half write an array or hash map, which programs read",
-        _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap, prog_array, array_of_maps, hash_of_maps, ringbuf or perf_event_array"
-        }
-    }
-}
-
 impl MapSpec {
     /// Most bytes of a key.
     pub const MAX_KEY: u32 = 128;
@@ -312,6 +247,27 @@ impl MapSpec {
     const PAGE: u32 = 4096;
     /// Most workers that a perf_event_array has entries for, unless it says.
     const WORKERS: u32 = 256;
+
+    /// Declares a map that programs may write to, that is all zero at the beginning, holds no maps, and whose values have no lock.
+    pub fn new(
+        name: impl Into<Box<str>>,
+        kind: MapKind,
+        key_size: u32,
+        value_size: u32,
+        max_entries: u32,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            read_only: false,
+            initial: Box::default(),
+            inner: None,
+            lock: None,
+        }
+    }
 
     /// Checks what a program's object declares.
     ///
@@ -501,19 +457,7 @@ mod tests {
     use super::*;
 
     fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
-        let (read_only, initial) = (false, Box::default());
-        let (inner, lock) = (None, None);
-        MapSpec {
-            name: "flows".into(),
-            kind,
-            key_size,
-            value_size,
-            max_entries,
-            read_only,
-            initial,
-            inner,
-            lock,
-        }
+        MapSpec::new("flows", kind, key_size, value_size, max_entries)
     }
 
     #[test]

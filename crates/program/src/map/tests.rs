@@ -2,18 +2,7 @@ use super::*;
 use std::sync::atomic::AtomicU32;
 
 fn map(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, workers: u32) -> Map {
-    let (read_only, initial) = (false, Box::default());
-    let spec = MapSpec {
-        name: "m".into(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    };
+    let spec = MapSpec::new("m", kind, key_size, value_size, max_entries);
     spec.check().unwrap();
     Map::new(&spec, workers, 7)
 }
@@ -192,19 +181,7 @@ fn data_sections_begin_with_their_bytes() {
 
 #[test]
 fn too_much_memory_is_refused() {
-    let (read_only, initial) = (false, Box::default());
-    let (kind, name) = (MapKind::PerCpuArray, "big".into());
-    let spec = MapSpec {
-        name,
-        kind,
-        key_size: 4,
-        value_size: 1 << 20,
-        max_entries: 200,
-        read_only,
-        initial,
-        inner: None,
-        lock: None,
-    };
+    let spec = MapSpec::new("big", MapKind::PerCpuArray, 4, 1 << 20, 200);
     assert!(Maps::new(std::slice::from_ref(&spec), 1, 0).is_ok());
     let error = Maps::new(&[spec], 2, 0).unwrap_err();
     assert_eq!(

@@ -108,16 +108,11 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
         MapError { name: name.clone(), fault }
     };
     let value_size = u32::try_from(section.size).ok().filter(|&size| size <= MapSpec::MAX_VALUE);
+    let value_size = value_size.ok_or_else(|| too_long(section.size))?;
     Ok(MapSpec {
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: value_size.ok_or_else(|| too_long(section.size))?,
-        max_entries: 1,
         read_only: section.name.starts_with(".rodata"),
         initial: section.data.into(),
-        name,
-        inner: None,
-        lock: None,
+        ..MapSpec::new(name, MapKind::Array, 4, value_size, 1)
     })
 }
 
@@ -159,16 +154,12 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTy
     // Numbers of what it holds, whose types have no size.
     let numbers = found == MapKind::ProgArray || found.is_of_maps();
     let types = MapTypes { key, value: ValueType::One(value) };
+    let value_size = if numbers && value_size == 0 { 4 } else { value_size };
     let spec = MapSpec {
-        name: name.into(),
-        kind: found,
-        key_size,
-        value_size: if numbers && value_size == 0 { 4 } else { value_size },
-        max_entries: MapSpec::rounded(found, entries),
         read_only: flags & READ_ONLY != 0,
-        initial: Box::default(),
         inner,
         lock,
+        ..MapSpec::new(name, found, key_size, value_size, MapSpec::rounded(found, entries))
     };
     Ok((spec, types))
 }

@@ -18,17 +18,8 @@ fn dropping(entry: u32) -> Program {
     let first = "r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 2\n exit";
     let start = assemble(first).unwrap().len();
     let code = assemble(&format!("{first}\n r0 = 1\n exit")).unwrap().with_programs([(1, start)]);
-    let jumps = MapSpec {
-        name: "jumps".into(),
-        kind: MapKind::ProgArray,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 2,
-        read_only: false,
-        initial: entry.to_le_bytes().into(),
-        inner: None,
-        lock: None,
-    };
+    let jumps =
+        MapSpec { initial: entry.to_le_bytes().into(), ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 2) };
     Program::new("dropping", code, [jumps])
 }
 

@@ -17,17 +17,7 @@ fn udp() -> Vec<u8> {
 }
 
 fn map(name: &str, max_entries: u32) -> MapSpec {
-    MapSpec {
-        name: name.into(),
-        kind: MapKind::Hash,
-        key_size: 4,
-        value_size: 8,
-        max_entries,
-        read_only: false,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    }
+    MapSpec::new(name, MapKind::Hash, 4, 8, max_entries)
 }
 
 fn with_maps(name: &str, code: &str, maps: &[MapSpec]) -> Program {

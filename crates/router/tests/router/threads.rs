@@ -357,17 +357,7 @@ fn each_processor_has_values_of_its_own_in_maps_for_each() {
     let threads = own.threads();
     let mut rig = measured(own, meter);
     let all_go = AllGo(barrier);
-    let spec = MapSpec {
-        name: "own".into(),
-        kind: MapKind::PerCpuArray,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 1,
-        read_only: false,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    };
+    let spec = MapSpec::new("own", MapKind::PerCpuArray, 4, 8, 1);
     let program = Program::new("own", assemble(OWN).unwrap(), [spec]);
     let fid = rig.router.install(prepared(program, general(threads))).unwrap();
     // Two packets for each processor, and one that is not IP for the worker.

@@ -6,18 +6,7 @@ use longwire_program::{MapKind, MapSpec, Program, assemble};
 /// With the program array that holds both programs in its second and third entry.
 fn bench(first: &str, second: &str) -> Bench {
     let initial = [0_u32, 1, 2].iter().flat_map(|number| number.to_le_bytes()).collect();
-    let (name, kind, max_entries) = ("jumps".into(), MapKind::ProgArray, 4);
-    let spec = MapSpec {
-        name,
-        kind,
-        key_size: 4,
-        value_size: 4,
-        max_entries,
-        read_only: false,
-        initial,
-        inner: None,
-        lock: None,
-    };
+    let spec = MapSpec { initial, ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 4) };
     let start = assemble(first).unwrap().len();
     let code = assemble(&format!("{first}\n{second}")).unwrap().with_programs([(1, 0), (2, start)]);
     Bench::new(Program::new("continued", code, [spec]), &[7; 64])

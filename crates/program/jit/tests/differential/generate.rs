@@ -244,19 +244,7 @@ pub fn piece(kind: Kind) -> impl Strategy<Value = Piece> {
 }
 
 pub fn maps() -> [MapSpec; 2] {
-    [("a", MapKind::Array, 48, 1), ("h", MapKind::Hash, 8, 4)].map(|(name, kind, value_size, max_entries)| {
-        MapSpec {
-            name: name.into(),
-            kind,
-            key_size: 4,
-            value_size,
-            max_entries,
-            read_only: false,
-            initial: Box::default(),
-            inner: None,
-            lock: None,
-        }
-    })
+    [MapSpec::new("a", MapKind::Array, 4, 48, 1), MapSpec::new("h", MapKind::Hash, 4, 8, 4)]
 }
 
 /// Puts pieces together, with an end for all branches.

@@ -173,17 +173,7 @@ impl Short for Instruction {
 }
 
 fn spec(value_size: u32, read_only: bool) -> MapSpec {
-    MapSpec {
-        name: "m".into(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size,
-        max_entries: 3,
-        read_only,
-        initial: Box::default(),
-        inner: None,
-        lock: None,
-    }
+    MapSpec { read_only, ..MapSpec::new("m", MapKind::Array, 4, value_size, 3) }
 }
 
 /// With an address of each region in `r6`, and what is in that region: `after` is done with it.

@@ -37,20 +37,9 @@ fn alike(program: Program) -> bool {
 
 /// An array as map 0, a hash map as map 1, a device map as map 2.
 fn specs() -> [MapSpec; 3] {
-    let map = |name: &str, kind, value_size, max_entries| {
-        let (read_only, initial, key_size) = (false, Box::default(), 4);
-        MapSpec {
-            name: name.into(),
-            kind,
-            key_size,
-            value_size,
-            max_entries,
-            read_only,
-            initial,
-            inner: None,
-            lock: None,
-        }
-    };
-    let kinds = [("a", MapKind::Array, 24, 4), ("h", MapKind::LruHash, 8, 4), ("d", MapKind::DevMap, 4, 4)];
-    kinds.map(|(name, kind, size, entries)| map(name, kind, size, entries))
+    [
+        MapSpec::new("a", MapKind::Array, 4, 24, 4),
+        MapSpec::new("h", MapKind::LruHash, 4, 8, 4),
+        MapSpec::new("d", MapKind::DevMap, 4, 4, 4),
+    ]
 }
