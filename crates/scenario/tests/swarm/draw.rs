@@ -1,6 +1,7 @@
 //! Random scenarios.
 
 use longwire_block::{Dice, ParamKind, Spec, Values};
+use longwire_link::without;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -9,9 +10,15 @@ use std::fmt::Write;
 pub type Make<'a> = &'a dyn Fn(&mut Dice, usize, &mut String) -> Vec<&'static Spec>;
 
 /// A link of a scenario, and what can be changed of it.
-struct Made {
+pub struct Made {
     name: String,
     blocks: Vec<&'static Spec>,
+}
+
+/// One of several things that have names. One more of them changes few draws: each name has a number of its own, and the highest is chosen.
+fn choose<'a, T>(dice: &mut Dice, things: &'a [T], name: impl Fn(&T) -> String) -> &'a T {
+    let seed = dice.draw();
+    things.iter().max_by_key(|thing| Dice::named(seed, &name(thing)).draw()).expect("there is one at least")
 }
 
 /// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of which steer packets to
@@ -39,17 +46,7 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let edge = |edge: u64| (format!("b{}", edge % bridges), format!("b{}", (edge + 1) % bridges));
         ends = (0..edges).map(edge).collect();
     }
-    let shared = dice.below(3) == 0;
-    let mut links = Vec::new();
-    for (from, to) in &ends {
-        link(&mut dice, &mut text, (from, to), &mut links, (make, shared));
-    }
-    if text.contains("medium = ") {
-        let kind = ["half-duplex", "csma-cd", "dcf"][dice.below(3) as usize];
-        writeln!(text, "[[medium]]\nname = \"air\"\nkind = \"{kind}\"").unwrap();
-        medium_changes(&mut dice, kind, &mut text);
-    }
-    changes(&mut dice, &links, &mut text);
+    links(&mut dice, &mut text, &ends, make);
     let sources = 1 + dice.below(5);
     source_changes(&mut dice, (sources, ports), &mut text);
     for source in 0..sources {
@@ -66,6 +63,21 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         .unwrap();
     }
     text
+}
+
+/// Links between these ends, in a third of the cases some of them stations of a medium, and changes of all that.
+pub fn links(dice: &mut Dice, text: &mut String, ends: &[(String, String)], make: Make<'_>) {
+    let shared = dice.below(3) == 0;
+    let mut links = Vec::new();
+    for (from, to) in ends {
+        link(dice, text, (from, to), &mut links, (make, shared));
+    }
+    if text.contains("medium = ") {
+        let kind = ["half-duplex", "csma-cd", "dcf"][dice.below(3) as usize];
+        writeln!(text, "[[medium]]\nname = \"air\"\nkind = \"{kind}\"").unwrap();
+        medium_changes(dice, kind, text);
+    }
+    changes(dice, &links, text);
 }
 
 /// A link; of three without a filter, one steers some packets to a link beside it. Of two without a rate, one is a station of a medium
@@ -123,14 +135,21 @@ fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
     let mut known = HashMap::new();
     for _ in 0..dice.below(7) {
         let link = &links[dice.below(links.len() as u64) as usize];
-        let (key, value, can_ramp) = if link.blocks.is_empty() || dice.below(3) == 0 {
-            plain_change(dice)
-        } else {
-            let block = dice.below(link.blocks.len() as u64) as usize;
-            change(dice, link.blocks[block])
+        let (key, value, can_ramp) = match dice.below(4) {
+            0 => plain_change(dice),
+            _ if link.blocks.is_empty() => plain_change(dice),
+            1 => another_kind(dice, link),
+            _ => {
+                let spec = *choose(dice, &link.blocks, |spec| spec.key.into());
+                change(dice, spec)
+            }
         };
         let ramp = can_ramp && dice.below(2) == 0;
-        if known.insert((&link.name, key), ramp).is_some_and(|before| before || ramp) {
+        // Nor is another kind told of parameters that were meant for the one before.
+        let alone = ramp
+            || value.contains("kind = ") && link.blocks.iter().all(|spec| !value.contains(spec.kind))
+            || value == "\"none\"";
+        if known.insert((&link.name, key), alone).is_some_and(|before| before || alone) {
             known.insert((&link.name, key), true);
             continue;
         }
@@ -209,10 +228,24 @@ fn plain_change(dice: &mut Dice) -> (&'static str, String, bool) {
     (key, format!("\"{value}\""), key == "delay" || key == "loss")
 }
 
+/// The same for a whole block: another one in the place of one of the link's, one of a key that the link may not have, or none at all.
+fn another_kind(dice: &mut Dice, link: &Made) -> (&'static str, String, bool) {
+    let mut kinds = kinds();
+    if dice.below(2) == 0 {
+        let key = choose(dice, &link.blocks, |spec| spec.key.into()).key;
+        kinds.retain(|spec| spec.key == key);
+    }
+    let spec = *choose(dice, &kinds, |spec| format!("{} {}", spec.key, spec.kind));
+    if dice.below(3) == 0 && without(spec.key).is_some() {
+        return (spec.key, "\"none\"".into(), false);
+    }
+    (spec.key, block(dice, spec).unwrap_or_else(|| format!("{{ kind = {:?} }}", spec.kind)), false)
+}
+
 /// The same for one parameter of a block that the link has.
 fn change(dice: &mut Dice, spec: &'static Spec) -> (&'static str, String, bool) {
-    let param = &spec.params[dice.below(spec.params.len() as u64) as usize];
-    let value = value(dice, spec, param.kind);
+    let param = choose(dice, spec.params, |param| param.name.into());
+    let value = value(&mut Dice::seeded(dice.draw()), spec, param.kind);
     let words = matches!(param.kind, ParamKind::Limit | ParamKind::Choice(_) | ParamKind::Parsed(_));
     (spec.key, format!("{{ kind = \"{}\", {} = {value:?} }}", spec.kind, param.name), !words)
 }
@@ -220,16 +253,6 @@ fn change(dice: &mut Dice, spec: &'static Spec) -> (&'static str, String, bool) 
 /// The rows of all kinds of blocks that a link can have by itself.
 pub fn kinds() -> Vec<&'static Spec> {
     longwire_link::registry().into_iter().filter(|spec| spec.kind != "shared").collect()
-}
-
-/// The kind that the first link of a seed's scenario has in any case: each of them once, in some order, before the first comes again.
-pub fn kind_of(seed: u64) -> &'static Spec {
-    let mut deck = kinds();
-    let mut dice = Dice::named(seed / deck.len() as u64, "deck");
-    for left in (1..deck.len()).rev() {
-        deck.swap(left, dice.below(left as u64 + 1) as usize);
-    }
-    deck[seed as usize % deck.len()]
 }
 
 /// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a block of the kind `first`.
@@ -247,30 +270,37 @@ pub fn of_any_kind(
         let spec = if number == 0 && turn == 0 {
             first
         } else {
-            let key = keys[dice.below(keys.len() as u64) as usize];
-            let own: Vec<_> = kinds.iter().filter(|spec| spec.key == key).collect();
-            own[dice.below(own.len() as u64) as usize]
+            let key = *choose(dice, &keys, |key| (*key).into());
+            let own: Vec<_> = kinds.iter().copied().filter(|spec| spec.key == key).collect();
+            *choose(dice, &own, |spec| spec.kind.into())
         };
         keys.retain(|key| *key != spec.key);
-        // Some values exclude each other: others, then.
-        let params = (0..20).map(|_| params(dice, spec)).find(|params| {
-            let pairs: Vec<_> = params.iter().map(|(name, text)| (*name, text.as_str())).collect();
-            Values::read(spec, &pairs).is_ok()
-        });
-        let Some(params) = params else { continue };
-        let params: String = params.iter().map(|(name, text)| format!(", {name} = {text:?}")).collect();
-        writeln!(text, "{} = {{ kind = \"{}\"{params} }}", spec.key, spec.kind).unwrap();
+        let Some(block) = block(dice, spec) else { continue };
+        writeln!(text, "{} = {block}", spec.key).unwrap();
         blocks.push(spec);
     }
     blocks
 }
 
+/// A block as a scenario writes it, with random values. Some exclude each other: others, then; none if they always did.
+fn block(dice: &mut Dice, spec: &'static Spec) -> Option<String> {
+    let mut dice = Dice::seeded(dice.draw());
+    let params = (0..20).map(|_| params(&mut dice, spec)).find(|params| {
+        let pairs: Vec<_> = params.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        Values::read(spec, &pairs).is_ok()
+    })?;
+    let params: String = params.iter().map(|(name, text)| format!(", {name} = {text:?}")).collect();
+    Some(format!("{{ kind = \"{}\"{params} }}", spec.kind))
+}
+
 /// Random values for what a block needs, and for half of the rest.
 fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
+    let seed = dice.draw();
     let mut params = Vec::new();
     for param in spec.params {
+        let mut dice = Dice::named(seed, param.name);
         if param.default.is_none() || dice.below(2) == 0 {
-            params.push((param.name, value(dice, spec, param.kind)));
+            params.push((param.name, value(&mut dice, spec, param.kind)));
         }
     }
     params
@@ -293,11 +323,8 @@ fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
             let millionths = min + dice.below((max - min).min(3_000_000) + 1);
             format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
         }
-        ParamKind::Choice(words) => words[dice.below(words.len() as u64) as usize].into(),
-        ParamKind::Parsed(grammar) => {
-            let examples = grammar.examples;
-            examples[dice.below(examples.len() as u64) as usize].into()
-        }
+        ParamKind::Choice(words) => (*choose(dice, words, |word| (*word).into())).into(),
+        ParamKind::Parsed(grammar) => (*choose(dice, grammar.examples, |text| (*text).into())).into(),
     }
 }
 

@@ -83,7 +83,7 @@ fn via(dice: &mut Dice, router: u64, before: u64) -> (String, String) {
     }
 }
 
-fn link(dice: &mut Dice, text: &mut String, (kind, number): (&str, u64), (from, to): (&str, &str)) {
+pub fn link(dice: &mut Dice, text: &mut String, (kind, number): (&str, u64), (from, to): (&str, &str)) {
     writeln!(text, "[[link]]\nname = \"{kind}{number}\"\nbetween = [\"{from}\", \"{to}\"]").unwrap();
     // Some have too little delay to lead to another worker.
     let delay = [dice.below(50), 50 + dice.below(9_000)][usize::from(dice.below(3) > 0)];
