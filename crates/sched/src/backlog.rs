@@ -17,7 +17,7 @@ pub(crate) struct Admitted {
     pub slot: u32,
     /// Whether its flow had none waiting.
     pub first: bool,
-    /// How long processing a packet of its flow is foretold to take.
+    /// How long processing a packet of its flow is predicted to take.
     pub estimate: u32,
     /// The weight of its flow.
     pub weight: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Backlog {
     loads: Vec<Load>,
     /// Ports whose flows have packets before the processors.
     pub busy: Ports,
-    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is foretold of a flow of which nothing has been measured.
+    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is predicted of a flow of which nothing has been measured.
     lately: u64,
     /// Packets before the processors.
     pub waiting: u32,
@@ -345,7 +345,7 @@ impl Backlog {
         slot.flow
     }
 
-    /// A packet that has been processed, if all before it have been, too: else it is held. It counts as ready for its port. Given-up ones before it go.
+    /// A packet that has been processed, if all before it have been, too: else it is held. It is treated as ready for its port. Given-up ones before it go.
     #[inline]
     pub(crate) fn next_in_order(&mut self, flow: u32) -> Option<u32> {
         loop {
@@ -418,7 +418,7 @@ impl Backlog {
         self.release(slot);
     }
 
-    /// Takes out a packet that goes to no port; it counts as inside no more, and its slot is free once its predecessors are through. Returns its flow.
+    /// Takes out a packet that goes to no port; it is treated as inside no more, and its slot is free once its predecessors are through. Returns its flow.
     #[inline]
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {
         let flow = self.slot(slot).flow;

@@ -12,7 +12,7 @@ impl PerByte {
         Self((ns as u64) << 32)
     }
 
-    /// What a byte costs at a rate in bit/s, rounded down; nothing at a rate of 0, which stands for no port at all.
+    /// What a byte costs at a rate in bit/s, rounded down; nothing at a rate of 0, which means no port at all.
     pub const fn of_rate(bits_per_second: u64) -> Self {
         if bits_per_second == 0 {
             return Self(0);

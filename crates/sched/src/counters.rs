@@ -40,7 +40,7 @@ pub(crate) struct Rare {
 }
 
 impl Counters {
-    /// Both together, with so many packets inside. What came in is what became of it: nothing is written for it where packets come in, to flows that are not in the cache.
+    /// Both together, with so many packets inside. What came in is the sum of its outcomes: nothing is written for it where packets come in, to flows that are not in the cache.
     pub(crate) fn of(traffic: &Traffic, rare: &Rare, inside: u32) -> Self {
         let Traffic { out_packets, out_bytes, cycles } = *traffic;
         let Rare { refused, consumed, abandoned, revoked } = *rare;
@@ -74,7 +74,7 @@ pub struct Happened {
     pub invalid: u64,
     /// Idle flows that made room for new ones.
     pub recycled: u64,
-    /// Measurements above the budget, which counted as the budget.
+    /// Measurements above the budget, which were treated as the budget.
     pub exploded: u64,
     /// Packets that cost more than their flow's credit of a round.
     pub beyond_quantum: u64,

@@ -1,6 +1,6 @@
-//! How the cost of processing a flow's next packet is foretold from those measured.
+//! How the cost of processing a flow's next packet is predicted from those measured.
 
-/// A way of foretelling. All are integers: what a processor without floating point can do.
+/// A way to predict. All are integers: what a processor without floating point can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
     /// Single exponential smoothing: estimate ← α · measured + (1 − α) · estimate, with a fraction of 2⁻¹⁶ cycles.
@@ -14,7 +14,7 @@ pub enum Estimator {
     Last,
     /// The mean of all that was measured.
     Mean,
-    /// Nothing is foretold: packets come with what they will cost (virtual time). Those that do not cost what the last one did.
+    /// Nothing is predicted: packets come with what they will cost (virtual time). Those that do not cost what the last one did.
     Exact,
 }
 

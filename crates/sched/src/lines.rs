@@ -3,7 +3,7 @@
 //! With one for all, as the CBCS paper has it, a flow whose port is full holds up flows to other ports when its turn comes. With one for each
 //! ([`Settings::ready_limit`]) a port that is behind keeps its own flows only. Each line is the scheduler as its authors have it, with one port behind the processors, and
 //! lines keep step: the next packet comes from the line whose scheduler is least far, by its own virtual time ([`due`](AnyDiscipline::due)). So flows to different ports are shared between as if
-//! they stood in one line, in what the scheduler is fair in, and whoever has all it wants counts as what it has, whatever its weight.
+//! they stood in one line, in what the scheduler is fair in, and whoever has all it wants is treated as what it has, whatever its weight.
 
 use crate::backlog::{Backlog, Gone};
 use crate::discipline::{AnyDiscipline, Spec};

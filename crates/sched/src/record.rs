@@ -40,7 +40,7 @@ pub(crate) struct Slot {
     pub flow: u32,
     /// The next one of the list it is in.
     pub next: u32,
-    /// What processing it costs, as foretold when it arrived.
+    /// What processing it costs, as predicted when it arrived.
     pub processor: u32,
     /// What its scheduler charges for it, frozen when it arrived.
     pub cost: u32,

@@ -9,7 +9,7 @@ use crate::{Settings, SettingsError, Warning, Weight};
 use longwire_units::Nanos;
 use thiserror::Error;
 
-/// A handle that stands for no packet.
+/// A handle that means no packet.
 pub const INVALID_HANDLE: u32 = NONE;
 
 /// What a packet inside is called until it is handed to its port or given up.
@@ -39,7 +39,7 @@ pub struct FlowView {
     pub waiting: u32,
     /// Packets inside, those included.
     pub inside: u32,
-    /// How long processing its next packet is foretold to take.
+    /// How long processing its next packet is predicted to take.
     pub estimate: Nanos,
     /// What was counted since it became known.
     pub counters: Counters,
@@ -67,7 +67,7 @@ pub struct Granted {
     pub bytes: u32,
     /// When it came.
     pub arrived: Nanos,
-    /// How long processing it was foretold to take.
+    /// How long processing it was predicted to take.
     pub estimate: Nanos,
 }
 
@@ -299,7 +299,7 @@ impl Scheduler {
         true
     }
 
-    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget counts as
+    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget is treated as
     /// measured. Returns its handle, for the caller to free; none if there is no such packet with a processor.
     pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
         let flow = self.working(ticket)?;
@@ -332,7 +332,7 @@ impl Scheduler {
         waiting
     }
 
-    /// Processing a packet of this flow took so many cycles. More than the budget counts as the budget; unknown flows are ignored.
+    /// Processing a packet of this flow took so many cycles. More than the budget is treated as the budget; unknown flows are ignored.
     #[inline]
     pub fn feedback(&mut self, key: u32, measured: u64) {
         let Some(flow) = self.backlog.find(key) else { return };
@@ -480,7 +480,7 @@ impl Scheduler {
         self.is_in(ticket, State::Working).then(|| self.backlog.slot(ticket.0).flow)
     }
 
-    /// So many cycles in ns; more than the budget count as the budget.
+    /// So many cycles in ns; more than the budget are treated as the budget.
     #[inline]
     fn price(&self, cycles: u64) -> u32 {
         self.backlog.prices.processing(cycles.min(self.backlog.settings().budget))

@@ -42,9 +42,9 @@ pub struct Settings {
     pub quantum_bytes: u32,
     /// How far a flow's two resources may get apart in `drfq-dovetail`; `Nanos::NEVER` for as far as they like.
     pub dovetail: Nanos,
-    /// How the cost of processing a packet is foretold.
+    /// How the cost of processing a packet is predicted.
     pub estimator: Estimator,
-    /// What is foretold of a flow of which nothing has been measured, in cycles; none for what packets of all flows took lately.
+    /// What is predicted of a flow of which nothing has been measured, in cycles; none for what packets of all flows took lately.
     pub first_estimate: Option<u64>,
     /// The most that a program may take, in cycles: where it is stopped, and what estimates can't exceed.
     pub budget: u64,

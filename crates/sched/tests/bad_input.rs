@@ -248,16 +248,12 @@ fn a_program_that_never_ends_is_stopped_and_the_others_go_on() {
             (1..5).map(|key| FlowPlan { key, bytes: (500, 500), demand: Demand::PerPacket(2000) }).collect();
         flows.push(FlowPlan { key: 0, bytes: (500, 500), demand: Demand::Endless });
         let setup = Setup {
-            scheduler: spec.name.into(),
-            settings,
             input_ring: 64,
             request_ring: 4,
             feedback_ring: 4,
             ready_ring: 8,
-            transmit_ring: 0,
-            step: Nanos::ZERO,
             drop_at_input: false,
-            known: false,
+            ..Setup::new(spec.name, settings)
         };
         let mut machine = Machine::new(setup).unwrap();
         let mut traffic = Closed::new(flows, 50, Refill::SameFlow, 1);

@@ -24,16 +24,12 @@ fn paper(scheduler: &str) -> Setup {
         ..Settings::default()
     };
     Setup {
-        scheduler: scheduler.into(),
-        settings,
         input_ring: 16,
         request_ring: 4,
         feedback_ring: 8,
         ready_ring: 4,
-        transmit_ring: 0,
-        step: Nanos::ZERO,
         drop_at_input: false,
-        known: false,
+        ..Setup::new(scheduler, settings)
     }
 }
 

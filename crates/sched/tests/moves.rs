@@ -132,20 +132,20 @@ fn a_flow_that_was_idle_for_months_of_virtual_time_is_served() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         let mut scheduler =
             Scheduler::new(spec.name, &Settings { clock_mhz: 1, budget: 1 << 30, ..settings(1) }).unwrap();
-        let dear = |scheduler: &mut Scheduler, key: u32| put(scheduler, key, 1 << 30);
-        (0..4).for_each(|_| dear(&mut scheduler, 0));
-        dear(&mut scheduler, 1);
+        let expensive = |scheduler: &mut Scheduler, key: u32| put(scheduler, key, 1 << 30);
+        (0..4).for_each(|_| expensive(&mut scheduler, 0));
+        expensive(&mut scheduler, 1);
         for _ in 0..2_200_000 {
             if pass(&mut scheduler) == Some(0) {
-                dear(&mut scheduler, 0);
+                expensive(&mut scheduler, 0);
             }
         }
-        (0..4).for_each(|_| dear(&mut scheduler, 1));
+        (0..4).for_each(|_| expensive(&mut scheduler, 1));
         let mut served = [0u32; 2];
         for _ in 0..100 {
             let key = pass(&mut scheduler).unwrap();
             served[key as usize] += 1;
-            dear(&mut scheduler, key);
+            expensive(&mut scheduler, key);
         }
         assert!(served[0].abs_diff(served[1]) <= 2, "{}: {served:?}", spec.name);
     }

@@ -73,18 +73,7 @@ fn served(scheduler: &str, processors: u32, flows: &[Flow]) -> Vec<f64> {
         quantum: Nanos(8000),
         ..Settings::default()
     };
-    let setup = Setup {
-        scheduler: scheduler.into(),
-        settings,
-        input_ring: 4096,
-        request_ring: 1,
-        feedback_ring: 128,
-        ready_ring: 128,
-        transmit_ring: 0,
-        step: Nanos::ZERO,
-        drop_at_input: true,
-        known: false,
-    };
+    let setup = Setup::new(scheduler, settings);
     let mut machine = Machine::new(setup).unwrap();
     let mut packets = Vec::new();
     for (key, flow) in (0..).zip(flows) {
@@ -126,18 +115,7 @@ fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
         quantum: Nanos(20_000),
         ..Settings::default()
     };
-    let setup = Setup {
-        scheduler: "separate-drr".into(),
-        settings,
-        input_ring: 4096,
-        request_ring: 1,
-        feedback_ring: 128,
-        ready_ring: ready,
-        transmit_ring: 0,
-        step: Nanos::ZERO,
-        drop_at_input: true,
-        known: false,
-    };
+    let setup = Setup { ready_ring: ready, ..Setup::new("separate-drr", settings) };
     let mut machine = Machine::new(setup).unwrap();
     let packets = (0..TIME / 8000).flat_map(|step| {
         let each = (0..).zip(lengths).flat_map(|(key, bytes)| {

@@ -26,18 +26,7 @@ fn setup(spec: &Spec, flows: u32, port: PerByte) -> Setup {
         ready_limit: Some(128),
         ..Settings::default()
     };
-    Setup {
-        scheduler: spec.name.into(),
-        settings,
-        input_ring: 4096,
-        request_ring: 1,
-        feedback_ring: 128,
-        ready_ring: 128,
-        transmit_ring: 0,
-        step: Nanos::ZERO,
-        drop_at_input: true,
-        known: false,
-    }
+    Setup::new(spec.name, settings)
 }
 
 /// Packets of these flows, one each in every `every` ns, those of a round close together and always in the same order.
@@ -106,9 +95,9 @@ fn weights_and_costs_count_though_room_is_scarce() {
         for key in 30..36 {
             machine.scheduler().set_weight(key, Weight::new(10).unwrap()).unwrap();
         }
-        let dear = |key: u32| if key.is_multiple_of(2) { COST } else { COST / 4 };
-        let mut packets = greedy(0..30, 30_000, until, dear);
-        packets.extend(greedy(30..36, 3000, until, dear));
+        let expensive = |key: u32| if key.is_multiple_of(2) { COST } else { COST / 4 };
+        let mut packets = greedy(0..30, 30_000, until, expensive);
+        packets.extend(greedy(30..36, 3000, until, expensive));
         run(&mut machine, packets, until);
         let scheduler = machine.scheduler();
         assert!(scheduler.happened().no_room > 0, "{}", spec.name);

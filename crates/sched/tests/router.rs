@@ -21,18 +21,7 @@ fn router(scheduler: &str, processors: u32) -> Setup {
         under_way: Some(processors + 2),
         ..Settings::default()
     };
-    Setup {
-        scheduler: scheduler.into(),
-        settings,
-        input_ring: 4096,
-        request_ring: 1,
-        feedback_ring: 128,
-        ready_ring: 128,
-        transmit_ring: 0,
-        step: Nanos::ZERO,
-        drop_at_input: true,
-        known: false,
-    }
+    Setup::new(scheduler, settings)
 }
 
 /// Packets of a flow, one every so often.
@@ -193,14 +182,14 @@ fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
 #[test]
 fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
     // Every so many of a flow's packets takes long: those behind it must wait for it, while another flow has packets for all processors.
-    for (count, weight, dear, every) in [(2, 1, 280_000, 7), (4, 3, 280_000, 16), (3, 4, 400_000, 39)] {
+    for (count, weight, expensive, every) in [(2, 1, 280_000, 7), (4, 3, 280_000, 16), (3, 4, 400_000, 39)] {
         for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
             let mut setup = processors(spec.name, count);
             (setup.settings.flow_limit, setup.settings.packets) = (4096, 65_536);
             let mut machine = Machine::new(setup).unwrap();
             machine.scheduler().set_weight(0, Weight::new(weight).unwrap()).unwrap();
             let mut packets = stream(0, 0, 100, 12_000, 4000, 60 * MS);
-            packets.iter_mut().step_by(every).for_each(|(_, packet)| packet.cycles = dear);
+            packets.iter_mut().step_by(every).for_each(|(_, packet)| packet.cycles = expensive);
             packets.extend(stream(1, 0, 100, 6000, 6000 / u64::from(count), 60 * MS));
             let sent = departures(&mut machine, packets, 60 * MS);
             let (busy, all) = (machine.seen().processor_busy, 60 * MS * u64::from(count));
@@ -251,7 +240,7 @@ fn times(sent: &[Departure], begin: u64) -> [u64; 2] {
 
 #[test]
 fn what_a_port_had_for_itself_is_not_held_against_it() {
-    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the first is foretold far too cheap or too dear.
+    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the first is predicted far too cheap or too expensive.
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         for (first_estimate, cycles) in [(Some(1), 30_000), (Some(1_000_000), 3000), (None, 30_000)] {
             let mut setup = processors(spec.name, 1);
@@ -262,7 +251,7 @@ fn what_a_port_had_for_itself_is_not_held_against_it() {
                 let packet = Packet::new(10 + at, 100, cycles);
                 (0..200).map(move |_| (Nanos(u64::from(at) * 8 * MS), packet))
             });
-            // What these two cost is known, from packets that came one by one before: some schedulers leave it at what was foretold.
+            // What these two cost is known, from packets that came one by one before: some schedulers leave it at what was predicted.
             let both = (0..2).flat_map(|key| {
                 let mut packets = stream(key, key as u16, 100, cycles, cycles / 2, 20 * MS);
                 packets.iter_mut().for_each(|(time, _)| time.0 += 100 * MS);
@@ -306,9 +295,9 @@ fn running_empty_forgives_nothing() {
             let mut machine = Machine::new(setup).unwrap();
             machine.scheduler().set_weight(1, Weight::new(weight).unwrap()).unwrap();
             // A flow whose packets cost a hundred quanta and come one by one, and one that always wants more.
-            let (dear, little) =
+            let (expensive, little) =
                 (stream(0, 0, 100, 100_000, every, 100 * MS), stream(1, 0, 100, 1000, 400, 100 * MS));
-            let sent = departures(&mut machine, [dear, little].concat(), 100 * MS);
+            let sent = departures(&mut machine, [expensive, little].concat(), 100 * MS);
             let had: u64 =
                 sent.iter().filter(|sent| sent.packet.key == 0).map(|sent| sent.packet.cycles).sum();
             let all = 100 * MS * u64::from(processors_);

@@ -43,7 +43,7 @@ pub(crate) trait Discipline: Sized {
 
     fn build(settings: &Settings) -> Self;
 
-    /// What is charged for a packet whose processing is foretold to take so many ns. It is frozen when the packet arrives.
+    /// What is charged for a packet whose processing is predicted to take so many ns. It is frozen when the packet arrives.
     fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32;
 
     /// What a round gives a flow of weight 1, in the unit of the cost; none if there are no such rounds.
@@ -100,7 +100,7 @@ pub(crate) trait Discipline: Sized {
     /// A flow has another weight than before.
     fn reweighted(&mut self, _: &mut Backlog, _flow: u32, _before: u32) {}
 
-    // What a scheduler does in one go: telling them apart takes a jump, and there is one each time.
+    // What a scheduler does in one go: distinguishing them takes a jump, and there is one each time.
 
     /// A packet comes, and joins the queue of its flow. Returns what it will be charged.
     #[inline]
@@ -269,7 +269,7 @@ fn is_with_processors(backlog: &Backlog, flow: u32) -> bool {
     place.working.first().is_some() && backlog.ready(place.port) == 0
 }
 
-/// What processing a packet is charged: as foretold, and what packets of its flow took beyond that (or short of it) before.
+/// What processing a packet is charged: as predicted, and what packets of its flow took beyond that (or short of it) before.
 #[inline]
 fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
     let Slot { flow, processor, .. } = *backlog.slot(slot);
@@ -279,7 +279,7 @@ fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
     charged as u32
 }
 
-/// Notes what a packet took beyond what was foretold.
+/// Notes what a packet took beyond what was predicted.
 #[inline]
 fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
     let Slot { flow, processor, .. } = *backlog.slot(slot);

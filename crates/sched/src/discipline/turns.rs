@@ -34,7 +34,7 @@ impl<const STAGE: usize> Turns<STAGE> {
         self.skip = self.skip.min(1);
     }
 
-    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it counts as given.
+    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it is treated as given.
     #[inline]
     pub(super) fn front(&mut self, backlog: &mut Backlog) -> Option<(u32, u64)> {
         let flow = self.ring.front()?;

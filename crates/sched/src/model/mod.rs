@@ -2,8 +2,10 @@
 
 mod demand;
 mod machine;
+mod setup;
 mod traffic;
 
 pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
-pub use machine::{Departure, Machine, Places, Seen, Setup};
+pub use machine::{Departure, Machine, Places, Seen};
+pub use setup::Setup;
 pub use traffic::{Closed, Lost, Open, Refill, Traffic};

@@ -18,7 +18,7 @@ pub enum Lost {
     Stopped,
 }
 
-/// A source of packets that sees what becomes of them.
+/// A source of packets that sees what happens to them.
 pub trait Traffic {
     /// When the next packet comes; none if there is none before something departs.
     fn next_time(&self) -> Option<Nanos>;
