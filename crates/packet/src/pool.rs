@@ -2,6 +2,8 @@
 //!
 //! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in steps of
 //! at most a third above. A page with no packet in it can serve any class again, so memory wanders between classes.
+//! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
+//! are looked at once for many packets.
 
 use crate::Meta;
 use crate::arena::{Arena, LINE, Line};
@@ -17,6 +19,8 @@ pub type FirstLine = [u8; LINE];
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
+/// Most slots on a shelf. An empty one gets half of them, a full one loses half.
+const SHELF: usize = 128;
 /// Up to this many lines every class is exact.
 const EXACT_LINES: usize = 33;
 const CLASSES: usize = EXACT_LINES + 1 + LARGE.len();
@@ -72,10 +76,19 @@ struct Page {
     previous: u32,
 }
 
+/// Free slots of a class that its pages count as taken.
+#[derive(Debug, Clone, Copy)]
+struct Shelf {
+    count: usize,
+    slots: [u32; SHELF],
+}
+
 /// Memory for packets, bounded, of one worker.
 pub struct Pool {
     arena: Arena,
     pages: Box<[Page]>,
+    /// By class, of those that are exact.
+    shelves: Box<[Shelf; EXACT_LINES + 1]>,
     /// Pages that serve no class.
     empty: Vec<u32>,
     /// By class: first page with room.
@@ -112,6 +125,7 @@ impl Pool {
         Ok(Self {
             arena,
             pages: vec![idle; pages as usize].into(),
+            shelves: Box::new([Shelf { count: 0, slots: [NONE; SHELF] }; EXACT_LINES + 1]),
             empty: (0..pages as u32).rev().collect(),
             room: [NONE; CLASSES],
             class_lines: std::array::from_fn(lines_of_class),
@@ -129,25 +143,14 @@ impl Pool {
             return None;
         }
         let class = class_of(len);
-        let mut page = self.room[class];
-        if page == NONE {
-            page = self.page_for(class)?;
-        }
-        let slot_lines = self.class_lines[class];
-        let state = &mut self.pages[page as usize];
-        let index = if state.free != NONE {
-            let index = state.free;
-            state.free = meta_of(&self.arena[index as usize]).next;
-            index
-        } else {
-            let index = (page << PAGE_SHIFT) + state.fresh;
-            state.fresh += slot_lines;
-            index
+        let index = match self.shelves.get_mut(class) {
+            Some(shelf) if shelf.count > 0 => {
+                shelf.count -= 1;
+                shelf.slots[shelf.count % SHELF]
+            }
+            _ => self.take(class)?,
         };
-        state.live += 1;
-        if state.free == NONE && state.fresh + slot_lines > PAGE_LINES {
-            self.unlink(page, class);
-        }
+        let slot_lines = self.class_lines[class];
         self.live += 1;
         self.used_lines += u64::from(slot_lines);
         self.peak_lines = self.peak_lines.max(self.used_lines);
@@ -198,20 +201,95 @@ impl Pool {
     /// Gives a packet's memory back.
     #[inline]
     pub fn free(&mut self, handle: Handle) {
-        let page = handle.0 >> PAGE_SHIFT;
-        let state = &mut self.pages[page as usize];
-        let class = state.class as usize;
-        let slot_lines = self.class_lines[class];
-        let was_full = state.free == NONE && state.fresh + slot_lines > PAGE_LINES;
         let meta = bytemuck::cast_mut::<Line, Meta>(&mut self.arena[handle.0 as usize]);
         debug_assert_ne!(meta.lines, 0, "packet freed twice");
-        meta.lines = 0;
-        meta.next = state.free;
-        state.free = handle.0;
+        let lines = std::mem::take(&mut meta.lines);
+        self.live -= 1;
+        self.used_lines -= u64::from(lines);
+        match self.shelves.get_mut(usize::from(lines)) {
+            Some(shelf) if shelf.count < SHELF => {
+                shelf.slots[shelf.count] = handle.0;
+                shelf.count += 1;
+            }
+            _ => self.put(usize::from(lines), handle.0),
+        }
+    }
+
+    /// A slot of a class whose shelf is empty, or that has none.
+    #[cold]
+    fn take(&mut self, class: usize) -> Option<u32> {
+        let slot = match self.take_from_page(class) {
+            Some(slot) => slot,
+            // What lies on shelves may be all that is missing to an empty page.
+            None => {
+                self.clear_shelves();
+                self.take_from_page(class)?
+            }
+        };
+        while class <= EXACT_LINES && self.shelves[class].count < SHELF / 2 && self.room[class] != NONE {
+            let Some(more) = self.take_from_page(class) else { break };
+            let shelf = &mut self.shelves[class];
+            shelf.slots[shelf.count] = more;
+            shelf.count += 1;
+        }
+        Some(slot)
+    }
+
+    /// Gives a slot of so many lines back whose shelf is full, or that has none.
+    #[cold]
+    fn put(&mut self, lines: usize, slot: u32) {
+        if lines <= EXACT_LINES {
+            self.clear_shelf(lines, SHELF / 2);
+        }
+        self.put_into_page(slot);
+    }
+
+    /// Gives slots of a class's shelf back to their pages until `rest` are left, those that have lain there longest.
+    fn clear_shelf(&mut self, class: usize, rest: usize) {
+        let Shelf { count, slots } = self.shelves[class];
+        let gone = count.saturating_sub(rest);
+        slots[..gone].iter().for_each(|&slot| self.put_into_page(slot));
+        let shelf = &mut self.shelves[class];
+        shelf.slots.copy_within(gone..count, 0);
+        shelf.count = count - gone;
+    }
+
+    fn clear_shelves(&mut self) {
+        (0..=EXACT_LINES).for_each(|class| self.clear_shelf(class, 0));
+    }
+
+    fn take_from_page(&mut self, class: usize) -> Option<u32> {
+        let mut page = self.room[class];
+        if page == NONE {
+            page = self.page_for(class)?;
+        }
+        let slot_lines = self.class_lines[class];
+        let state = &mut self.pages[page as usize];
+        let index = if state.free != NONE {
+            let index = state.free;
+            state.free = meta_of(&self.arena[index as usize]).next;
+            index
+        } else {
+            let index = (page << PAGE_SHIFT) + state.fresh;
+            state.fresh += slot_lines;
+            index
+        };
+        state.live += 1;
+        if state.free == NONE && state.fresh + slot_lines > PAGE_LINES {
+            self.unlink(page, class);
+        }
+        Some(index)
+    }
+
+    fn put_into_page(&mut self, slot: u32) {
+        let page = slot >> PAGE_SHIFT;
+        let state = &mut self.pages[page as usize];
+        let class = state.class as usize;
+        let was_full = state.free == NONE && state.fresh + self.class_lines[class] > PAGE_LINES;
+        bytemuck::cast_mut::<Line, Meta>(&mut self.arena[slot as usize]).next = state.free;
+        state.free = slot;
         state.live -= 1;
         let vacant = state.live == 0;
-        self.live -= 1;
-        self.used_lines -= u64::from(slot_lines);
         if was_full {
             self.link(page, class);
         }
@@ -488,6 +566,21 @@ mod tests {
         // The pages wander to another class.
         let large: Vec<_> = std::iter::from_fn(|| pool.alloc(MAX_FRAME)).collect();
         assert_eq!(large.len(), 4 * (4096 / 1027));
+    }
+
+    #[test]
+    fn what_lies_on_shelves_is_not_lost() {
+        let mut pool = pool(1 << 20);
+        // Every page serves a class of its own, and has packets on the shelf only.
+        for len in [64, 128, 192, 256] {
+            let handle = pool.alloc(len).unwrap();
+            pool.free(handle);
+        }
+        let held: Vec<_> = std::iter::from_fn(|| pool.alloc(1500)).collect();
+        assert_eq!(held.len(), 4 * (4096 / 25));
+        assert_eq!(pool.used_bytes(), held.len() as u64 * 1600);
+        held.iter().for_each(|&handle| pool.free(handle));
+        assert_eq!((pool.live(), pool.used_bytes()), (0, 0));
     }
 
     #[test]
