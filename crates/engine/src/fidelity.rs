@@ -26,9 +26,10 @@ impl Default for Tolerance {
 /// One worker's bookkeeping of lateness.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
-    all: Histogram,
-    /// Those whose time fell outside every pause of the machine.
+    /// Of packets whose time fell outside every pause of the machine.
     own: Histogram,
+    /// Of those whose time fell into one.
+    excused: Histogram,
     /// How long frames stamped by polling may have waited for the poll.
     waited: Histogram,
     pauses: u64,
@@ -44,17 +45,15 @@ impl Lateness {
     #[inline]
     pub fn record(&mut self, leave: Nanos, now: Nanos) -> Nanos {
         let late = now.since(leave);
-        self.all.record(late);
-        if leave > self.pause_end {
-            self.own.record(late);
-        }
+        let histogram = if leave > self.pause_end { &mut self.own } else { &mut self.excused };
+        histogram.record(late);
         late
     }
 
-    /// Books that a frame stamped by polling may have waited for `gap`.
+    /// Books that `frames` frames stamped by polling, one at least, may have waited for `gap`.
     #[inline]
-    pub fn record_wait(&mut self, gap: Nanos) {
-        self.waited.record(gap);
+    pub fn record_wait(&mut self, gap: Nanos, frames: u64) {
+        self.waited.record_all(gap, frames);
     }
 
     /// Books a time in which the worker could not run; packets that were to leave in it are told apart.
@@ -68,12 +67,14 @@ impl Lateness {
 
     /// What was booked so far.
     pub fn summary(&self, tolerance: Tolerance) -> LatenessSummary {
+        let mut all = self.own.clone();
+        all.merge(&self.excused);
         LatenessSummary {
-            packets: self.all.total(),
-            late: self.all.above(tolerance.within),
+            packets: all.total(),
+            late: all.above(tolerance.within),
             late_without_pauses: self.own.above(tolerance.within),
             waited_too_long: self.waited.above(tolerance.within),
-            all: Quantiles::of(&self.all),
+            all: Quantiles::of(&all),
             without_pauses: Quantiles::of(&self.own),
             poll_wait: Quantiles::of(&self.waited),
             pauses: self.pauses,
@@ -85,8 +86,8 @@ impl Lateness {
 
     /// Adds another worker's bookkeeping, for the verdict over all.
     pub fn merge(&mut self, other: &Self) {
-        self.all.merge(&other.all);
         self.own.merge(&other.own);
+        self.excused.merge(&other.excused);
         self.waited.merge(&other.waited);
         self.pauses += other.pauses;
         self.preemptions += other.preemptions;
@@ -286,7 +287,7 @@ mod tests {
     #[test]
     fn a_stalled_input_is_not_faithful() {
         let mut book = lateness(&[(1, 100)]);
-        (0..100).for_each(|_| book.record_wait(Nanos::from_millis(1)));
+        book.record_wait(Nanos::from_millis(1), 100);
         assert!(!Fidelity::judge(&book, OwnLosses::default(), Tolerance::default()).faithful);
     }
 }

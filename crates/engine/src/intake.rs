@@ -39,10 +39,10 @@ impl Worker {
                     meta.seq = slot.seq;
                     slot.seq += COPIES;
                     self.flow.taken += u64::from(meta.segments);
-                    if polled {
-                        self.lateness.record_wait(gap);
-                    }
                     self.fresh.push(handle);
+                }
+                if polled && !batch.is_empty() {
+                    self.lateness.record_wait(gap, batch.len() as u64);
                 }
                 // In simulated time all that comes at one moment is put in order together.
                 if !(self.simulated && exact && batch.is_full()) {

@@ -149,7 +149,8 @@ impl Link {
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
             queued_packets: u64::from(self.books.queued_packets) + u64::from(taken.packets),
             queued_bytes: self.books.queued_bytes + taken.bytes,
-            travelling_packets: u64::from(self.line.packets()) + u64::from(self.packets_in_front()),
+            travelling_packets: u64::from(self.line.packets())
+                + u64::from(self.packets_in_front()),
             late_packets: u64::from(self.books.late),
             max_late: counters.max_late,
         }
@@ -173,7 +174,6 @@ impl LinkStats {
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
-    total: u64,
     max: u64,
 }
 
@@ -182,7 +182,7 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: Box::new([0; BUCKETS]), total: 0, max: 0 }
+        Self { counts: Box::new([0; BUCKETS]), max: 0 }
     }
 }
 
@@ -193,14 +193,19 @@ impl Histogram {
     /// Counts a time.
     #[inline]
     pub fn record(&mut self, time: Nanos) {
-        self.counts[bucket(time.0)] += 1;
-        self.total += 1;
+        self.record_all(time, 1);
+    }
+
+    /// Counts a time that so many have taken: one at least.
+    #[inline]
+    pub fn record_all(&mut self, time: Nanos, count: u64) {
+        self.counts[bucket(time.0)] += count;
         self.max = self.max.max(time.0);
     }
 
     /// How many times were counted.
     pub fn total(&self) -> u64 {
-        self.total
+        self.counts.iter().sum()
     }
 
     /// The largest.
@@ -210,7 +215,8 @@ impl Histogram {
 
     /// The time that `share` (0 to 1) of all are at or below: the upper edge of its bucket.
     pub fn quantile(&self, share: f64) -> Nanos {
-        let wanted = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
+        let total = self.total();
+        let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
@@ -229,7 +235,6 @@ impl Histogram {
     /// Adds another's counts.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
-        self.total += other.total;
         self.max = self.max.max(other.max);
     }
 }
