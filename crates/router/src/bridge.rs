@@ -1,6 +1,6 @@
 //! A learning bridge (IEEE 802.1D-2004, 7.7 to 7.9), without a spanning tree: the plan refuses loops.
 
-use crate::fdb::Fdb;
+use crate::fdb::{Fdb, Memo, hash_address};
 use longwire_block::{DropReason, FLOOD, Node, Outbox, refuse};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -10,6 +10,9 @@ pub const DEFAULT_AGEING: Nanos = Nanos::from_secs(300);
 
 /// How many stations a bridge remembers, unless said otherwise.
 pub const DEFAULT_STATIONS: usize = 4096;
+
+/// Pairs of stations of which a bridge remembers where they stand in its table.
+const MEMOS: usize = 64;
 
 /// The group bit of an address read as a 48-bit number.
 const GROUP: u64 = 1 << 40;
@@ -24,6 +27,7 @@ const RESERVED: u64 = 0x0180_c200_0000;
 pub struct Bridge {
     ports: Box<[u16]>,
     stations: Fdb,
+    memos: Box<[Memo; MEMOS]>,
     not_learnt: u64,
     cable: bool,
 }
@@ -34,7 +38,13 @@ impl Bridge {
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
-        Self { ports: ports.into(), stations: Fdb::new(table, ageing), not_learnt: 0, cable: false }
+        Self {
+            ports: ports.into(),
+            stations: Fdb::new(table, ageing),
+            memos: Box::new([Memo::NONE; MEMOS]),
+            not_learnt: 0,
+            cable: false,
+        }
     }
 
     /// The same as a cable between two ports: what is reserved for bridges passes, too.
@@ -64,6 +74,26 @@ impl Bridge {
     fn decide(&mut self, in_port: u16, frame: &[u8], now: Nanos) -> Result<u16, DropReason> {
         let header = frame.first_chunk::<14>().ok_or(DropReason::BadFrame)?;
         let (destination, source) = addresses(header);
+        let place = (hash_address(source ^ destination.rotate_left(24)) >> 58) as usize % MEMOS;
+        if let Some(port) = self.stations.again(&self.memos[place], (source, in_port, destination), now) {
+            return Ok(port);
+        }
+        let decision = self.decide_anew(in_port, (destination, source), now);
+        if decision.is_ok_and(|port| port != FLOOD)
+            && let Some(memo) = self.stations.memo(source, in_port, destination)
+        {
+            self.memos[place] = memo;
+        }
+        decision
+    }
+
+    /// The same for stations that have not just been looked up.
+    fn decide_anew(
+        &mut self,
+        in_port: u16,
+        (destination, source): (u64, u64),
+        now: Nanos,
+    ) -> Result<u16, DropReason> {
         if source == 0 || source & GROUP != 0 {
             return Err(DropReason::BadFrame);
         }
@@ -85,8 +115,11 @@ impl Bridge {
 /// Destination and source as 48-bit numbers.
 #[inline]
 fn addresses(header: &[u8; 14]) -> (u64, u64) {
-    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
-    (u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]), u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]))
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+    // Eight bytes that are loaded at once, of which two are too many.
+    let destination = u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]) >> 16;
+    let source = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]) >> 16;
+    (destination, source)
 }
 
 impl Node for Bridge {

@@ -27,6 +27,20 @@ impl Slot {
     }
 }
 
+/// Where a pair of stations stood that frames have gone between.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memo {
+    /// As in their slots: address and port.
+    source: u64,
+    destination: u64,
+    places: [u32; 2],
+}
+
+impl Memo {
+    /// Of no stations: a group address is never learnt.
+    pub const NONE: Self = Self { source: u64::MAX, destination: u64::MAX, places: [0; 2] };
+}
+
 /// Stations by address. Addresses are 48-bit numbers; zero is never learnt.
 #[derive(Debug)]
 pub(crate) struct Fdb {
@@ -57,17 +71,59 @@ impl Fdb {
     /// The port behind which `address` was heard less than the ageing time before `now`.
     #[inline]
     pub fn find(&self, address: u64, now: Nanos) -> Option<u16> {
+        let slot = self.slots[self.place_of(address)?];
+        (!self.is_old(slot, now)).then_some(slot.station as u16)
+    }
+
+    /// Where a station stands, if it is known.
+    #[inline]
+    fn place_of(&self, address: u64) -> Option<usize> {
         let home = self.home(address);
-        for &slot in &self.slots[home..home + REACH] {
+        for (place, slot) in (home..).zip(&self.slots[home..home + REACH]) {
             // First, because the address zero, which is never learnt, would match a free slot.
             if slot.is_free() {
                 break;
             }
             if slot.address() == address {
-                return (!self.is_old(slot, now)).then_some(slot.station as u16);
+                return Some(place);
             }
         }
         None
+    }
+
+    /// A memo of a source, learnt behind `port`, and a destination; none if one of them is not known.
+    pub fn memo(&self, source: u64, port: u16, destination: u64) -> Option<Memo> {
+        let places = [self.place_of(source)?, self.place_of(destination)?];
+        let memo = Memo {
+            source: source << 16 | u64::from(port),
+            destination: self.slots[places[1]].station,
+            places: places.map(|place| place as u32),
+        };
+        (self.slots[places[0]].station == memo.source).then_some(memo)
+    }
+
+    /// Does for a frame of these stations what [`Fdb::learn`] and [`Fdb::find`] do, if they stand where they stood. What stands in the slots
+    /// is asked, so a memo need not be told of changes.
+    #[inline]
+    pub fn again(
+        &mut self,
+        memo: &Memo,
+        (source, port, destination): (u64, u16, u64),
+        now: Nanos,
+    ) -> Option<u16> {
+        if memo.source != source << 16 | u64::from(port) || memo.destination >> 16 != destination {
+            return None;
+        }
+        let known = *self.slots.get(memo.places[1] as usize)?;
+        if known.station != memo.destination || self.is_old(known, now) {
+            return None;
+        }
+        let heard = self.slots.get_mut(memo.places[0] as usize)?;
+        if heard.station != memo.source {
+            return None;
+        }
+        heard.seen = now.0;
+        Some(known.station as u16)
     }
 
     /// Notes that `address` was heard at `now` behind `port`. False if there is no room for it.
