@@ -135,6 +135,8 @@ impl Link {
         let rare = counters.rare.as_deref();
         let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
         let taken = rare.map_or(Taken::default(), |rare| rare.taken);
+        // On a decided link, what waits lies on the line.
+        let waiting_on_line = if self.is_decided() { self.books.queued_packets } else { 0 };
         LinkStats {
             in_packets: counters.in_packets,
             in_bytes: counters.in_bytes,
@@ -149,7 +151,7 @@ impl Link {
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
             queued_packets: u64::from(self.books.queued_packets) + u64::from(taken.packets),
             queued_bytes: self.books.queued_bytes + taken.bytes,
-            travelling_packets: u64::from(self.line.packets())
+            travelling_packets: u64::from(self.line.packets() - waiting_on_line)
                 + u64::from(self.packets_in_front()),
             late_packets: u64::from(self.books.late),
             max_late: counters.max_late,

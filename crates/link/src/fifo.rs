@@ -48,6 +48,25 @@ impl Fifo {
         std::mem::take(self)
     }
 
+    /// Takes out a packet, which is in the list, and all behind it.
+    pub fn part_from(&mut self, pool: &mut Pool, first: Handle) -> Self {
+        let mut before = None;
+        let mut at = self.head;
+        while at != first {
+            before = Some(at);
+            at = Handle(pool.meta(at).next);
+        }
+        let parted = Self { head: first, tail: self.tail };
+        match before {
+            Some(before) => {
+                pool.meta_mut(before).next = Handle::NONE.0;
+                self.tail = before;
+            }
+            None => *self = Self::EMPTY,
+        }
+        parted
+    }
+
     /// The packets, from the first to the last.
     pub fn iter<'p>(&self, pool: &'p Pool) -> impl Iterator<Item = Handle> + use<'p> {
         let (mut next, last) = (self.first(), self.tail);

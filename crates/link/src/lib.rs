@@ -10,6 +10,7 @@ mod background;
 mod change;
 pub mod classify;
 mod counters;
+mod decided;
 pub mod delay;
 mod fifo;
 pub mod filter;

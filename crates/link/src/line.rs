@@ -74,6 +74,28 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
+    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it.
+    #[inline]
+    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
+        debug_assert!(!self.irregular);
+        self.next = self.next.min(leave);
+        self.append(pool, handle, leave);
+    }
+
+    /// A packet is sent that leaves at `leave`.
+    #[inline]
+    pub(crate) fn pass(&mut self, leave: Nanos) {
+        self.last = self.last.max(leave);
+    }
+
+    /// Takes out a packet and all behind it.
+    pub(crate) fn part_from(&mut self, pool: &mut Pool, first: Handle) -> Fifo {
+        let parted = self.fifo.part_from(pool, first);
+        self.packets -= parted.iter(pool).map(|handle| u32::from(pool.meta(handle).segments)).sum::<u32>();
+        self.next = self.fifo.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
+        parted
+    }
+
     /// Adds a packet to a line that has agendas, or is to have them.
     #[inline(always)]
     pub(crate) fn join_heaps(

@@ -24,10 +24,10 @@ pub(crate) struct Link {
     pub queue: Queue,
     pub transmit: Transmit,
     pub delay: Delay,
-    /// The packet being sent, or none.
+    /// The packet being sent, or none; on a decided link the first that may still wait, and the others follow it on the line.
     pub sending: Handle,
     pub place: u32,
-    /// When it is sent: as the transmitter said when it was begun, or at the last change.
+    /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
     pub finish: Nanos,
     pub line: Line,
     pub books: Books,
@@ -69,6 +69,9 @@ pub(crate) mod has {
     pub const FRONT: u16 = 512;
     /// The transmitter takes packets at opportunities only: they wait in the queue until then.
     pub const OPPORTUNITIES: u16 = 1024;
+    /// All can be decided when a packet arrives, as the blocks are; and it has been, for all that the link holds.
+    pub const DECIDABLE: u16 = 2048;
+    pub const DECIDED: u16 = 4096;
     /// Something other than ends of transmission happens at the queue.
     pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
     /// Those of links on which more happens than ends of transmission.
@@ -118,7 +121,7 @@ impl Link {
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
-        if self.features & has::EVENTFUL == 0 && self.has_sent(now) {
+        if self.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
         if self.features & has::EVENTFUL != 0 {
@@ -135,8 +138,10 @@ impl Link {
         let meta = at.pool.meta_mut(handle);
         note_arrival(meta, now);
         if meta.is_train() {
+            self.serve(at.pool, now);
             return self.arrive_train(at, handle, now);
         }
+        self.begin_to_decide(now);
         let frame = meta.wire_len;
         self.books.counters.in_packets += 1;
         self.books.counters.in_bytes += u64::from(frame);
@@ -185,7 +190,14 @@ impl Link {
     /// Lets a packet into the queue, or drops it.
     #[inline]
     pub(crate) fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) {
-        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
+        let decided = self.is_decided();
+        if decided && self.has_sent(now) {
+            self.all_sent();
+        }
+        let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) else { return };
+        if decided {
+            self.decide(at, handle, now, bytes);
+        } else {
             self.enqueue(at, handle, now, bytes);
         }
     }
@@ -238,6 +250,9 @@ impl Link {
             packet: Some((pool, handle)),
             band,
         });
+        if matches!(verdict, Verdict::Drop(_)) && self.has_overcounted(pool, now) {
+            return self.admit(pool, handle, now, bytes, band);
+        }
         if !matches!(verdict, Verdict::Drop(_)) {
             self.books.queued_packets += 1;
             self.books.queued_bytes += bytes;
@@ -267,6 +282,9 @@ impl Link {
     /// Carries out every end of transmission up to `now`. The packet path asks first whether there is one.
     #[inline(never)]
     pub(crate) fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
+        if self.is_decided() {
+            return self.recount(pool, now);
+        }
         while self.has_sent(now) {
             self.send_off(pool, self.finish);
         }
@@ -325,6 +343,11 @@ impl Link {
 
     /// Drops all that the link holds: a run ends.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
+        if self.is_decided() {
+            // It lies on the line.
+            self.sending = Handle::NONE;
+            self.features &= !has::DECIDED;
+        }
         let heaps = self.books.counters.rare.as_mut().map(|rare| &mut rare.heaps);
         let on_line = self.line.drain(heaps, pool);
         let mut lists = [self.books.list.take(), self.queue.drain(pool), on_line, self.drain_front(pool)];
@@ -357,7 +380,7 @@ impl Link {
         if self.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
-        if self.sending.is_none() {
+        if self.sending.is_none() || self.is_decided() {
             return Nanos::NEVER;
         }
         self.finish + self.travels_at_least()
@@ -411,6 +434,9 @@ impl Link {
     #[inline]
     fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
         let handle = if self.line.is_irregular() { self.take_irregular(pool) } else { self.line.take(pool) }?;
+        if handle == self.sending {
+            self.pass(pool, handle);
+        }
         let meta: &Meta = pool.meta(handle);
         self.books.counters.out_packets += u64::from(meta.segments);
         self.books.counters.out_bytes += meta.segment_bytes();
@@ -429,6 +455,9 @@ impl Link {
     fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
             return (self.books.queued_packets.into(), self.books.queued_bytes);
+        }
+        if self.is_decided() {
+            return (0, 0);
         }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);

@@ -98,6 +98,7 @@ impl Links {
         link.note_order();
         link.note_transmit();
         link.set_background(background);
+        link.note_decidable();
         if config.histogram {
             link.books.counters.rare().histogram = Some(Box::default());
         }
@@ -264,6 +265,7 @@ impl Links {
         self.advance_station(pool, number, now);
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
+        link.serve(pool, now);
         for (spec, values) in changes {
             change::apply(
                 link,
@@ -274,6 +276,8 @@ impl Links {
         }
         // A new rate may have ended the transmission at this very moment.
         link.catch_up(pool, now);
+        link.note_decidable();
+        link.decide_waiting(pool);
         self.hand_in(pool, number);
         Ok(())
     }

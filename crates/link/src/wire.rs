@@ -112,6 +112,7 @@ impl Link {
     /// Lets a packet leave at `now`, when it has come, past the queue, the transmitter and the delay. Judges on the wire see it all the same.
     #[inline(never)]
     pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        self.serve(at.pool, now);
         let mut copy = None;
         if self.features & has::WIRE != 0 {
             let mut offer = Offer::pooled(now, at.pool.meta(handle).wire_len, at.pool, handle);

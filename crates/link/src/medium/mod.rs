@@ -226,6 +226,7 @@ impl Links {
             link.transmit = Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing, share)));
             link.note_transmit();
             link.features |= has::MEDIUM;
+            link.note_decidable();
             link.books.counters.rare().seat = Some(Seat { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();

@@ -1,0 +1,248 @@
+//! Runs of one kind of packet through one part of Longwire, over and over, in a process of their own: what `cargo xtask instructions` counts.
+//!
+//! Each run ends, with the process, when its source has given so many packets. The difference between two lengths has none of what is done
+//! once, and packets that are still inside when a run ends are as many in both.
+
+use crate::blocks;
+use crate::engine::{Case, setup};
+use crate::rig::{Frame, Rig, Said, destination};
+use crate::routing::straight;
+use crate::{BenchError, engine};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_link::LinkConfig;
+use longwire_packet::{BATCH, Batch, Checksum, Gso, Pool};
+use longwire_router::{Admission, Key};
+use longwire_units::Nanos;
+use std::hint::black_box;
+use std::time::Duration;
+
+/// Links of the row `many`.
+const MANY: u32 = 100_000;
+/// Prefixes of the routers, and destinations: more than the route cache holds, and fewer.
+const PREFIXES: u32 = 20_000;
+const KNOWN: u32 = 1000;
+/// Bytes of a segment's payload in a train, and of the headers before it.
+const PAYLOAD: usize = 1448;
+const HEADERS: usize = 66;
+/// Segments of a train.
+const SEGMENTS: usize = 44;
+
+/// What one row carries packets through.
+enum What {
+    Engine(Case),
+    Trains(Case),
+    /// So many destinations, and an instruction count of a program for all packets.
+    Router(u32, Option<usize>),
+}
+
+/// What can be counted, by name.
+///
+/// # Errors
+/// A link can't be as a row wants it.
+fn rows() -> Result<Vec<(String, What)>, BenchError> {
+    let empty = LinkConfig::default();
+    let dice = empty.clone().with_text("loss", "0 %")?;
+    let rate = empty.clone().with_text("rate", "100 Gbit/s")?;
+    let delay = empty.clone().with_text("delay", "10 ms")?;
+    let busy = dice.clone().with_text("rate", "100 Gbit/s")?.with_text("delay", "10 ms")?;
+    let case = |config: &LinkConfig| Case::new(config, Duration::ZERO);
+    let mut rows = vec![
+        ("plain".into(), What::Engine(case(&dice))),
+        ("busy".into(), What::Engine(case(&busy))),
+        (
+            "many".into(),
+            What::Engine(Case { links: MANY, shuffled: true, pool_bytes: 1 << 30, ..case(&busy) }),
+        ),
+        ("bridge".into(), What::Engine(Case { beside: true, ..case(&dice) })),
+        ("train of 44 segments".into(), What::Trains(case(&busy))),
+        ("link without blocks".into(), What::Engine(case(&empty))),
+        ("link with a delay".into(), What::Engine(case(&delay))),
+        ("link with a rate".into(), What::Engine(case(&rate))),
+        ("minimal IP, cached".into(), What::Router(KNOWN, None)),
+        ("minimal IP, not cached".into(), What::Router(u32::MAX, None)),
+        ("minimal IP, an empty program".into(), What::Router(KNOWN, Some(2))),
+        ("minimal IP, a program of 60 instructions".into(), What::Router(KNOWN, Some(60))),
+    ];
+    rows.extend(blocks::configs()?.into_iter().map(|(name, config)| (name, What::Engine(case(&config)))));
+    Ok(rows)
+}
+
+/// The names of what can be counted, in order.
+///
+/// # Errors
+/// A link can't be as a row wants it.
+pub fn names() -> Result<Vec<String>, BenchError> {
+    Ok(rows()?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Carries at least `packets` packets, or trains, through what is called `name`, and ends the process.
+///
+/// # Errors
+/// There is no such row, or not the memory.
+pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, BenchError> {
+    let found = rows()?.into_iter().find(|(other, _)| other == name);
+    let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
+    match what {
+        What::Engine(case) => through_engine(&case, |port| Box::new(Ending { port, left: packets })),
+        What::Trains(case) => {
+            through_engine(&case, |_| Box::new(Ending { port: Box::new(Trains::new()), left: packets }))
+        }
+        What::Router(destinations, program) => through_router(destinations, program, packets),
+    }
+}
+
+fn through_engine(
+    case: &Case,
+    wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>,
+) -> Result<std::convert::Infallible, BenchError> {
+    let (setup, _) = setup(case, wrap)?;
+    let _run = setup.start();
+    loop {
+        std::thread::park();
+    }
+}
+
+fn through_router(
+    destinations: u32,
+    program: Option<usize>,
+    packets: u64,
+) -> Result<std::convert::Infallible, BenchError> {
+    let mut rig = Rig::new(Admission::default())?;
+    rig.add_routes(PREFIXES)?;
+    if let Some(instructions) = program {
+        rig.install(straight(instructions)?, Key::All, None)?;
+    }
+    let to = |n: u32| Said::UDP.to(destination(n.wrapping_mul(7919) % destinations));
+    let frames: Vec<Frame> = (0..PREFIXES).map(to).collect();
+    let mut left = packets;
+    loop {
+        for chunk in frames.chunks(BATCH) {
+            let batch = rig.take_in(chunk.iter().map(|frame| (0, frame)));
+            rig.forward(&batch);
+            rig.give_out(&batch, |_, frame| {
+                black_box(frame);
+            });
+            left = left.saturating_sub(BATCH as u64);
+            if left == 0 {
+                std::process::exit(0);
+            }
+        }
+    }
+}
+
+/// A source that ends the process when it has given so many packets.
+struct Ending {
+    port: Box<dyn Port>,
+    left: u64,
+}
+
+impl Port for Ending {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        if self.left == 0 {
+            std::process::exit(0);
+        }
+        self.port.receive(pool, now, batch)?;
+        self.left = self.left.saturating_sub(batch.len() as u64);
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.port.transmit(pool, batch)
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}
+
+/// A source of trains of full segments of one TCP connection, which takes the first link of a case.
+struct Trains {
+    frame: Vec<u8>,
+}
+
+impl Trains {
+    fn new() -> Self {
+        let said = Said { protocol: 6, ..Said::UDP };
+        let mut frame = said.frame().to_vec();
+        frame.resize(HEADERS + SEGMENTS * PAYLOAD, 0);
+        engine::address(&mut frame);
+        let total = (frame.len() - 14) as u16;
+        frame[16..18].copy_from_slice(&total.to_be_bytes());
+        // A header of eight words: timestamps behind two bytes of nothing, as bulk connections have.
+        frame[46] = 0x80;
+        frame[54..58].copy_from_slice(&[1, 1, 8, 10]);
+        Self { frame }
+    }
+}
+
+impl Port for Trains {
+    fn name(&self) -> &str {
+        "trains"
+    }
+
+    fn describe(&self) -> String {
+        format!("trains of {SEGMENTS} segments")
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Poll
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        let Some(handle) = pool.insert(&self.frame) else { return Ok(()) };
+        let meta = pool.meta_mut(handle);
+        meta.arrival = now.0;
+        (meta.segments, meta.gso) = (SEGMENTS as u16, Gso::TcpV4 as u8);
+        (meta.gso_size, meta.header_len) = (PAYLOAD as u16, HEADERS as u16);
+        (meta.checksum, meta.csum_start, meta.csum_offset) = (Checksum::Partial as u8, 34, 16);
+        batch.push(handle);
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        batch.as_slice().iter().for_each(|&handle| pool.free(handle));
+        Ok(())
+    }
+
+    fn stats(&self) -> PortStats {
+        PortStats::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_each_there_once() {
+        let mut names = names().unwrap();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(matches!(carry("nothing", 1), Err(BenchError::NotHere(_))));
+    }
+
+    #[test]
+    fn trains_are_what_a_wire_would_carry() {
+        let mut pool = Pool::new(8 << 20).unwrap();
+        let mut batch = Batch::new();
+        Trains::new().receive(&mut pool, Nanos(5), &mut batch).unwrap();
+        let handle = batch.as_slice()[0];
+        let last = longwire_wire::segment(&mut pool, handle, SEGMENTS as u16 - 1, 1).unwrap();
+        assert_eq!(pool.data(last).len(), HEADERS + PAYLOAD);
+        assert_eq!(pool.meta(handle).segment_bytes() as usize, SEGMENTS * (HEADERS + PAYLOAD));
+    }
+}

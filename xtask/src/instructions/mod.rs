@@ -1,0 +1,257 @@
+//! Instructions of a packet: what Longwire takes, counted by valgrind's callgrind, which gives the same on a busy machine as on a quiet one.
+//!
+//! Each row is the difference between two runs of the same kind of packet, a short and a long one. `benches/instructions.toml` keeps the counts,
+//! and a count that grows by more than [`MOST_GROWTH`] fails until the file says so, too.
+
+mod callgrind;
+
+use anyhow::{Context, Result, bail};
+use longwire_report::{Report, Row};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const KEPT: &str = "benches/instructions.toml";
+const TABLE: &str = "instructions";
+/// Packets of the two runs.
+const PACKETS: [u64; 2] = [10_000, 60_000];
+/// By how much a count may grow, as a share.
+const MOST_GROWTH: f64 = 0.03;
+
+/// Where the code of a source file belongs, by a part of its path; the first that fits.
+const STAGES: &[(&str, &str)] = &[
+    ("crates/bench/", "source and sink"),
+    ("crates/port/", "source and sink"),
+    ("crates/packet/", "packet memory"),
+    ("crates/link/src/classify", "classification"),
+    ("crates/link/", "link"),
+    ("crates/engine/src/wheel", "timing wheel"),
+    ("crates/engine/src/fidelity", "lateness"),
+    ("crates/engine/", "engine"),
+    ("crates/router/src/bridge", "bridge"),
+    ("crates/router/", "router"),
+    ("crates/program/", "programs"),
+    ("crates/wire/", "headers"),
+    ("crates/", "other crates"),
+    ("", "libraries"),
+];
+
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked<'a> {
+    json: bool,
+    /// Keep the counts instead of comparing with those that are kept.
+    keep: bool,
+    /// Rows, or all.
+    names: Vec<&'a str>,
+}
+
+/// `cargo xtask instructions`. Whether no count has grown.
+///
+/// # Errors
+/// There is no valgrind, or something can't be built, run, read or written.
+pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
+    let asked = asked(words)?;
+    let program = build(root)?;
+    let all = names(&program)?;
+    if let Some(wrong) = asked.names.iter().find(|name| !all.iter().any(|other| other == *name)) {
+        bail!("nothing to count is called {wrong:?}; there are: {}", all.join(", "));
+    }
+    let kept = read(&root.join(KEPT))?;
+    let mut report = Report::new("instructions");
+    let mut counts = BTreeMap::new();
+    for name in all.iter().filter(|name| asked.names.is_empty() || asked.names.contains(&name.as_str())) {
+        let stages = count(&program, name)?;
+        let sum: f64 = stages.values().sum();
+        counts.insert(name.clone(), sum.round());
+        let row = row(name, &stages, kept.get(name).copied(), asked.keep);
+        if !asked.json {
+            println!("{}", line(&row, &stages));
+        }
+        report.push(row);
+    }
+    if asked.json {
+        println!("{}", report.to_json());
+    }
+    if asked.keep {
+        let mut kept = kept;
+        kept.extend(counts);
+        kept.retain(|name, _| all.contains(name));
+        std::fs::write(root.join(KEPT), text(&kept)).context(KEPT)?;
+        return Ok(true);
+    }
+    if asked.names.is_empty() {
+        let gone: Vec<&String> = kept.keys().filter(|name| !all.contains(name)).collect();
+        if !gone.is_empty() {
+            println!("{KEPT} has rows that are not counted: {gone:?}; run cargo xtask instructions --keep");
+            return Ok(false);
+        }
+    }
+    Ok(report.pass)
+}
+
+fn asked<'a>(words: &[&'a str]) -> Result<Asked<'a>> {
+    let mut asked = Asked::default();
+    for word in words {
+        match *word {
+            "--json" => asked.json = true,
+            "--keep" => asked.keep = true,
+            word if word.starts_with('-') => bail!("cargo xtask instructions [--json] [--keep] [NAME]..."),
+            name => asked.names.push(name),
+        }
+    }
+    Ok(asked)
+}
+
+/// Builds what carries packets, as a release is built, and answers where it is.
+fn build(root: &Path) -> Result<PathBuf> {
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        bail!("there is no valgrind, which counts instructions: install the package valgrind");
+    }
+    let line = ["build", "--release", "--quiet", "--package", "longwire-bench", "--bin", "longwire-carry"];
+    let status = Command::new("cargo").args(line).current_dir(root).status().context("can't start cargo")?;
+    if !status.success() {
+        bail!("cargo {} failed", line.join(" "));
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(folder.join("release/longwire-carry"))
+}
+
+fn names(program: &Path) -> Result<Vec<String>> {
+    let output = Command::new(program).arg("--names").output().context("can't start longwire-carry")?;
+    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
+}
+
+/// Instructions of a packet by stage.
+fn count(program: &Path, name: &str) -> Result<BTreeMap<&'static str, f64>> {
+    let [few, many] = [profile(program, name, PACKETS[0])?, profile(program, name, PACKETS[1])?];
+    let packets = (PACKETS[1] - PACKETS[0]) as f64;
+    let mut stages = BTreeMap::new();
+    for (file, instructions) in &many {
+        let before = few.get(file).copied().unwrap_or(0);
+        let more = instructions.saturating_sub(before) as f64 / packets;
+        *stages.entry(stage(file)).or_default() += more;
+    }
+    stages.retain(|_, instructions| *instructions >= 0.05);
+    Ok(stages)
+}
+
+fn stage(file: &str) -> &'static str {
+    STAGES.iter().find(|(part, _)| file.contains(part)).map_or("libraries", |(_, stage)| stage)
+}
+
+/// Runs so many packets under callgrind: instructions by source file.
+fn profile(program: &Path, name: &str, packets: u64) -> Result<HashMap<String, u64>> {
+    let file = std::env::temp_dir().join(format!("longwire-instructions-{}", std::process::id()));
+    let output = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(program)
+        .args([name, &packets.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .context("can't start valgrind")?;
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    // Best effort: it may not have been written.
+    let _ = std::fs::remove_file(&file);
+    let sums = callgrind::by_file(&text);
+    if !output.status.success() || sums.is_empty() {
+        bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+    }
+    Ok(sums)
+}
+
+fn row(name: &str, stages: &BTreeMap<&str, f64>, kept: Option<f64>, keep: bool) -> Row {
+    let sum: f64 = stages.values().sum();
+    let mut row = Row::new(name, "instructions").measured(sum.round());
+    for (stage, instructions) in stages {
+        row = row.extra(stage.replace(' ', "_"), (instructions * 10.0).round() / 10.0);
+    }
+    match kept {
+        _ if keep => row,
+        Some(kept) => {
+            let grown = sum > kept * (1.0 + MOST_GROWTH);
+            let row = row.expected(kept).judged(!grown);
+            if grown {
+                return row.note(format!("has grown by more than {} %: say why in the commit that changes {KEPT} (cargo xtask instructions --keep)", MOST_GROWTH * 100.0));
+            }
+            row
+        }
+        None => row.judged(false).note(format!("is not in {KEPT}: cargo xtask instructions --keep")),
+    }
+}
+
+fn line(row: &Row, stages: &BTreeMap<&str, f64>) -> String {
+    let sum: f64 = stages.values().sum();
+    let verdict = if row.pass == Some(false) { "FAILED " } else { "" };
+    let parts: Vec<String> =
+        stages.iter().map(|(stage, instructions)| format!("{stage} {instructions:.0}")).collect();
+    let notes: String = row.notes.iter().map(|note| format!("\n    {note}")).collect();
+    format!("{verdict}{}: {sum:.0} ({}){notes}", row.name, parts.join(", "))
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, f64>> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(BTreeMap::new()) };
+    let table: toml::Table = text.parse().with_context(|| path.display().to_string())?;
+    let rows = table.get(TABLE).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    rows.into_iter()
+        .map(|(name, count)| Ok((name, count.as_integer().context("a count is a whole number")? as f64)))
+        .collect()
+}
+
+fn text(counts: &BTreeMap<String, f64>) -> String {
+    let mut text = format!(
+        "# Instructions of a packet, by `cargo xtask instructions --keep`; CI fails if one grows by more than {} %.\n# A change of this file gives its reason in the commit.\n\n[{TABLE}]\n",
+        MOST_GROWTH * 100.0
+    );
+    for (name, count) in counts {
+        text += &format!("{} = {count}\n", toml::Value::from(name.as_str()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_kept_as_they_are_read() {
+        let counts = BTreeMap::from([("plain".to_owned(), 1349.0), ("loss (1 %)".to_owned(), 60.0)]);
+        let folder = std::env::temp_dir().join(format!("longwire-kept-{}", std::process::id()));
+        std::fs::write(&folder, text(&counts)).unwrap();
+        assert_eq!(read(&folder).unwrap(), counts);
+        std::fs::remove_file(&folder).unwrap();
+        assert!(read(&folder).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_count_may_grow_a_little() {
+        let stages = |sum: f64| BTreeMap::from([("link", sum)]);
+        let pass = |sum, kept| row("plain", &stages(sum), kept, false).pass;
+        assert_eq!(pass(103.0, Some(100.0)), Some(true));
+        assert_eq!(pass(103.5, Some(100.0)), Some(false));
+        assert_eq!(pass(50.0, Some(100.0)), Some(true));
+        assert_eq!(pass(50.0, None), Some(false));
+        assert_eq!(row("plain", &stages(500.0), Some(1.0), true).pass, None);
+    }
+
+    #[test]
+    fn files_belong_to_stages() {
+        for (file, name) in [
+            ("/x/crates/link/src/classify/table.rs", "classification"),
+            ("/x/crates/link/src/link.rs", "link"),
+            ("/x/crates/engine/src/wheel.rs", "timing wheel"),
+            ("/rust/library/core/src/iter.rs", "libraries"),
+            ("???", "libraries"),
+        ] {
+            assert_eq!(stage(file), name, "{file}");
+        }
+    }
+
+    #[test]
+    fn options_are_read() {
+        let all = asked(&["--json", "plain", "--keep"]).unwrap();
+        assert_eq!(all, Asked { json: true, keep: true, names: vec!["plain"] });
+        assert!(asked(&["--nothing"]).is_err());
+    }
+}
