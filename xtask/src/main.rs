@@ -1,9 +1,10 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | numbers | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod ci;
 mod fuzz;
+mod instructions;
 mod new;
 mod numbers;
 mod tidy;
@@ -25,6 +26,8 @@ cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault, all o
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
+cargo xtask instructions [--json] [--keep] [NAME]...
+                                  instructions of a packet by stage, against those that benches/instructions.toml keeps
 cargo xtask numbers               make the tables of numbers in Markdown from docs/results
 cargo xtask numbers --measure [NAME]...
                                   measure first, the usual results or these; --list names them
@@ -60,6 +63,7 @@ fn run() -> Result<bool> {
         ["fuzz", options @ ..] => fuzz::run(&root()?, options)?,
         ["bench"] => bench::run(&root()?, None)?,
         ["bench", name] => bench::run(&root()?, Some(name))?,
+        ["instructions", words @ ..] => instructions::run(&root()?, words)?,
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),

@@ -70,23 +70,64 @@ const QUEUES: &[Trial] = &[
     trial("queue", "priority", &[], 15.0),
 ];
 
+/// What a list of trials is held against: what is added to a link with nothing, what that is called, and the list.
+const GROUPS: [(&[(&str, &str)], &str, &[Trial]); 4] = [
+    (&[], "a link without it", JUDGES),
+    (&[("delay", "10 ms")], "a constant delay", DELAYS),
+    (&[("rate", "100 Gbit/s")], "a constant rate", RATES),
+    (&[("rate", "100 Gbit/s")], "tail drop", QUEUES),
+];
+
 /// The rows of this bench.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    let plain = LinkConfig::default();
-    let delayed = plain.clone().with_text("delay", "10 ms")?;
-    let rated = plain.clone().with_text("rate", "100 Gbit/s")?;
     let mut rows = Vec::new();
-    for (base, what, trials) in [
-        (&plain, "a link without it", JUDGES),
-        (&delayed, "a constant delay", DELAYS),
-        (&rated, "a constant rate", RATES),
-        (&rated, "tail drop", QUEUES),
-    ] {
+    for (base, what, trials) in GROUPS {
+        let base = link(base)?;
         for trial in trials {
-            rows.push(compared(settings, base, what, trial)?);
+            rows.push(compared(settings, &base, what, trial)?);
         }
     }
     Ok(rows)
+}
+
+/// A link with each block of this bench, by its name.
+pub(crate) fn configs() -> Result<Vec<(String, LinkConfig)>, BenchError> {
+    let mut configs = Vec::new();
+    for (base, _, trials) in GROUPS {
+        let base = link(base)?;
+        for trial in trials {
+            configs.push((trial.shown(), trial.on(&base)?));
+        }
+    }
+    Ok(configs)
+}
+
+fn link(keys: &[(&str, &str)]) -> Result<LinkConfig, BenchError> {
+    let mut config = LinkConfig::default();
+    for (key, text) in keys {
+        config = config.with_text(key, text)?;
+    }
+    Ok(config)
+}
+
+impl Trial {
+    /// Its name among the trials.
+    fn shown(&self) -> String {
+        let given: Vec<String> = self.given.iter().map(|(name, text)| format!("{name} {text}")).collect();
+        match &given[..] {
+            [] => format!("{} {}", self.key, self.kind),
+            _ => format!("{} {} ({})", self.key, self.kind, given.join(", ")),
+        }
+    }
+
+    /// This block on a link.
+    fn on(&self, base: &LinkConfig) -> Result<LinkConfig, BenchError> {
+        let wanted = |spec: &&&'static longwire_block::Spec| (spec.key, spec.kind) == (self.key, self.kind);
+        let registry = registry();
+        let spec = registry.iter().find(wanted);
+        let spec = spec.ok_or_else(|| BenchError::NotHere(format!("there is no {}", self.shown())))?;
+        Ok(base.clone().with(spec, Values::read(spec, self.given)?))
+    }
 }
 
 /// Runs with and without a block in turns; the cost is that between the best of each.
@@ -96,16 +137,8 @@ fn compared(
     what: &str,
     trial: &Trial,
 ) -> Result<Row, BenchError> {
-    let Trial { key, kind, given, most } = trial;
-    let wanted = |spec: &&&'static longwire_block::Spec| (spec.key, spec.kind) == (*key, *kind);
-    let registry = registry();
-    let Some(spec) = registry.iter().find(wanted) else {
-        let why = format!("there is no {key} of the kind {kind}");
-        return Ok(Row::new(format!("blocks: {key} {kind}"), "ns").measured("not run").note(why));
-    };
-    let with = base.clone().with(spec, Values::read(spec, given)?);
-    let shown: Vec<String> = given.iter().map(|(name, text)| format!("{name} {text}")).collect();
-    let name = format!("blocks: {key} {kind} ({}) over {what}", shown.join(", "));
+    let with = trial.on(base)?;
+    let name = format!("blocks: {} over {what}", trial.shown());
     let (mut bases, mut withs) = (Vec::new(), Vec::new());
     for _ in 0..settings.runs(11) {
         settings.next(&name)?;
@@ -120,7 +153,7 @@ fn compared(
     // A block that drops packets sends fewer: what counts is packets taken, dropped or not.
     let dropped = withs.iter().map(lost_share).fold(0.0, f64::max);
     let cost = after.least() * (1.0 - dropped) - before.least();
-    let row = Row::new(name, "ns").expected(*most).measured((cost * 10.0).round() / 10.0).at_most();
+    let row = Row::new(name, "ns").expected(trial.most).measured((cost * 10.0).round() / 10.0).at_most();
     Ok(row.extra("base_ns", before.least()).extra("with_ns", after.least()).note(format!(
         "{:.1} ns a packet sent, {:.1} without; medians {:.1} and {:.1}",
         after.least(),
@@ -147,11 +180,8 @@ mod tests {
 
     #[test]
     fn every_trial_can_be_read() {
-        for trial in [JUDGES, DELAYS, RATES, QUEUES].into_iter().flatten() {
-            let found = registry().into_iter().find(|spec| (spec.key, spec.kind) == (trial.key, trial.kind));
-            let spec = found.unwrap_or_else(|| panic!("{} {}", trial.key, trial.kind));
-            Values::read(spec, trial.given).unwrap();
-        }
+        let configs = configs().unwrap();
+        assert_eq!(configs.len(), GROUPS.iter().map(|(_, _, trials)| trials.len()).sum());
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Case {
     pub count: u64,
     /// Which rings packets take to the links and back, if those have a worker of their own.
     pub away: Option<Between>,
+    /// Whether packets have other addresses than the links, so that they take none.
+    pub beside: bool,
 }
 
 /// Memory of what a link needs, in bytes each.
@@ -94,8 +96,23 @@ impl Case {
             frame_bytes: 60,
             count: u64::MAX,
             away: None,
+            beside: false,
         }
     }
+}
+
+/// Gives a frame with an Ethernet and an IPv4 header the addresses of a case's first link.
+pub(crate) fn address(frame: &mut [u8]) {
+    let (from, to) = pair(0);
+    frame[..6].copy_from_slice(&SINK);
+    frame[6..12].copy_from_slice(&SOURCE);
+    frame[26..30].copy_from_slice(&from.octets());
+    frame[30..34].copy_from_slice(&to.octets());
+}
+
+/// The addresses of a case's n-th link.
+fn pair(n: u32) -> (Ipv4Addr, Ipv4Addr) {
+    (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n))
 }
 
 /// The rows of this bench.
@@ -225,15 +242,15 @@ pub(crate) fn setup(
     case: &Case,
     wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>,
 ) -> Result<(Setup, LinkMemory), PoolError> {
-    let pairs: Vec<_> =
-        (0..case.links).map(|n| (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n))).collect();
+    let pairs: Vec<_> = (0..case.links).map(pair).collect();
+    let beside = if case.beside { case.links } else { 0 };
     let mut links = Links::with_capacity(case.links as usize, 1, Nanos::from_micros(10));
     let mut paths = Paths::default();
     let mut rules = Vec::with_capacity(pairs.len());
     for (n, (from, to)) in pairs.iter().enumerate() {
         let local = links.add(n as u32, &n.to_string(), &case.config);
         let link = LinkRef::new(u32::from(case.away.is_some()), local);
-        rules.push(((from.to_bits(), to.to_bits()), paths.add(&[link])));
+        rules.push(((from.to_bits() + beside, to.to_bits() + beside), paths.add(&[link])));
     }
     let classifier = Classifier::new(&rules, &[], &[]);
     let blast =

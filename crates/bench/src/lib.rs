@@ -8,6 +8,7 @@ mod alloc;
 mod aqm;
 mod blocks;
 pub mod calibrate;
+pub mod carry;
 mod delay;
 pub mod engine;
 mod exact;
