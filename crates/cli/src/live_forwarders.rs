@@ -366,6 +366,7 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
         "port": port,
         "via": via.map(|via| via.to_string()),
         "queue": installation.queue,
+        "exits": forwarder.exits().map(|(_, exit)| &*exit.program().name).collect::<Vec<_>>(),
         "links": installation.links.iter().map(|link| &*link.name).collect::<Vec<_>>(),
         "compiled": forwarder.is_compiled(),
         "packets": stats.packets,

@@ -32,8 +32,11 @@ pub fn shown(
             return Err(wrong("key", format!("map {name} has no such key")));
         }
         let mut shown = json!({ "fid": fid, "map": name, "key": key, "value": all_digits(&values) });
-        if let Some(shapes) = Shapes::of(forwarder, map).filter(|_| by_fields) {
-            shown["fields"] = shapes.shown(&found, &values);
+        let shapes = Shapes::of(forwarder, map);
+        let fields =
+            || shapes.map(|shapes| shapes.shown(&found, &values)).or_else(|| led_fields(map, &found));
+        if let Some(fields) = by_fields.then(fields).flatten() {
+            shown["fields"] = fields;
         }
         return Ok(shown);
     }
@@ -47,14 +50,16 @@ pub fn all(forwarder: &Forwarder) -> Value {
 
 /// The first `most` entries of a program's map, and how many are left out.
 pub fn contents(forwarder: &Forwarder, map: &Map, most: usize, by_fields: bool) -> Value {
-    let shapes = Shapes::of(forwarder, map).filter(|_| by_fields);
+    let shapes = Shapes::of(forwarder, map);
     let entries = map.first(most);
     // Where there is room for more, there were no more: some may have come or gone meanwhile.
     let left_out = if entries.len() < most { 0 } else { (map.len() as usize).saturating_sub(most) };
     let shown = entries.iter().map(|(key, values)| {
         let mut entry = json!({ "key": digits(key), "value": all_digits(values) });
-        if let Some(shapes) = &shapes {
-            entry["fields"] = shapes.shown(key, values);
+        let fields =
+            || shapes.as_ref().map(|shapes| shapes.shown(key, values)).or_else(|| led_fields(map, key));
+        if let Some(fields) = by_fields.then(fields).flatten() {
+            entry["fields"] = fields;
         }
         entry
     });
@@ -148,7 +153,10 @@ fn write(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Result
         return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));
     }
     let key = key_of(forwarder, map, key)?;
-    let value = bytes_of("value", value, Shapes::value(forwarder, map))?;
+    let value = match value.split_once(':').filter(|_| is_led(map, value)) {
+        Some((first, exit)) => led(map, first.trim(), exit.trim())?,
+        None => bytes_of("value", value, Shapes::value(forwarder, map))?,
+    };
     if value.len() != wanted as usize {
         let why = format!("it is {}, and values of map {name} are {wanted}", in_bytes(value.len()));
         return Err(wrong("value", why));
@@ -160,6 +168,44 @@ fn write(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Result
         }
         error => wrong("map", format!("{name}: {error}")),
     })
+}
+
+/// Whether a value is written as a number and the name of a program: `1:stamp`.
+fn is_led(map: &Map, text: &str) -> bool {
+    map.spec().has_exits() && text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// Such a value's bytes.
+fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
+    let spec = map.spec();
+    let number = first.parse().map_err(|_| {
+        wrong(
+            "value",
+            format!("\"{}\" is no number: write NUMBER:PROGRAM, such as 1:stamp", first.escape_debug()),
+        )
+    })?;
+    let value = spec.leading(number, Some(exit)).ok_or_else(|| {
+        let known: Vec<&str> =
+            spec.exits.iter().map(AsRef::as_ref).filter(|name: &&str| !name.is_empty()).collect();
+        let known =
+            if known.is_empty() { "none; name some with --exit".to_owned() } else { known.join(", ") };
+        wrong(
+            "value",
+            format!("map {} can't lead to program \"{}\"; there are {known}", spec.name, exit.escape_debug()),
+        )
+    })?;
+    Ok(value.to_vec())
+}
+
+/// An entry of a map whose values have room for a program, if the object does not say how they lie: `1:stamp`, or `1` without a program.
+fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
+    let number = key.try_into().map(u32::from_le_bytes).ok().filter(|_| map.spec().has_exits())?;
+    let target = map.target(number)?;
+    let value = match map.exit_of(target) {
+        Some(exit) => format!("{}:{exit}", target.first),
+        None => target.first.to_string(),
+    };
+    Some(json!({ "key": number, "value": value }))
 }
 
 /// A map by what it was made of, and of a ring what became of its records.

@@ -102,10 +102,12 @@ pub fn rest(one: &Map<String, Value>) -> String {
     if let Some(queue) = field("queue").as_u64() {
         add(format!("queue {queue}"));
     }
-    let links: Vec<&str> =
-        field("links").as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if !links.is_empty() {
-        add(format!("links {}", links.join(", ")));
+    for what in ["exits", "links"] {
+        let named = field(what).as_array().into_iter().flatten();
+        let named: Vec<&str> = named.filter_map(Value::as_str).collect();
+        if !named.is_empty() {
+            add(format!("{what} {}", named.join(", ")));
+        }
     }
     if let (Some(length), Some(left)) = (field("lease-ns").as_u64(), field("lease-left-ns").as_u64()) {
         let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);

@@ -75,6 +75,25 @@ impl Demand {
         demand
     }
 
+    /// What is needed if a packet meets this and then the other.
+    #[must_use]
+    pub fn then(mut self, other: Self) -> Self {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own = own.saturating_add(other);
+        }
+        self
+    }
+
+    /// What is needed if a packet meets this or the other, while both are stored.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        for &resource in Resource::ALL {
+            let (own, other) = (&mut self.0[resource as usize], other.amount(resource));
+            *own = if resource.is_stored() { own.saturating_add(other) } else { other.max(*own) };
+        }
+        self
+    }
+
     /// Sets how much of a resource is needed.
     pub fn with(&mut self, resource: Resource, amount: u64) -> &mut Self {
         self.0[resource as usize] = amount;
@@ -232,6 +251,14 @@ mod tests {
         assert_eq!(thousandth.limit(Resource::Time), Some(671_328));
         assert_eq!(Budget::default().setting_aside(500_000_000), Budget::default());
         assert_eq!(Budget::VRP.setting_aside(u64::MAX).limit(Resource::Cycles), Some(0));
+    }
+
+    #[test]
+    fn of_programs_that_a_packet_may_meet_the_most_expensive_counts_and_all_are_stored() {
+        let [one, other] = [Demand([10, 4, 1, 8, 30, 500]), Demand([20, 3, 0, 9, 40, 400])];
+        assert_eq!(one.then(other), Demand([30, 7, 1, 17, 70, 900]));
+        assert_eq!(one.or(other), Demand([20, 4, 1, 9, 70, 500]));
+        assert_eq!(one.or(Demand::default()), one);
     }
 
     /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many as instructions.

@@ -13,7 +13,7 @@ pub enum ContextField {
     Ingress,
     /// The receive queue there.
     Queue,
-    /// The port that it goes out by: 0, as programs run before that is known.
+    /// The port that it goes out by, for a program at a port's exit; 0 for others, which run before that is known.
     Egress,
 }
 
@@ -57,6 +57,8 @@ pub struct Context {
     pub ingress: u32,
     /// The receive queue there.
     pub queue: u32,
+    /// The number of the port that it goes out by, as far as that is known.
+    pub egress: u32,
     /// Its time, in nanoseconds: what `ktime_get_ns` gives.
     pub now: u64,
     /// The number of the worker that runs the program, from 0: what `get_smp_processor_id` gives, and which copy of a per-CPU

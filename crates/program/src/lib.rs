@@ -25,6 +25,7 @@ mod btf;
 mod call;
 mod code;
 mod context;
+mod exit;
 mod fib;
 mod hash;
 mod instruction;
@@ -52,6 +53,7 @@ pub use call::{
 };
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
+pub use exit::{Exit, ExitKind, MAX_EXITS};
 pub use fib::{Hop, RouteAnswer, RouteQuery};
 pub use hash::hash;
 pub use instruction::{

@@ -39,6 +39,8 @@ pub enum Redirect {
 pub struct Effects {
     /// Where to, if it returns XDP_REDIRECT.
     pub redirect: Option<Redirect>,
+    /// The number of the program that the entry names by which the packet was redirected, from 1; 0 if it names none.
+    pub exit: u8,
     /// The output queue.
     pub queue: Option<u16>,
     /// The packet's mark, if it sets one.
@@ -221,7 +223,7 @@ impl<'a> Machine<'a> {
             ContextField::DataEnd => Region::Packet.address(range.end as u32),
             ContextField::Ingress => u64::from(self.context.ingress),
             ContextField::Queue => u64::from(self.context.queue),
-            ContextField::Egress => 0,
+            ContextField::Egress => u64::from(self.context.egress),
         })
     }
 

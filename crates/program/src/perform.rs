@@ -154,8 +154,16 @@ impl Machine<'_> {
         }
         let kind = map.spec().kind;
         match u32::try_from(key).ok().and_then(|key| map.target(key).map(|target| (key, target))) {
-            Some((key, _)) if kind == MapKind::CpuMap => Ok(self.redirect(Redirect::Processor(key))),
-            Some((_, port)) => Ok(self.redirect(Redirect::Port(port))),
+            Some((key, target)) => {
+                let to = if kind == MapKind::CpuMap {
+                    Redirect::Processor(key)
+                } else {
+                    Redirect::Port(target.first)
+                };
+                let returned = self.redirect(to);
+                self.effects.exit = target.exit;
+                Ok(returned)
+            }
             None => {
                 self.effects.redirect = None;
                 Ok(flags)
@@ -164,7 +172,7 @@ impl Machine<'_> {
     }
 
     fn redirect(&mut self, to: Redirect) -> u64 {
-        self.effects.redirect = Some(to);
+        (self.effects.redirect, self.effects.exit) = (Some(to), 0);
         REDIRECT
     }
 

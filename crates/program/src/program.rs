@@ -1,6 +1,6 @@
 //! A program as it is verified, compiled and run: its code with what messages need to speak of it.
 
-use crate::{Code, MapSpec, Types};
+use crate::{Code, Exit, MapSpec, Types};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Program {
     pub types: Types,
     /// The constants of its object that may be set, by name, with the numbers that it was put together with.
     pub constants: BTreeMap<Box<str>, Box<[i128]>>,
+    /// The programs that entries of its maps may name, by their numbers there, from 1.
+    pub exits: Box<[Exit]>,
     /// Where its instructions come from, by increasing instruction; empty if the object doesn't say.
     pub lines: Box<[Line]>,
 }
@@ -61,6 +63,7 @@ impl Program {
             maps: maps.into(),
             types: Types::default(),
             constants: BTreeMap::new(),
+            exits: Box::default(),
             lines: Box::default(),
             code,
         }

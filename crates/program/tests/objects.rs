@@ -5,11 +5,13 @@ mod harness;
 use harness::Bench;
 use longwire_program::map::Refusal;
 use longwire_program::{
-    Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Rejection, Verdict, hash, verify,
+    ExitKind, Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Rejection, Verdict, hash,
+    verify,
 };
 
 const CONSTANTS: &[u8] = include_bytes!("objects/constants.o");
 const COUNTER: &[u8] = include_bytes!("objects/counter.o");
+const EXITS: &[u8] = include_bytes!("objects/exits.o");
 const GLOBALS: &[u8] = include_bytes!("objects/globals.o");
 const LEGACY: &[u8] = include_bytes!("objects/legacy.o");
 const LONGWIRE: &[u8] = include_bytes!("objects/longwire.o");
@@ -200,6 +202,44 @@ fn what_cannot_be_loaded_is_named() {
         let message = object.program(name).unwrap_err().to_string();
         assert!(message.contains(wanted), "{message}");
     }
+}
+
+#[test]
+fn programs_that_entries_name_belong_to_the_one_that_redirects() {
+    let mut object = Object::parse(EXITS).unwrap();
+    assert!(object.program("redirect").unwrap().exits.is_empty());
+    object.set_exits(&["stamp", "onward", "refuse"]).unwrap();
+    let program = object.program("redirect").unwrap();
+    let exits: Vec<_> = program.exits.iter().map(|exit| (exit.kind, &*exit.program.name)).collect();
+    assert_eq!(
+        exits,
+        [(ExitKind::Port, "stamp"), (ExitKind::Processor, "onward"), (ExitKind::Port, "refuse")]
+    );
+    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no room.
+    let of_map = |name: &str| program.maps.iter().find(|map| *map.name == *name).unwrap().exits.join(",");
+    assert_eq!([of_map("ports"), of_map("processors"), of_map("plain")], ["stamp,,refuse", ",onward,", ""]);
+    // Such a program alone can be looked at, and not installed.
+    assert_eq!(object.any_program("stamp").unwrap().section.as_ref(), "xdp/devmap");
+    let told = object.program("stamp").unwrap_err().to_string();
+    assert!(
+        told.ends_with("install the program that redirects, and name this one in exits (--exit)"),
+        "{told}"
+    );
+    for (name, wanted) in [
+        ("redirect", "program redirect of section xdp is none that an entry of a map names"),
+        ("nobody", "there is no program nobody"),
+    ] {
+        let told = object.set_exits(&[name]).unwrap_err().to_string();
+        assert!(told.contains(wanted), "{told}");
+    }
+    let told = object.set_exits(&["stamp"; 65]).unwrap_err().to_string();
+    assert_eq!(told, "65 programs are named in exits; the limit is 64");
+    // Where no entry has room for it, naming it is a mistake.
+    let told = Object::parse(REFUSED).unwrap().set_exits(&["leaving"]).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "no devmap of the object can name program leaving: its values have to be of 8 bytes, struct bpf_devmap_val"
+    );
 }
 
 #[test]

@@ -22,9 +22,12 @@ pub(crate) struct Forwarder {
     /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array, with commas between, as a text. Default: what its source says.
     #[serde(default)]
     pub(crate) constants: BTreeMap<String, Written<Constant>>,
-    /// How many entries maps of its object have, by name; of a program array, the names of its programs in order, with commas between, as a text. Default: what its source says.
+    /// How many entries maps of its object have, by name; of a program array, the names of its programs in order, with commas between, as a text; of a devmap or cpumap, where its entries lead in order, as PORT:PROGRAM or PORT:. Default: what its source says.
     #[serde(default)]
     pub(crate) maps: BTreeMap<String, Written<Constant>>,
+    /// The programs of its object, of SEC("xdp/devmap") and SEC("xdp/cpumap"), that entries of its devmaps and cpumaps may name: by their numbers from 1, in this order. Default: none.
+    #[serde(default)]
+    pub(crate) exits: Vec<Written<Text>>,
     /// What it is called. Default: the program's name.
     pub(crate) name: Option<Written<Text>>,
     /// The packets that it gets. Default: all.

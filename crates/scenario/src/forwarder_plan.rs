@@ -5,16 +5,14 @@ use crate::finding::suggestion;
 use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
 use crate::written::{Name, Term};
-use longwire_program::{Object, ObjectError, Program, Shipped, State};
+use longwire_program::{Program, State};
 use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
     SharingConfig,
 };
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +56,9 @@ pub struct WrittenForwarder {
     /// How many entries maps of its object have, by name, or which programs they hold; as its source says without that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, String>,
+    /// The programs of its object that entries of its devmaps and cpumaps may name, by their numbers from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exits: Vec<String>,
     /// What it is called; the program's name without that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -139,9 +140,6 @@ pub struct ForwarderFault {
     pub why: String,
 }
 
-/// Longest object file in bytes.
-pub const LONGEST_OBJECT: u64 = 4 << 20;
-
 pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFault {
     ForwarderFault { field, why: why.into() }
 }
@@ -170,93 +168,6 @@ pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
 }
 
 impl WrittenForwarder {
-    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for relative to `folder`.
-    ///
-    /// # Errors
-    /// If there is neither.
-    pub fn object(&self, folder: &Path) -> Result<Cow<'static, [u8]>, ForwarderFault> {
-        if self.lets_all_pass() {
-            return Ok(Cow::Borrowed(&[]));
-        }
-        if let Some(shipped) = Shipped::named(&self.program) {
-            return Ok(shipped.object.into());
-        }
-        if self.program.is_empty() {
-            let why = "it is not said which: name an object that clang -target bpf has made, or one of ";
-            return Err(fault("program", format!("{why}{}", shipped_names())));
-        }
-        let path = folder.join(&self.program);
-        let mut bytes = Vec::new();
-        let opened = std::fs::File::open(&path);
-        let read = opened.and_then(|file| file.take(LONGEST_OBJECT + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(_) if bytes.len() as u64 > LONGEST_OBJECT => {
-                Err(fault("program", format!("{}: it is longer than {LONGEST_OBJECT} bytes", path.display())))
-            }
-            Ok(_) => Ok(bytes.into()),
-            Err(error) => {
-                let why = format!(
-                    "{}: {error}; {}name an object that clang -target bpf has made, or one of {}",
-                    path.display(),
-                    near_shipped(&self.program),
-                    shipped_names()
-                );
-                Err(fault("program", why))
-            }
-        }
-    }
-
-    /// Whether its key alone says what goes up: no program is named.
-    pub fn lets_all_pass(&self) -> bool {
-        self.program.is_empty() && self.level.as_deref().is_some_and(|level| level != "data-path")
-    }
-
-    /// The program in its object.
-    ///
-    /// # Errors
-    /// If the object can't be read, or does not have such a program.
-    pub fn program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
-        let of_object = |error: ObjectError| fault("program", format!("{}: {error}", self.program));
-        let mut read = Object::parse(object).map_err(of_object)?;
-        for (name, text) in &self.constants {
-            let why = |text: &str| {
-                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug())
-            };
-            let number = |text: &str| whole(text.trim()).ok_or_else(|| fault("constants", why(text)));
-            let numbers: Vec<i128> = text.split(',').map(number).collect::<Result<_, _>>()?;
-            read.set_constant(name, &numbers).map_err(|error| fault("constants", error.to_string()))?;
-        }
-        for (name, text) in &self.maps {
-            let why = || format!("\"{}\" is no number of entries: write one such as 64", text.escape_debug());
-            let of_map = |error: ObjectError| fault("maps", error.to_string());
-            let Some(entries) = whole(text.trim()) else {
-                let programs: Vec<&str> = text.split(',').map(str::trim).collect();
-                read.set_programs(name, &programs).map_err(|error| match error {
-                    ObjectError::NoProgramArray { .. } => fault("maps", why()),
-                    error => of_map(error),
-                })?;
-                continue;
-            };
-            let entries = u32::try_from(entries).map_err(|_| fault("maps", why()))?;
-            read.set_entries(name, entries).map_err(of_map)?;
-        }
-        let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
-        let mut programs = read.programs().map(|(name, _)| name);
-        let function = match (self.function.as_deref().or(shipped), programs.next(), programs.next()) {
-            (Some(function), _, _) | (None, Some(function), None) => function,
-            (None, None, _) => {
-                let why = format!("{}: it has no program: mark one with SEC(\"xdp\")", self.program);
-                return Err(fault("program", why));
-            }
-            (None, Some(_), Some(_)) => {
-                let names: Vec<&str> = read.programs().map(|(name, _)| name).collect();
-                let why = format!("the object has several programs: name one of {}", names.join(", "));
-                return Err(fault("function", why));
-            }
-        };
-        read.program(function).map_err(of_object)
-    }
-
     /// What is wrong if it can't be prepared: names the key that says otherwise, or the object.
     pub fn refused(&self, error: &PrepareError) -> ForwarderFault {
         match *error {
@@ -436,31 +347,9 @@ impl ForwarderRequest {
     }
 }
 
-fn shipped_names() -> String {
-    Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
-}
-
-/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none was.
-pub fn near_shipped(given: &str) -> String {
-    match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
-        Some(near) => format!("did you mean \"{near}\"? Or "),
-        None => String::new(),
-    }
-}
-
 /// A file's name without its folder and ending.
 fn stem(path: &str) -> &str {
     Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
-}
-
-/// A whole number, decimal or with 0x hexadecimal.
-fn whole(text: &str) -> Option<i128> {
-    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
-    let number = match digits.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => digits.parse(),
-    };
-    number.ok().map(|number| sign * i128::from(number))
 }
 
 /// Bytes from hexadecimal digits, between which there may be blanks.
@@ -632,6 +521,45 @@ mod tests {
             ),
         ] {
             let error = with(maps).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn entries_of_devmaps_lead_through_programs_that_are_named() {
+        let object = include_bytes!("../../program/tests/objects/exits.o");
+        let with = |exits: &[&str], map: &str, text: &str| {
+            let (program, function) = ("exits.o".to_owned(), Some("redirect".to_owned()));
+            let exits = exits.iter().map(|&name| name.to_owned()).collect();
+            let maps = [(map.to_owned(), text.to_owned())].into();
+            let written = WrittenForwarder { program, function, exits, maps, ..WrittenForwarder::default() };
+            let program = written.program(object).map_err(|fault| fault.to_string())?;
+            let forwarder =
+                Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1).unwrap();
+            let map = forwarder.maps().named(map).unwrap();
+            let lead =
+                |key| map.target(key).map(|target| (target.first, map.exit_of(target).map(str::to_owned)));
+            Ok::<_, String>((0..3).filter_map(lead).collect::<Vec<_>>())
+        };
+        let to = |first, exit: &str| (first, Some(exit.to_owned()).filter(|exit| !exit.is_empty()));
+        let exits = ["refuse", "onward", "stamp"];
+        assert_eq!(with(&exits, "ports", "0:, 2:stamp").unwrap(), [to(0, ""), to(2, "stamp")]);
+        assert_eq!(with(&exits, "processors", "192:onward").unwrap(), [to(192, "onward")]);
+        assert_eq!(with(&[], "plain", "3:,2,1:").unwrap(), [to(3, ""), to(2, ""), to(1, "")]);
+        for (exits, map, text, wanted) in [
+            (
+                &exits[..],
+                "ports",
+                "1:onward",
+                "maps: an entry of map ports can't lead through program onward",
+            ),
+            (&exits, "plain", "1:stamp", "maps: an entry of map plain can't lead through program stamp"),
+            (&exits, "ports", "x:stamp", "maps: \"x:stamp\" leads nowhere: write NUMBER:PROGRAM"),
+            (&exits, "ports", "1:,1:,1:,1:,1:", "map ports: entry 4 is beyond its last"),
+            (&exits, "stamp", "1:", "maps: stamp is no map whose entries lead somewhere"),
+            (&["redirect"], "ports", "1:", "exits: program redirect of section xdp is none that an entry"),
+        ] {
+            let error = with(exits, map, text).unwrap_err();
             assert!(error.contains(wanted), "{error}");
         }
     }

@@ -26,6 +26,7 @@ mod plan_routes;
 mod price;
 mod prices_file;
 mod processor_terms;
+mod program_plan;
 mod queue_choice;
 mod read;
 mod resolve;
@@ -46,8 +47,8 @@ pub use build::{
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
-    ForwarderFault, ForwarderRequest, LONGEST_OBJECT, PlannedForwarder, WrittenForwarder, WrittenKey,
-    fields_of_programs, hexadecimal, near_shipped,
+    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, fields_of_programs,
+    hexadecimal,
 };
 pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
@@ -59,6 +60,7 @@ pub use plan::{
 };
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
 pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};
+pub use program_plan::{LONGEST_OBJECT, near_shipped};
 pub use resolve::medium_edit;
 pub use router_plan::{
     RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenHop, WrittenRoute,

@@ -13,7 +13,6 @@ macro_rules! commands {
 
         /// A subcommand with its arguments.
         #[derive(Debug, Subcommand)]
-        #[expect(clippy::large_enum_variant, reason = "there is one, made once")]
         pub enum Command {
             $(#[allow(missing_docs, reason = "the help is that of the arguments")] $variant($module::Args),)+
         }

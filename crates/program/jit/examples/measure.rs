@@ -89,7 +89,7 @@ fn per_packet(maps: &Maps, mut run: impl FnMut(&mut Machine<'_>) -> u64) -> f64 
     least(|packets| {
         for _ in 0..packets {
             let mut machine = Machine {
-                context: Context { ingress: 1, queue: 0, now: 7, worker: 0, mark: 0 },
+                context: Context { ingress: 1, queue: 0, egress: 0, now: 7, worker: 0, mark: 0 },
                 packet: Packet::new(black_box(&mut buffer), 64..128),
                 stack: &mut stack,
                 state: &state,

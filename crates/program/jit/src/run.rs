@@ -125,6 +125,7 @@ impl Run {
     #[inline]
     pub fn know(&mut self, context: &Context) {
         (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
+        self.fields[5] = u64::from(context.egress);
         (self.now, self.worker) = (context.now, u64::from(context.worker));
     }
 

@@ -21,6 +21,7 @@ mod spec;
 mod table;
 
 pub use error::{MapError, MapFault};
+pub use numbers::Target;
 pub use ring::{Record, RingStats};
 pub use spec::{Inner, MapKind, MapSpec};
 
@@ -73,6 +74,11 @@ pub enum Refusal {
         "it holds numbers of the program's maps from 1 on, of those that are like the one that it declares"
     )]
     Unlike = 95,
+    /// A value names a program that it can't (EBADF).
+    #[error(
+        "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was named in exits when it was installed"
+    )]
+    NoExit = 9,
     /// What is asked has no meaning (EINVAL).
     #[error("the map can't do this, or a length or flag is wrong")]
     Invalid = 22,
@@ -187,7 +193,7 @@ impl Map {
         let prefixes = (spec.kind == MapKind::LpmTrie).then(|| Prefixes::new(spec.key_size));
         let turn = AtomicU64::new(0);
         let map = Self { spec: spec.clone(), copies, stride, values, table, prefixes, rings, turn };
-        if spec.kind == MapKind::HashOfMaps {
+        if spec.kind == MapKind::HashOfMaps || spec.kind.is_targets() {
             map.fill_by_number();
         }
         map
@@ -271,7 +277,8 @@ impl Map {
     /// values of a new key are zero.
     ///
     /// # Errors
-    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full.
+    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full,
+    /// `Unlike` and `NoExit` for values that it can't hold.
     pub fn set(&self, key: &[u8], worker: u32, value: &[u8], flags: u64) -> Result<(), Refusal> {
         if self.spec.is_constant() {
             return Err(Refusal::Constant);
@@ -283,6 +290,9 @@ impl Map {
         let number = value.try_into().map(u32::from_le_bytes);
         if self.spec.kind.is_of_maps() && !number.is_ok_and(|number| self.spec.holds(number)) {
             return Err(Refusal::Unlike);
+        }
+        if self.spec.has_exits() && !self.spec.leads_on(value) {
+            return Err(Refusal::NoExit);
         }
         let flags = if self.spec.lock.is_some() { flags | LOCK } else { flags };
         let _turn = self.wait_turn();
@@ -318,15 +328,6 @@ impl Map {
                 least.into_sorted_vec()
             }
         }
-    }
-
-    /// For a map of targets: the port or processor that this key leads to.
-    pub fn target(&self, key: u32) -> Option<u32> {
-        if self.spec.kind.is_numbered_targets() && key >= self.spec.max_entries {
-            return None;
-        }
-        let entry = self.entry(&key.to_le_bytes())?;
-        Some(self.values.load(self.place(entry, 0), crate::Size::Word) as u32)
     }
 
     fn is_key(&self, key: &[u8]) -> bool {

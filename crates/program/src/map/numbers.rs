@@ -1,9 +1,56 @@
-//! Maps whose values are numbers: of programs, or of other maps.
+//! Maps whose values are numbers: of programs, of other maps, or of ports with a program there.
 
-use super::{Map, MapKind};
-use crate::Size;
+use super::{Map, MapKind, MapSpec};
+use crate::{ExitKind, Size};
+
+/// What an entry of a map of targets says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// The first four bytes: a port, or the size of a queue.
+    pub first: u32,
+    /// The number of the program that runs there, from 1; 0 if there is none.
+    pub exit: u8,
+}
+
+impl MapSpec {
+    /// Whether its values have room for a program.
+    pub fn has_exits(&self) -> bool {
+        ExitKind::of_map(self.kind).is_some() && self.value_size == 8
+    }
+
+    /// A value with this in its first four bytes and this program of [`MapSpec::exits`] in the others. None if there is no such program.
+    pub fn leading(&self, first: u32, exit: Option<&str>) -> Option<[u8; 8]> {
+        let place = |name: &str| self.exits.iter().position(|exit| **exit == *name && !name.is_empty());
+        let number = exit.map_or(Some(0), |name| Some(place(name)? as u64 + 1))?;
+        Some((u64::from(first) | number << 32).to_le_bytes())
+    }
+
+    /// Whether a value names no program, which what is not greater than 0 is in the kernel, too, or one that it may name.
+    pub(super) fn leads_on(&self, value: &[u8]) -> bool {
+        let number = value.last_chunk().map_or(0, |&last| i32::from_le_bytes(last));
+        let named = |place: usize| self.exits.get(place).is_some_and(|name| !name.is_empty());
+        number <= 0 || named(number as usize - 1)
+    }
+}
 
 impl Map {
+    /// The name of the program that runs where an entry leads.
+    pub fn exit_of(&self, target: Target) -> Option<&str> {
+        let place = usize::from(target.exit).checked_sub(1)?;
+        self.spec.exits.get(place).map(AsRef::as_ref)
+    }
+
+    /// For a map of targets: where this key leads.
+    pub fn target(&self, key: u32) -> Option<Target> {
+        if self.spec.kind.is_numbered_targets() && key >= self.spec.max_entries {
+            return None;
+        }
+        let entry = self.entry(&key.to_le_bytes())?;
+        let value = self.values.load(self.place(entry, 0), Size::Double);
+        let named = if self.spec.has_exits() { (value >> 32) as i32 } else { 0 };
+        Some(Target { first: value as u32, exit: named.clamp(0, u8::MAX.into()) as u8 })
+    }
+
     /// Of a program array: the number of the program in this entry, 0 if there is none.
     pub fn program(&self, index: u32) -> u32 {
         if index >= self.spec.max_entries || self.spec.kind != MapKind::ProgArray {
@@ -19,12 +66,13 @@ impl Map {
         number.checked_sub(1)?.try_into().ok()
     }
 
-    /// Gives a hash map its first values, whose keys are their numbers.
+    /// Gives a hash map of maps, or a map of targets, its first values, whose keys are their numbers.
     pub(super) fn fill_by_number(&self) {
-        for (key, number) in self.spec.initial.as_chunks::<4>().0.iter().enumerate() {
-            if *number != [0; 4] {
+        for (key, first) in self.spec.initial.chunks_exact(self.spec.value_size.max(1) as usize).enumerate() {
+            // The number 0 is no map, but a port.
+            if self.spec.kind.is_targets() || *first != [0; 4] {
                 // What can't be there is left out: the key has another length, or there is no room.
-                let fill = |_: usize, value: &mut [u8]| value.copy_from_slice(number);
+                let fill = |_: usize, value: &mut [u8]| value.copy_from_slice(first);
                 self.write(&(key as u32).to_le_bytes(), 0, 0, fill).ok();
             }
         }

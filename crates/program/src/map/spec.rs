@@ -216,12 +216,14 @@ pub struct MapSpec {
     /// Whether programs can only read it.
     pub read_only: bool,
     /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data section's bytes, or the
-    /// programs of a program array. Arrays only.
+    /// programs of a program array; the first entries of a map of targets, by their numbers.
     pub initial: Box<[u8]>,
     /// Of a map of maps: what it holds.
     pub inner: Option<Inner>,
     /// Where its values have a lock (`struct bpf_spin_lock`, 4 bytes), if they do: nobody reads or writes it but by the helpers for it.
     pub lock: Option<u32>,
+    /// Of a map of targets: the programs that its values may name, by their numbers from 1; empty where one is for other maps.
+    pub exits: Box<[Box<str>]>,
 }
 
 /// What a map of maps holds.
@@ -266,6 +268,7 @@ impl MapSpec {
             initial: Box::default(),
             inner: None,
             lock: None,
+            exits: Box::default(),
         }
     }
 

@@ -163,11 +163,30 @@ fn device_maps_lead_to_ports() {
     let ports = map(MapKind::DevMap, 4, 4, 4, 1);
     assert_eq!(ports.target(2), None);
     ports.set(&key(2), 0, &key(17), 0).unwrap();
-    assert_eq!((ports.target(2), ports.target(3), ports.target(4)), (Some(17), None, None));
+    let to = |first, exit| Some(Target { first, exit });
+    assert_eq!((ports.target(2), ports.target(3), ports.target(4)), (to(17, 0), None, None));
     assert_eq!(ports.set(&key(4), 0, &key(1), 0), Err(Refusal::TooBig));
     let ports = map(MapKind::DevMapHash, 4, 8, 4, 1);
     ports.set(&key(0xdead_beef), 0, &[3, 0, 0, 0, 0, 0, 0, 0], 0).unwrap();
-    assert_eq!(ports.target(0xdead_beef), Some(3));
+    assert_eq!(ports.target(0xdead_beef), to(3, 0));
+}
+
+#[test]
+fn entries_name_programs_that_they_may() {
+    let mut spec = map(MapKind::DevMap, 4, 8, 4, 1).spec().clone();
+    spec.exits = ["stamp".into(), "".into(), "last".into()].into();
+    let maps = Maps::new(&[spec], 1, 0).unwrap();
+    let ports = maps.named("m").unwrap();
+    let set = |program: i32| ports.set(&key(0), 0, &[[3, 0, 0, 0], program.to_le_bytes()].concat(), 0);
+    // Of these three the second runs elsewhere; what is not greater than 0 is none, as in the kernel.
+    for (program, exit) in [(1, 1), (3, 3), (0, 0), (-1, 0), (i32::MIN, 0)] {
+        assert_eq!(set(program), Ok(()));
+        assert_eq!(ports.target(0), Some(Target { first: 3, exit }));
+    }
+    for program in [2, 4, i32::MAX] {
+        assert_eq!(set(program), Err(Refusal::NoExit));
+    }
+    assert_eq!(ports.target(0), Some(Target { first: 3, exit: 0 }));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::btf::BtfError;
 use crate::map::MapError;
-use crate::{CodeError, DecodeFault};
+use crate::{CodeError, DecodeFault, ExitKind, MAX_EXITS};
 use thiserror::Error;
 
 /// An object that can't be loaded, or a program of one.
@@ -60,18 +60,59 @@ pub enum ObjectError {
         /// The section it is in.
         section: Box<str>,
     },
-    /// The program would run where packets leave, or on another processor.
+    /// The program runs where packets leave, or on another processor.
     #[error(
-        "program {program} of section {section} is run {place}, by the entry of a map that names it; entries name no programs here: install it for all packets instead, from SEC(\"xdp\")"
+        "program {program} of section {section} is run {}, by an entry that names it: install the program that redirects, and name this one in exits (--exit)", .kind.place()
     )]
     Attached {
         /// Its name.
         program: Box<str>,
         /// The section it is in.
         section: Box<str>,
-        /// Where the kernel would run it.
-        place: &'static str,
+        /// Where it runs.
+        kind: ExitKind,
     },
+    /// The program sees packets where they come in.
+    #[error(
+        "program {program} of section {section} is none that an entry of a map names: put it in SEC(\"xdp/devmap\") or SEC(\"xdp/cpumap\")"
+    )]
+    NoExit {
+        /// Its name.
+        program: Box<str>,
+        /// The section it is in.
+        section: Box<str>,
+    },
+    /// No entry of the object's maps can name the program.
+    #[error(
+        "no {map} of the object can name program {program}: its values have to be of 8 bytes, struct bpf_{map}_val"
+    )]
+    Unnamed {
+        /// Its name.
+        program: Box<str>,
+        /// The kind of map.
+        map: &'static str,
+    },
+    /// A map whose entries lead nowhere.
+    #[error(
+        "{name} is no map whose entries lead somewhere, only devmaps and cpumaps are: write a number of entries such as 64"
+    )]
+    NoTargets {
+        /// Its name.
+        name: Box<str>,
+    },
+    /// An entry can't lead through a program.
+    #[error(
+        "an entry of map {map} can't lead through program {program}: name it in exits (--exit), and let values be of 8 bytes"
+    )]
+    NoSuchExit {
+        /// The map.
+        map: Box<str>,
+        /// The program.
+        program: Box<str>,
+    },
+    /// More programs for entries of maps than can be.
+    #[error("{0} programs are named in exits; the limit is {MAX_EXITS}")]
+    TooManyExits(usize),
     /// There is no such map, or its size can't be said.
     #[error("there is no map {name} whose number of entries could be said; there are {known}")]
     NoMap {

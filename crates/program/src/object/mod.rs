@@ -9,6 +9,7 @@
 
 mod constants;
 mod error;
+mod exits;
 mod file;
 mod link;
 mod maps;
@@ -18,7 +19,7 @@ pub use error::{LinkFault, ObjectError};
 
 use crate::btf::{Btf, Ext, External};
 use crate::map::MapError;
-use crate::{Function, Line, MapSpec, Program, Types};
+use crate::{Exit, ExitKind, Function, Line, MapSpec, Program, Types};
 use constants::Constant;
 use file::{File, SymbolKind};
 use link::{Body, LinkError, Linked, Linker};
@@ -71,17 +72,6 @@ const OTHERS: &[&str] = &[
     "usdt",
 ];
 
-/// Where a program of such a section runs in the kernel, if not where packets come in.
-fn attached(section: &str) -> Option<&'static str> {
-    let rest = section.strip_prefix("xdp")?;
-    let rest = rest.strip_prefix(".frags").unwrap_or(rest).strip_prefix(['/', '_'])?;
-    match rest.split('/').next()? {
-        "devmap" => Some("where a packet leaves that was redirected through a devmap"),
-        "cpumap" => Some("on the processor that a cpumap has led a packet to"),
-        _ => None,
-    }
-}
-
 /// An object: programs and the maps that they share.
 #[derive(Debug)]
 pub struct Object<'d> {
@@ -98,6 +88,8 @@ pub struct Object<'d> {
     starts: BTreeMap<(usize, usize), usize>,
     /// Which of them are programs.
     programs: Vec<usize>,
+    /// Which of those entries of maps may name, by their numbers there, from 1.
+    exits: Vec<(ExitKind, usize)>,
 }
 
 impl<'d> Object<'d> {
@@ -139,7 +131,8 @@ impl<'d> Object<'d> {
         let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();
         let constants = constants::found(&file, &declared, &specs, btf.as_ref());
         let externals = btf.as_ref().map(Btf::externals).unwrap_or_default();
-        Ok(Self { file, declared, specs, types, constants, ext, externals, bodies, starts, programs })
+        let exits = Vec::new();
+        Ok(Self { file, declared, specs, types, constants, ext, externals, bodies, starts, programs, exits })
     }
 
     /// The programs' names, and the sections that they are in.
@@ -181,19 +174,36 @@ impl<'d> Object<'d> {
             .filter_map(|map| map.as_ref().err())
     }
 
-    /// Puts the program of this name together.
+    /// Puts the program of this name together, with those that entries of its maps may name ([`Object::set_exits`]).
     ///
     /// # Errors
     /// If there is none, or it has something in it that can't be loaded: names the instruction, its line where the object says it,
     /// and the fix.
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
+        let first = self.named(name)?;
+        if let (section, Some(kind)) = self.section_of(first)? {
+            let section = section.into();
+            return Err(ObjectError::Attached { program: name.into(), section, kind });
+        }
+        let exit = |&(kind, body): &(ExitKind, usize)| Ok(Exit { kind, program: self.together(body)? });
+        let exits = self.exits.iter().map(exit).collect::<Result<_, _>>()?;
+        Ok(Program { exits, ..self.together(first)? })
+    }
+
+    /// The function of the program with this name.
+    fn named(&self, name: &str) -> Result<usize, ObjectError> {
         let program = self.programs.iter().find(|&&p| *self.bodies[p].name == *name);
-        let &first = program.ok_or_else(|| self.no_program(name))?;
-        let section = self.section_of(first)?;
+        program.copied().ok_or_else(|| self.no_program(name))
+    }
+
+    /// Puts the program together that begins with this function.
+    fn together(&self, first: usize) -> Result<Program, ObjectError> {
+        let name = &*self.bodies[first].name;
+        let (section, kind) = self.section_of(first)?;
         let Self { file, declared, specs, ext, externals, bodies, starts, programs, .. } = self;
         let linker = Linker { file, declared, specs, ext, externals, bodies, starts, programs };
         let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
-        linked.programs.values().try_for_each(|&(body, _)| self.section_of(body).map(|_| ()))?;
+        linked.programs.values().try_for_each(|&(body, _)| self.can_follow(body, kind))?;
         let code = linked.code().map_err(|fault| ObjectError::Code { program: name.into(), fault })?;
         let function =
             |&(body, entry): &(usize, usize)| Function { name: self.bodies[body].name.clone(), entry };
@@ -204,23 +214,33 @@ impl<'d> Object<'d> {
             maps: self.specs.clone(),
             types: self.types.clone(),
             constants: self.constant_values(),
+            exits: Box::default(),
             lines: self.lines(&linked),
             code,
         })
     }
 
-    /// The section of a program that sees packets where they come in.
-    fn section_of(&self, program: usize) -> Result<&'d str, ObjectError> {
+    /// The section of a program, and where it runs if it does not see packets where they come in.
+    fn section_of(&self, program: usize) -> Result<(&'d str, Option<ExitKind>), ObjectError> {
         let (name, section) =
             (&self.bodies[program].name, self.file.sections[self.bodies[program].section].name);
         if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
             return Err(ObjectError::Kind { program: name.clone(), section: section.into() });
         }
-        match attached(section) {
-            Some(place) => {
-                Err(ObjectError::Attached { program: name.clone(), section: section.into(), place })
+        Ok((section, ExitKind::of_section(section)))
+    }
+
+    /// Whether a program can go on, by a tail call, where one of this kind runs.
+    fn can_follow(&self, program: usize, before: Option<ExitKind>) -> Result<(), ObjectError> {
+        match self.section_of(program)? {
+            (_, own) if own == before => Ok(()),
+            (section, own) => {
+                let (program, section) = (self.bodies[program].name.clone(), section.into());
+                Err(match own {
+                    Some(kind) => ObjectError::Attached { program, section, kind },
+                    None => ObjectError::NoExit { program, section },
+                })
             }
-            None => Ok(section),
         }
     }
 

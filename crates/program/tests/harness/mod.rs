@@ -43,7 +43,8 @@ impl Bench {
         let mut buffer = vec![0xee; ROOM];
         buffer.extend(packet);
         buffer.extend([0xee; ROOM]);
-        let context = Context { ingress: 3, queue: 0x85, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
+        let context =
+            Context { ingress: 3, queue: 0x85, egress: 0, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
         Self { buffer, maps, state: State::new(64), context, stack: Stack::checked(), budget: 1000 }
     }
 

@@ -4,7 +4,7 @@
 set -e
 cd "$(dirname "$0")"
 flags="-O2 -g -Wall -target bpf -fdebug-compilation-dir=. -I/usr/include/$(uname -m)-linux-gnu"
-for name in counter globals refused legacy longwire relocated constants unsized events forgetful; do
+for name in counter globals refused legacy longwire relocated constants unsized events forgetful exits; do
 	clang $flags -mcpu=v3 -c $name.c -o $name.o
 	llvm-strip -g $name.o
 done

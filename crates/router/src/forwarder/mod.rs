@@ -4,15 +4,18 @@
 //! - `key`: which packets; `space`: which program a flow has;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the router's own share;
 //! - `routes`: what programs get from outside, routes above all;
+//! - `code`: how one is run; `exit`: programs that entries of maps name;
 //! - `bench`: what they work with; `cost`: what programs take, measured now and then;
 //! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 
 mod bench;
+mod code;
 mod cost;
 mod counters;
 mod errand;
+mod exit;
 mod fate;
 mod key;
 mod plain;

@@ -1,19 +1,21 @@
 //! A program with its state, maps and counters, ready to be run on packets.
 
 use super::bench::{Bench, ROOM};
+use super::code::{Code, How};
 use super::cost::{Costs, MeasuredCost};
 use super::counters::{Counters, ForwarderStats};
+use super::exit::{Checked, Exits};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use super::routes::{Random, Surroundings};
 use crate::hops::NextHop;
 use crate::state::Core;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Compiled, Helped, Shown, compile};
+use longwire_jit::{Alone, Shown};
 use longwire_program::map::MapError;
 use longwire_program::{
-    Arithmetic, Context, Demand, Effects, Fact, Helper, Instruction, Item, Machine, Maps, Operand, Packet,
-    Program, Register, Rejected, Stack, State, Verdict, Verified, interpret, verify,
+    Arithmetic, Context, Demand, Effects, ExitKind, Fact, Helper, Instruction, Item, Machine, Maps, Operand,
+    Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
 };
 use longwire_punt::SeatId;
 use std::sync::Arc;
@@ -100,13 +102,6 @@ pub enum PrepareError {
     Way(NextHop),
 }
 
-/// How a program is run.
-enum Code {
-    Compiled(Box<Compiled>),
-    /// For want of a compiler; with the longest path's instructions.
-    Interpreted(u64),
-}
-
 /// A program that can be installed, or is.
 pub struct Forwarder {
     pub(super) fid: Fid,
@@ -123,6 +118,7 @@ pub struct Forwarder {
     pub(super) early: Option<SeatId>,
     verified: Verified,
     code: Code,
+    exits: Exits,
     maps: Arc<Maps>,
     state: Arc<State>,
     counters: Counters,
@@ -162,7 +158,7 @@ impl Forwarder {
 
     fn prepare_after(
         before: Option<&Self>,
-        (program, installation): (Program, Installation),
+        (mut program, installation): (Program, Installation),
         prices: &RouterPrices,
         seed: u64,
     ) -> Result<Self, PrepareError> {
@@ -174,35 +170,38 @@ impl Forwarder {
         {
             return Err(PrepareError::Way(way));
         }
+        let exits = Checked::of(std::mem::take(&mut program.exits))?;
         let verified = verify(program)?;
-        let used = verified.state_size();
+        let all = || exits.all().chain([&verified]);
+        let used = all().map(Verified::state_size).max().unwrap_or(0);
         let size = installation.state.unwrap_or(used);
         if size < used || size > State::MAX {
             return Err(PrepareError::State { size, used });
         }
-        if installation.links.len() < verified.links() as usize {
-            return Err(PrepareError::Links { named: installation.links.len(), used: verified.links() });
+        let links = all().map(Verified::links).max().unwrap_or(0);
+        if installation.links.len() < links as usize {
+            return Err(PrepareError::Links { named: installation.links.len(), used: links });
         }
-        if installation.threads > 1 && calls(&verified, |helper| helper == Helper::FibLookup) {
+        if installation.threads > 1 && all().any(|one| calls(one, |helper| helper == Helper::FibLookup)) {
             return Err(PrepareError::Routes);
         }
+        let writes = all().any(|one| one.most()[Item::PacketStore] > 0 || calls(one, may_write));
+        let moves = all().any(|one| calls(one, |helper| helper.signature().moves_packet));
         let (known, threads) = (before.map(|before| &*before.maps), installation.threads.max(1));
         let maps = Arc::new(Maps::in_place_of(known, &verified.program().maps, threads, seed)?);
         let state = before.map(|before| &before.state).filter(|state| state.size() == size);
-        let code = match compile(&verified, Arc::clone(&maps)) {
-            Ok(compiled) => Code::Compiled(Box::new(compiled)),
-            Err(_) => Code::Interpreted(verified.most()[Item::Instruction].into()),
-        };
+        let (code, exits) = (Code::of(&verified, &maps), exits.compiled(&maps));
         let mut made = Self {
             fid: Fid(0),
-            demand: Demand::of(&verified, &prices.items),
-            writes: verified.most()[Item::PacketStore] > 0 || calls(&verified, may_write),
-            moves: calls(&verified, |helper| helper.signature().moves_packet),
+            demand: Demand::of(&verified, &prices.items).then(exits.demand(&prices.items)),
+            writes,
+            moves,
             plain: false,
             early: installation.above.filter(|_| installation.mark.is_none() && says_nothing(&verified)),
             installation,
             verified,
             code,
+            exits,
             maps,
             state: state.cloned().unwrap_or_else(|| Arc::new(State::new(size))),
             counters: Counters::default(),
@@ -211,7 +210,7 @@ impl Forwarder {
         };
         let goes_on = made.installation.way.is_none() && made.installation.above.is_none();
         let chooses = calls(&made.verified, chooses_or_reads);
-        made.plain = goes_on && !made.moves && !chooses && made.ready().is_some();
+        made.plain = goes_on && !made.moves && !chooses && made.exits.is_empty() && made.ready().is_some();
         Ok(made)
     }
 
@@ -237,7 +236,12 @@ impl Forwarder {
         &self.verified
     }
 
-    /// What it needs for a packet at worst.
+    /// The programs that entries of its maps may name, by their numbers there, from 1, and where they run.
+    pub fn exits(&self) -> impl Iterator<Item = (ExitKind, &Verified)> {
+        self.exits.all()
+    }
+
+    /// What it needs for a packet at worst, with the programs that entries of its maps may name.
     pub fn demand(&self) -> &Demand {
         &self.demand
     }
@@ -296,10 +300,7 @@ impl Forwarder {
     /// Gets it ready for packets, one after the other, if it is code that does not move their ends.
     #[inline]
     pub(super) fn ready(&self) -> Option<Ready<'_>> {
-        let Code::Compiled(compiled) = &self.code else { return None };
-        let alone = compiled.alone(&self.state).map(How::Alone);
-        let how = alone.or_else(|| compiled.helped(&self.state).map(How::Helped))?;
-        Some(Ready { forwarder: self, how })
+        Some(Ready { forwarder: self, how: self.code.ready(&self.state)? })
     }
 
     /// Runs it on a frame.
@@ -355,22 +356,13 @@ impl Forwarder {
             environment: &mut environment,
             effects: Effects::default(),
         };
-        let verdict = Verdict::new(self.execute(&mut machine), &machine.effects);
+        let returned = self.code.run(&self.verified, &mut machine);
+        let verdict = match self.exits.is_empty() {
+            true => Verdict::new(returned, &machine.effects),
+            false => self.exits.leave(returned, &mut machine),
+        };
         self.counters.note(verdict, &machine.effects, alone);
         (verdict, machine.effects, machine.packet.range())
-    }
-
-    /// Runs its code, and gives what that returns. What the code asks for stays in the machine, from where it is read as it was written: in pieces.
-    fn execute(&self, machine: &mut Machine<'_>) -> u64 {
-        let returned = match &self.code {
-            Code::Compiled(compiled) => compiled.run(machine).ok(),
-            Code::Interpreted(budget) => {
-                let code = &self.verified.program().code;
-                interpret(code, machine, *budget).ok().map(|finished| finished.returned)
-            }
-        };
-        // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
-        returned.unwrap_or(longwire_program::ABORTED)
     }
 }
 
@@ -378,11 +370,6 @@ impl Forwarder {
 pub(super) struct Ready<'f> {
     forwarder: &'f Forwarder,
     how: How<'f>,
-}
-
-enum How<'f> {
-    Alone(Alone<'f>),
-    Helped(Helped<'f>),
 }
 
 impl<'f> Ready<'f> {
@@ -454,7 +441,7 @@ const PASS: u32 = longwire_program::PASS as u32;
 #[inline]
 fn asks_nothing(effects: &Effects) -> bool {
     // A redirection, and a reason, mean something only with another return code.
-    let Effects { redirect: _, queue, mark, link, reason: _, traces: _, tail_calls: _ } = effects;
+    let Effects { redirect: _, exit: _, queue, mark, link, reason: _, traces: _, tail_calls: _ } = effects;
     debug_assert!(link.is_none(), "a program that chooses links is not plain");
     queue.is_none() && mark.is_none()
 }
@@ -468,7 +455,7 @@ impl std::fmt::Debug for Forwarder {
     }
 }
 
-fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
+pub(super) fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
     let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
     verified.facts().iter().any(|fact| fact.reached && called(fact))
 }

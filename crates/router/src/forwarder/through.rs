@@ -466,7 +466,14 @@ pub(super) fn put_back(
 
 /// What a program is told of a packet that comes to its router.
 pub(super) const fn context(meta: &Meta) -> Context {
-    Context { ingress: meta.in_port as u32, queue: 0, now: meta.arrival, worker: 0, mark: meta.mark() }
+    Context {
+        ingress: meta.in_port as u32,
+        queue: 0,
+        egress: 0,
+        now: meta.arrival,
+        worker: 0,
+        mark: meta.mark(),
+    }
 }
 
 impl std::fmt::Debug for Programs {

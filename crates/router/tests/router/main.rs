@@ -7,6 +7,7 @@ mod control;
 mod corpus;
 mod errors;
 mod exercise;
+mod exits;
 mod floods;
 mod forwarding;
 mod itself;

@@ -146,6 +146,7 @@ impl WrittenEntry {
                 .map(|(name, value)| (name.clone(), value.text.clone()))
                 .collect(),
             maps: self.maps.iter().map(|(name, entries)| (name.clone(), entries.text.clone())).collect(),
+            exits: self.exits.iter().map(|exit| exit.text.clone()).collect(),
             name: text(self.name.as_ref()),
             key: self.key.as_ref().map(ForwarderKey::text),
             state: text(self.state.as_ref()),
@@ -181,6 +182,7 @@ impl WrittenEntry {
             "function" => place(self.function.as_ref()),
             "constants" => place(self.constants.values().next()),
             "maps" => place(self.maps.values().next()),
+            "exits" => place(self.exits.first()),
             "state" => place(self.state.as_ref()),
             "data" => place(self.data.as_ref()),
             "port" => place(self.port.as_ref()),

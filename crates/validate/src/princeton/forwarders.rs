@@ -80,7 +80,14 @@ impl Case {
         let mut stack = Stack::trusting();
         let len = frame.len();
         let mut machine = Machine {
-            context: Context { ingress: self.said.from.into(), queue: 0, now: 0, worker: 0, mark: 0 },
+            context: Context {
+                ingress: self.said.from.into(),
+                queue: 0,
+                egress: 0,
+                now: 0,
+                worker: 0,
+                mark: 0,
+            },
             packet: Packet::new(&mut frame, 0..len),
             stack: &mut stack,
             state: &state,

@@ -18,9 +18,13 @@ pub(super) struct Chosen {
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second. May be given several times. Default: what the source says.
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second; of a devmap or cpumap, where its entries lead: 1:stamp,2:. May be given several times. Default: what the source says.
     #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
     maps: Vec<(String, String)>,
+
+    /// A program of the object, of SEC("xdp/devmap") or SEC("xdp/cpumap"), that entries of devmaps and cpumaps may name: by its number from 1, in this order. May be given several times.
+    #[arg(long = "exit", value_name = "FUNCTION")]
+    exits: Vec<String>,
 }
 
 impl Chosen {
@@ -31,6 +35,7 @@ impl Chosen {
             function: self.function,
             constants: self.constants.into_iter().collect(),
             maps: self.maps.into_iter().collect(),
+            exits: self.exits,
             ..WrittenForwarder::default()
         }
     }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 Examples:
   longwire forwarder cost syn-monitor
   longwire forwarder cost mine.o --function count
+  longwire forwarder cost mine.o --function redirect --exit stamp
   longwire forwarder cost nat44 --line-rate 100mbit --path
   longwire forwarder cost tcp-splicer --set-aside '10 %'
   longwire forwarder cost nat44 --prices calibrated
@@ -61,7 +62,7 @@ impl Args {
     /// If there is no such program, or the verifier refuses it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = self.chosen.of(self.program);
-        let program = written.program(&written.object(Path::new(""))?)?;
+        let program = written.any_program(&written.object(Path::new(""))?)?;
         let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| prices_of(name, Path::new("")));
         let prices = prices.map_err(|error| anyhow::anyhow!("--prices: {error}"))?;
         let mut rates = vec![Rate(1_000_000_000)];
@@ -69,7 +70,9 @@ impl Args {
             rates.push(held(&rate).map_err(|why| anyhow::anyhow!("--line-rate: {why}"))?);
         }
         // What links a program is given makes no difference to its cost.
-        let links = verify(program.clone()).map_or(0, |verified| verified.links()) as usize;
+        let all = [&program].into_iter().chain(program.exits.iter().map(|exit| &exit.program));
+        let links = all.map(|one| verify(one.clone()).map_or(0, |verified| verified.links())).max();
+        let links = links.unwrap_or(0) as usize;
         let link = LinkChoice { name: "link".into(), number: 0, port: PORT, from: None };
         let installation = Installation {
             name: program.name.clone(),
@@ -128,6 +131,19 @@ impl Cost {
         path.iter().map(|&instruction| verified.program().place(instruction).to_string()).collect()
     }
 
+    /// What programs cost that entries of its maps may name, and all of it at worst.
+    fn exits(&self) -> Vec<String> {
+        let each = self.forwarder.exits().map(|(kind, verified)| {
+            let price = verified.worst_path(&self.prices.items).price;
+            format!("{}, by an entry of a {}: {}", verified.program().name, kind.map(), nanoseconds(price))
+        });
+        let mut lines: Vec<String> = each.collect();
+        if !lines.is_empty() {
+            lines.push(format!("with these at worst: {}", nanoseconds(self.forwarder.demand().amount(Resource::Time))));
+        }
+        lines
+    }
+
     fn lines(&self) -> Vec<String> {
         let program = self.verified().program();
         let mut lines = vec![format!(
@@ -139,6 +155,7 @@ impl Cost {
             if self.forwarder.is_compiled() { "compiled" } else { "interpreted" }
         )];
         lines.extend(columns(&items(self.verified(), &self.prices)));
+        lines.extend(self.exits());
         lines.extend(self.path().iter().map(|place| format!("  {place}")));
         for Tried { name, budget, tried } in &self.verdicts {
             lines.push(match tried {
@@ -184,6 +201,12 @@ impl Cost {
             "compiled": self.forwarder.is_compiled(),
             "items": items.collect::<Vec<_>>(),
             "longest-path": worst.price,
+            "exits": self.forwarder.exits().map(|(kind, exit)| json!({
+                "program": exit.program().name,
+                "map": kind.map(),
+                "longest-path": exit.worst_path(prices).price,
+            })).collect::<Vec<_>>(),
+            "with-exits": self.forwarder.demand().amount(Resource::Time),
             "budgets": budgets.collect::<Vec<_>>(),
         });
         if self.path {
@@ -214,10 +237,14 @@ fn budgets(rates: &[Rate], set_aside: Probability) -> Vec<(String, Budget)> {
     all.map(less).collect()
 }
 
+fn nanoseconds(picoseconds: u64) -> String {
+    format!("{}.{:01} ns", count(picoseconds / 1000), picoseconds % 1000 / 100)
+}
+
 /// What happens on the worst-case path, and what each item costs there, in nanoseconds.
 fn items(verified: &Verified, prices: &RouterPrices) -> Vec<Vec<String>> {
     let worst = verified.worst_path(&prices.items);
-    let time = |picoseconds: u64| format!("{}.{:01} ns", count(picoseconds / 1000), picoseconds % 1000 / 100);
+    let time = nanoseconds;
     let mut lines = vec![["item", "times", "each", "all", ""].map(str::to_owned).to_vec()];
     for (item, times) in worst.counts.iter() {
         let price = prices.items.price(item);

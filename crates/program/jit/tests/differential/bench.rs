@@ -62,7 +62,8 @@ impl Environment for Counting {
 
 impl Bench {
     pub fn new(program: Program, packet: &[u8]) -> Self {
-        let context = Context { ingress: 3, queue: 0x85, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
+        let context =
+            Context { ingress: 3, queue: 0x85, egress: 0, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
         Self { program, packet: packet.into(), context, route: |_| RouteAnswer::Disabled }
     }
 

@@ -1,0 +1,87 @@
+//! Programs that entries of maps may name, as who installs says.
+
+use super::{Object, ObjectError};
+use crate::map::{MapError, MapFault};
+use crate::{ExitKind, MAX_EXITS, MapSpec, Program};
+use std::sync::Arc;
+
+impl Object<'_> {
+    /// Says which programs entries of devmaps and cpumaps with values of 8 bytes may name, by their numbers from 1, in this order. Programs that
+    /// are put together after that have it so.
+    ///
+    /// # Errors
+    /// If there is no such program, it does not run there, there is no map that could name it, or there are too many.
+    pub fn set_exits(&mut self, names: &[impl AsRef<str>]) -> Result<(), ObjectError> {
+        if names.len() > MAX_EXITS {
+            return Err(ObjectError::TooManyExits(names.len()));
+        }
+        let mut exits = Vec::with_capacity(names.len());
+        for name in names {
+            let body = self.named(name.as_ref())?;
+            let (section, kind) = self.section_of(body)?;
+            let program = self.bodies[body].name.clone();
+            let Some(kind) = kind else {
+                return Err(ObjectError::NoExit { program, section: section.into() });
+            };
+            let names_it = |spec: &MapSpec| spec.has_exits() && ExitKind::of_map(spec.kind) == Some(kind);
+            if !self.specs.iter().any(names_it) {
+                return Err(ObjectError::Unnamed { program, map: kind.map() });
+            }
+            exits.push((kind, body));
+        }
+        for spec in Arc::make_mut(&mut self.specs).iter_mut().filter(|spec| spec.has_exits()) {
+            let own = |kind| ExitKind::of_map(spec.kind) == Some(kind);
+            let name = |&(kind, body): &(ExitKind, usize)| match own(kind) {
+                true => self.bodies[body].name.clone(),
+                false => Box::default(),
+            };
+            spec.exits = exits.iter().map(name).collect();
+        }
+        self.exits = exits;
+        Ok(())
+    }
+
+    /// Says where the first entries of a devmap or cpumap lead, by their numbers from 0: the first four bytes of each, and the program that it names,
+    /// one of [`Object::set_exits`]. A map without `max_entries` gets as many.
+    ///
+    /// # Errors
+    /// If there is no such map, it has fewer entries, or can't name such a program.
+    pub fn set_targets(&mut self, map: &str, targets: &[(u32, Option<&str>)]) -> Result<(), ObjectError> {
+        let is_it = |spec: &MapSpec| *spec.name == *map && ExitKind::of_map(spec.kind).is_some();
+        let place =
+            self.specs.iter().position(is_it).ok_or_else(|| ObjectError::NoTargets { name: map.into() })?;
+        let spec = &mut Arc::make_mut(&mut self.specs)[place];
+        let mut initial = Vec::with_capacity(targets.len() * spec.value_size as usize);
+        for &(first, exit) in targets {
+            let value = spec.leading(first, exit).filter(|_| exit.is_none() || spec.has_exits());
+            let value = value.ok_or_else(|| ObjectError::NoSuchExit {
+                map: map.into(),
+                program: exit.unwrap_or_default().into(),
+            })?;
+            initial.extend_from_slice(&value[..(spec.value_size as usize).min(value.len())]);
+        }
+        if spec.max_entries == 0 {
+            spec.max_entries = targets.len() as u32;
+        }
+        if targets.len() > spec.max_entries as usize {
+            let (entry, what) =
+                (u64::from(spec.max_entries), "beyond its last: name fewer, or make max_entries greater");
+            let fault = MapFault::Value { entry, what };
+            return Err(ObjectError::Entries(MapError { name: spec.name.clone(), fault }));
+        }
+        spec.initial = initial.into();
+        Ok(())
+    }
+
+    /// The program of this name, wherever it runs: for looking at it and pricing it.
+    ///
+    /// # Errors
+    /// As [`Object::program`].
+    pub fn any_program(&self, name: &str) -> Result<Program, ObjectError> {
+        let first = self.named(name)?;
+        match self.section_of(first)? {
+            (_, Some(_)) => self.together(first),
+            (_, None) => self.program(name),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The programs that forwarders name: out of which object, with which constants, maps and exits.
+
+use crate::finding::suggestion;
+use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
+use longwire_program::{Object, ObjectError, Program, Shipped};
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+
+/// Longest object file in bytes.
+pub const LONGEST_OBJECT: u64 = 4 << 20;
+
+impl WrittenForwarder {
+    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for relative to `folder`.
+    ///
+    /// # Errors
+    /// If there is neither.
+    pub fn object(&self, folder: &Path) -> Result<Cow<'static, [u8]>, ForwarderFault> {
+        if self.lets_all_pass() {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        if let Some(shipped) = Shipped::named(&self.program) {
+            return Ok(shipped.object.into());
+        }
+        if self.program.is_empty() {
+            let why = "it is not said which: name an object that clang -target bpf has made, or one of ";
+            return Err(fault("program", format!("{why}{}", shipped_names())));
+        }
+        let path = folder.join(&self.program);
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(&path);
+        let read = opened.and_then(|file| file.take(LONGEST_OBJECT + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(_) if bytes.len() as u64 > LONGEST_OBJECT => {
+                Err(fault("program", format!("{}: it is longer than {LONGEST_OBJECT} bytes", path.display())))
+            }
+            Ok(_) => Ok(bytes.into()),
+            Err(error) => {
+                let why = format!(
+                    "{}: {error}; {}name an object that clang -target bpf has made, or one of {}",
+                    path.display(),
+                    near_shipped(&self.program),
+                    shipped_names()
+                );
+                Err(fault("program", why))
+            }
+        }
+    }
+
+    /// Whether its key alone says what goes up: no program is named.
+    pub fn lets_all_pass(&self) -> bool {
+        self.program.is_empty() && self.level.as_deref().is_some_and(|level| level != "data-path")
+    }
+
+    /// The program in its object.
+    ///
+    /// # Errors
+    /// If the object can't be read, or does not have such a program.
+    pub fn program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
+        let (read, function) = self.chosen(object)?;
+        read.program(&function).map_err(|error| self.of_object(&error))
+    }
+
+    /// The same if it is to be priced only, so that it may be one which an entry of a map names.
+    ///
+    /// # Errors
+    /// As [`WrittenForwarder::program`].
+    pub fn any_program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
+        let (read, function) = self.chosen(object)?;
+        read.any_program(&function).map_err(|error| self.of_object(&error))
+    }
+
+    fn of_object(&self, error: &ObjectError) -> ForwarderFault {
+        fault("program", format!("{}: {error}", self.program))
+    }
+
+    /// Its object, with what is said of that, and the name of the function.
+    fn chosen<'o>(&self, object: &'o [u8]) -> Result<(Object<'o>, String), ForwarderFault> {
+        let of_object = |error: ObjectError| self.of_object(&error);
+        let mut read = Object::parse(object).map_err(of_object)?;
+        for (name, text) in &self.constants {
+            let why = |text: &str| {
+                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug())
+            };
+            let number = |text: &str| whole(text.trim()).ok_or_else(|| fault("constants", why(text)));
+            let numbers: Vec<i128> = text.split(',').map(number).collect::<Result<_, _>>()?;
+            read.set_constant(name, &numbers).map_err(|error| fault("constants", error.to_string()))?;
+        }
+        read.set_exits(&self.exits).map_err(|error| fault("exits", error.to_string()))?;
+        for (name, text) in &self.maps {
+            let why = || format!("\"{}\" is no number of entries: write one such as 64", text.escape_debug());
+            let of_map = |error: ObjectError| fault("maps", error.to_string());
+            if text.contains(':') {
+                read.set_targets(name, &targets(text)?).map_err(of_map)?;
+                continue;
+            }
+            let Some(entries) = whole(text.trim()) else {
+                let programs: Vec<&str> = text.split(',').map(str::trim).collect();
+                read.set_programs(name, &programs).map_err(|error| match error {
+                    ObjectError::NoProgramArray { .. } => fault("maps", why()),
+                    error => of_map(error),
+                })?;
+                continue;
+            };
+            let entries = u32::try_from(entries).map_err(|_| fault("maps", why()))?;
+            read.set_entries(name, entries).map_err(of_map)?;
+        }
+        let function = self.function_of(&read)?;
+        Ok((read, function))
+    }
+
+    /// The name of the function that is meant.
+    fn function_of(&self, read: &Object<'_>) -> Result<String, ForwarderFault> {
+        let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
+        let mut programs = read.programs().map(|(name, _)| name);
+        let function = match (self.function.as_deref().or(shipped), programs.next(), programs.next()) {
+            (Some(function), _, _) | (None, Some(function), None) => function,
+            (None, None, _) => {
+                let why = format!("{}: it has no program: mark one with SEC(\"xdp\")", self.program);
+                return Err(fault("program", why));
+            }
+            (None, Some(_), Some(_)) => {
+                let names: Vec<&str> = read.programs().map(|(name, _)| name).collect();
+                let why = format!("the object has several programs: name one of {}", names.join(", "));
+                return Err(fault("function", why));
+            }
+        };
+        Ok(function.to_owned())
+    }
+}
+
+fn shipped_names() -> String {
+    Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none was.
+pub fn near_shipped(given: &str) -> String {
+    match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
+        Some(near) => format!("did you mean \"{near}\"? Or "),
+        None => String::new(),
+    }
+}
+
+/// Where entries lead: a number each, and behind a colon the program that runs there, if one does.
+fn targets(text: &str) -> Result<Vec<(u32, Option<&str>)>, ForwarderFault> {
+    fn one(text: &str) -> Option<(u32, Option<&str>)> {
+        let (first, exit) = text.split_once(':').unwrap_or((text, ""));
+        let first = u32::try_from(whole(first.trim())?).ok()?;
+        Some((first, Some(exit.trim()).filter(|exit| !exit.is_empty())))
+    }
+    let none = |text: &str| {
+        fault(
+            "maps",
+            format!(
+                "\"{}\" leads nowhere: write NUMBER:PROGRAM, such as 1:stamp, or 1:",
+                text.escape_debug()
+            ),
+        )
+    };
+    text.split(',').map(|each| one(each).ok_or_else(|| none(each))).collect()
+}
+
+/// A whole number, decimal or with 0x hexadecimal.
+fn whole(text: &str) -> Option<i128> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let number = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    number.ok().map(|number| sign * i128::from(number))
+}
