@@ -20,6 +20,8 @@ struct state {
 	__u32 repeats;
 };
 
+LW_STATE(struct state);
+
 /* Four bytes of either header of IP: the total length of IPv4 comes first in it, the payload's of IPv6 last. */
 #define LENGTHS(data) (*(__be32 *)((data) + 16))
 

@@ -20,6 +20,8 @@ struct state {
 	__u64 spread;
 };
 
+LW_STATE(struct state);
+
 struct flow {
 	__be32 source[4], destination[4];
 	__be32 ports;

@@ -19,6 +19,8 @@ struct state {
 	__u64 changed;
 };
 
+LW_STATE(struct state);
+
 SEC("xdp")
 int dscp_marker(struct xdp_md *ctx)
 {

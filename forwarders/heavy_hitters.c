@@ -32,6 +32,8 @@ struct state {
 	__u64 missed;
 };
 
+LW_STATE(struct state);
+
 struct flow {
 	__be32 source[4], destination[4];
 	__be16 source_port, destination_port;

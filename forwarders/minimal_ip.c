@@ -17,6 +17,8 @@ struct state {
 	__u32 way;
 };
 
+LW_STATE(struct state);
+
 static __always_inline int forward(struct state *state, __u32 way, void *data)
 {
 	__be32 *addresses = data;

@@ -40,6 +40,8 @@ struct state {
 	struct network inside[INSIDE];
 };
 
+LW_STATE(struct state);
+
 struct endpoint {
 	__be32 address;
 	__be16 port;

@@ -23,6 +23,12 @@
 
 enum { PORTS = 1, PROTOCOLS = 2, FLAGS = 4, SOURCES = 8, DESTINATIONS = 16 };
 
+struct state {
+	__u32 properties;
+};
+
+LW_STATE(struct state);
+
 struct counter {
 	__u64 packets;
 	__u64 bytes;
@@ -75,9 +81,9 @@ static __always_inline void count_address(void *data, void *end, int side, __u32
 SEC("xdp")
 int performance_monitor(struct xdp_md *ctx)
 {
-	__u32 *state = lw_flow_state(sizeof(*state));
+	struct state *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
-	__u32 properties = *state, bytes = end - data, protocol, key, at;
+	__u32 properties = state->properties, bytes = end - data, protocol, key, at;
 	struct tcp *tcp;
 
 	if (properties & PORTS) {

@@ -33,6 +33,8 @@ struct state {
 	__u64 dropped;
 };
 
+LW_STATE(struct state);
+
 static __always_inline void credit(struct state *state, __u64 now)
 {
 	__u64 last = state->last;

@@ -16,6 +16,14 @@
 
 enum { RANGES = 5, HIDDEN = 5 };
 
+struct state {
+	struct range {
+		__u16 ports, first;
+	} ranges[RANGES];
+};
+
+LW_STATE(struct state);
+
 /* Drops the packet if its port is in this range. The number is loaded only then: the compiler would have it ready on the way past every range. */
 #define REFUSE(number)						\
 	do {							\
@@ -43,7 +51,8 @@ int port_filter(struct xdp_md *ctx)
 		return lw_drop(HIDDEN);
 	// The port above, ones below, from which no count borrows: less a range, it is the port's place in the range above.
 	port = bpf_ntohs(header->destination) << 16 | 0xffff;
-	ranges = lw_flow_state(RANGES * sizeof(*ranges));
+	// A range is compared as one number.
+	ranges = lw_flow_state(sizeof(struct state));
 	REFUSE(0);
 	REFUSE(1);
 	REFUSE(2);

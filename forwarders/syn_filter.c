@@ -21,6 +21,8 @@ struct state {
 	__u32 dropped;
 };
 
+LW_STATE(struct state);
+
 SEC("xdp")
 int syn_filter(struct xdp_md *ctx)
 {

@@ -11,10 +11,16 @@
 // The paper (table 5): 4 bytes of state, 5 operations, no registers.
 #include "forwarder.h"
 
+struct state {
+	__u32 syns;
+};
+
+LW_STATE(struct state);
+
 SEC("xdp")
 int syn_monitor(struct xdp_md *ctx)
 {
-	__u32 *syns = lw_flow_state(sizeof(*syns));
+	struct state *state = lw_flow_state(sizeof(*state));
 	void *data = DATA(ctx), *end = END(ctx);
 	struct tcp *tcp;
 	__u32 protocol, at;
@@ -25,6 +31,6 @@ int syn_monitor(struct xdp_md *ctx)
 	tcp = data + at;
 	if ((void *)&tcp->window > end || (tcp->flags & (SYN | ACK)) != SYN)
 		return XDP_PASS;
-	__sync_fetch_and_add(syns, 1);
+	__sync_fetch_and_add(&state->syns, 1);
 	return XDP_PASS;
 }

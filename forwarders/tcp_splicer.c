@@ -62,6 +62,8 @@ struct state {
 	__u16 shifts;
 };
 
+LW_STATE(struct state);
+
 /* Whether a segment takes numbers of its connection: it has data, or ends its direction. */
 static __always_inline int advances(struct iphdr *ip, struct tcp *tcp)
 {

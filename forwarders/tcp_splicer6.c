@@ -30,6 +30,8 @@ struct state {
 	__u16 shifts;
 };
 
+LW_STATE(struct state);
+
 /* Whether a segment takes numbers of its connection: it has data, or ends its direction. */
 static __always_inline int advances(struct ipv6hdr *ip, struct tcp *tcp)
 {

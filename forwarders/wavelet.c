@@ -18,6 +18,8 @@ struct state {
 	__u32 forwarded;
 };
 
+LW_STATE(struct state);
+
 SEC("xdp")
 int wavelet(struct xdp_md *ctx)
 {

@@ -14,6 +14,15 @@
  */
 static void *(*const lw_flow_state)(__u32 size) = (void *)0x10000;
 
+/* Names the type of the state, once in an object, outside of functions: then the object describes its fields, and `longwire forwarder get` and
+ * `set` take it as --type. Without that clang describes it only if a map, a global variable or a function that is not inlined names it, too. No
+ * program sees what this declares.
+ *
+ *	struct state { __u32 limit; };
+ *	LW_STATE(struct state);
+ */
+#define LW_STATE(type) static type *const lw_state_type __attribute__((section("lw.state"), used))
+
 /* Chooses the output queue, 0 to 65535. Returns 0, or a negative error number. */
 static long (*const lw_choose_queue)(__u32 queue) = (void *)0x10001;
 

@@ -1,6 +1,7 @@
 //! The prebuilt objects are what the sources give.
 
 use super::bench::OBJECTS;
+use longwire_program::{Object, Shipped, verify};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,18 @@ fn objects_are_made_from_their_sources() {
     for (name, object) in OBJECTS {
         let again = std::fs::read(made.join(name).with_extension("o")).unwrap();
         assert!(again == *object, "{name}.o is not what {name}.c gives; run forwarders/build.sh");
+    }
+}
+
+#[test]
+fn objects_describe_the_state_of_their_programs() {
+    for shipped in Shipped::ALL {
+        let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
+        let (types, size) = (program.types.clone(), verify(program).unwrap().state_size());
+        match types.named("state") {
+            Ok(shape) => assert_eq!(shape.size(), u64::from(size), "{}", shipped.name),
+            Err(error) => assert_eq!(size, 0, "{}: {error}", shipped.name),
+        }
     }
 }
 
