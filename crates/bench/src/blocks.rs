@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn every_trial_can_be_read() {
         let configs = configs().unwrap();
-        assert_eq!(configs.len(), GROUPS.iter().map(|(_, _, trials)| trials.len()).sum());
+        assert_eq!(configs.len(), GROUPS.iter().map(|(_, _, trials)| trials.len()).sum::<usize>());
     }
 
     #[test]
