@@ -71,7 +71,9 @@ const QUEUES: &[Trial] = &[
 ];
 
 /// What a list of trials is held against: what is added to a link with nothing, what that is called, and the list.
-const GROUPS: [(&[(&str, &str)], &str, &[Trial]); 4] = [
+type Group = (&'static [(&'static str, &'static str)], &'static str, &'static [Trial]);
+
+const GROUPS: [Group; 4] = [
     (&[], "a link without it", JUDGES),
     (&[("delay", "10 ms")], "a constant delay", DELAYS),
     (&[("rate", "100 Gbit/s")], "a constant rate", RATES),

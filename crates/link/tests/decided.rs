@@ -147,13 +147,13 @@ fn compare(case: u64) -> usize {
                 0..20 => side.expire(until, one),
                 20..23 => side.count(now),
                 23 if changes => {
-                    side.change(now, "rate", "constant", &[("rate", change.0), ("framing", framing)])
+                    side.change(now, "rate", "constant", &[("rate", change.0), ("framing", framing)]);
                 }
                 24 if changes => side.change(now, "delay", "constant", &[("delay", change.1)]),
                 25 if changes => side.change(now, "queue", "tail-drop", &[("limit", change.2)]),
                 26 if changes => side.change(now, "queue", "codel", &[]),
                 27 if changes => {
-                    side.change(now, "delay", "jitter", &[("delay", "1 ms"), ("jitter", "1 ms")])
+                    side.change(now, "delay", "jitter", &[("delay", "1 ms"), ("jitter", "1 ms")]);
                 }
                 _ => {}
             }

@@ -7,6 +7,7 @@
 mod allocations;
 mod arena;
 mod batch;
+mod class;
 mod meta;
 mod pool;
 

@@ -7,6 +7,7 @@
 
 use crate::Meta;
 use crate::arena::{Arena, LINE, Line};
+use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use std::fmt;
 use std::ops::Range;
 
@@ -21,13 +22,6 @@ const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
 /// Most slots on a shelf. An empty one gets half of them, a full one loses half.
 const SHELF: usize = 128;
-/// Up to this many lines every class is exact.
-const EXACT_LINES: usize = 33;
-const CLASSES: usize = EXACT_LINES + 1 + LARGE.len();
-/// Lines of the classes above the exact ones.
-const LARGE: [u32; 18] =
-    [38, 44, 51, 60, 72, 89, 102, 128, 157, 195, 256, 292, 341, 455, 585, 682, 819, 1027];
-
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
@@ -490,23 +484,6 @@ pub fn huge_vec<T>(capacity: usize) -> Vec<T> {
 #[inline]
 fn meta_of(line: &Line) -> &Meta {
     bytemuck::cast_ref(line)
-}
-
-/// The class whose slots hold `len` bytes and the metadata.
-#[inline]
-fn class_of(len: usize) -> usize {
-    let lines = 1 + len.div_ceil(LINE);
-    if lines <= EXACT_LINES {
-        return lines;
-    }
-    EXACT_LINES + 1 + LARGE.partition_point(|&large| (large as usize) < lines)
-}
-
-fn lines_of_class(class: usize) -> u32 {
-    match class.checked_sub(EXACT_LINES + 1) {
-        Some(large) => LARGE[large],
-        None => class.max(1) as u32,
-    }
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, f64>> {
 
 fn text(counts: &BTreeMap<String, f64>) -> String {
     let mut text = format!(
-        "# Instructions of a packet, by `cargo xtask instructions --keep`; CI fails if one grows by more than {} %.\n# A change of this file gives its reason in the commit.\n\n[{TABLE}]\n",
+        "# Instructions of a packet, by `cargo xtask instructions --keep`; without it the command fails if one has grown by more than {} %.\n# A change of this file gives its reason in the commit.\n\n[{TABLE}]\n",
         MOST_GROWTH * 100.0
     );
     for (name, count) in counts {
