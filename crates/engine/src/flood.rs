@@ -42,9 +42,9 @@ impl Worker {
         }
     }
 
-    /// Sends a flooded packet that has left a link on, by every way from there.
+    /// Sends a flooded packet that has left a link on, by every way from there; `enter` lets its copies into their next links.
     #[cold]
-    pub(crate) fn fork(&mut self, handle: Handle) {
+    pub(crate) fn fork(&mut self, handle: Handle, enter: fn(&mut Self, Handle)) {
         let Some(fork) = self.map.paths.fork_after(self.pool.meta(handle).path) else {
             return self.drop(handle, DropReason::NoRoute);
         };
@@ -55,7 +55,7 @@ impl Worker {
                 return worker.walk(Next::Egress, copy);
             }
             (meta.path, meta.arrival) = (branch.path, meta.leave);
-            worker.go_on(copy);
+            enter(worker, copy);
         });
     }
 

@@ -14,7 +14,7 @@ use crate::turns::TICK_PLACE;
 use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
-use longwire_block::{DropReason, PortError};
+use longwire_block::{DropReason, FLOOD, PortError};
 use longwire_link::Lead;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
@@ -212,11 +212,6 @@ impl Worker {
         }
     }
 
-    /// Lets a packet enter its next link; in a window, in its turn.
-    pub(crate) fn go_on(&mut self, handle: Handle) {
-        if self.windows.is_some() { self.route(handle) } else { self.walk(Next::Enter, handle) }
-    }
-
     fn stage(&mut self, handle: Handle) {
         let (time, place, seq) = order_key(&self.pool, handle);
         if let Some(windows) = &mut self.windows {
@@ -307,6 +302,8 @@ impl Worker {
             } else if let Some(far) = self.map.joints.far_side(self.pool.meta(handle).out_port) {
                 self.come_in(handle, far);
                 self.route(handle);
+            } else if self.pool.meta(handle).out_port == FLOOD {
+                self.fork(handle, Self::route);
             } else {
                 self.egress(handle);
             }

@@ -370,7 +370,7 @@ impl Worker {
             return self.walk(Next::Decide, handle);
         }
         let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
-            return self.fork(handle);
+            return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
         };
         if home.worker != self.index {
             return self.hand_over(home.worker, handle);

@@ -3,9 +3,12 @@
 
 mod support;
 
+use longwire_block::{Port, Stamp};
 use longwire_engine::{Observer, Report};
 use longwire_packet::Meta;
+use longwire_port::driver::memory::MemoryPort;
 use longwire_scenario::{TO_THE_END, build, parse};
+use longwire_units::Nanos;
 use std::sync::{Arc, Mutex};
 use support::source_ports;
 
@@ -159,5 +162,36 @@ fn steered_frames_part_behind_the_other_link() {
         let (out, links, _) = run("a", up, sky, 1, workers);
         assert_eq!(out, left(&[("b", 12_000), ("c", 17_000), ("d", 14_000)]), "{workers} workers");
         assert!(links.iter().all(|(_, packets)| *packets == 1), "{:?}", passed(&links));
+    }
+}
+
+/// Two frames come at one moment: one for all, and behind it one that only the first station gets. They go on from their first link in this
+/// order, whatever the number of workers.
+#[test]
+fn a_flooded_frame_is_not_overtaken() {
+    let text = "[[bridge]]\nname = \"b\"\n\
+        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\naddresses = \"10.0.0.{n}/32\"\n\
+        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\nbetween = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
+        [[link]]\nname = \"l2\"\nbetween = [\"p2\", \"b\"]\n";
+    let plain = |from: u8, to: [u8; 6], number: u8| {
+        let mut frame = vec![number; 60];
+        frame[..6].copy_from_slice(&to);
+        frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, from, 0x88, 0xb5]);
+        frame
+    };
+    for workers in [1, 2, 3] {
+        let text = format!("{text}[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
+        let plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let pair = |port: &longwire_scenario::Port| MemoryPort::pair(&port.name, Stamp::Source, 16, 4096);
+        let (ports, mut ends): (Vec<_>, Vec<_>) = plan.ports.iter().map(pair).unzip();
+        // The bridge learns where the first station is.
+        assert!(ends[0].push_at(Nanos::ZERO, &plain(0, [0xff; 6], 0)));
+        assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [0xff; 6], 1)));
+        assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [2, 0, 0, 0, 0, 0], 2)));
+        let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+        let report = build(&plan, ports, |_| None).unwrap().setup.simulate(TO_THE_END);
+        assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+        let numbers: Vec<u8> = std::iter::from_fn(|| ends[0].take()).map(|frame| frame.bytes[20]).collect();
+        assert_eq!(numbers, [1, 2], "{workers} workers");
     }
 }
