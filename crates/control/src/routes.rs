@@ -1,7 +1,9 @@
 //! The API's endpoints.
 
-// `utoipa::path` writes the full paths of types it is given.
-#![allow(unused_qualifications)]
+#![allow(
+    unused_qualifications,
+    reason = "`utoipa::path` writes the full paths of the types that it is given"
+)]
 
 use crate::changes::Changes;
 use crate::{

@@ -61,7 +61,7 @@ impl Link {
         }
         self.finish = self.transmit.finish();
         self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
-        if self.line.next() <= now {
+        if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
         }
     }
@@ -168,6 +168,34 @@ impl Link {
             self.transmit.follow(self.finish, pool.meta(handle).leave);
             self.finish = self.transmit.finish();
             self.line.join_decided(pool, handle, self.finish + delay);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Fifo, LinkConfig, Links};
+    use longwire_packet::Pool;
+    use longwire_units::Nanos;
+
+    /// Whether a link with these keys decides about a packet when it arrives.
+    fn decides(keys: &[(&str, &str)]) -> bool {
+        let config = LinkConfig::default();
+        let config = keys.iter().fold(config, |config, (key, text)| config.with_text(key, text).unwrap());
+        let (mut links, mut pool) = (Links::with_capacity(1, 1, Nanos::ZERO), Pool::new(1 << 20).unwrap());
+        links.add(0, "test", &config);
+        let handle = pool.alloc(60).unwrap();
+        let mut out = Fifo::EMPTY;
+        links.arrive(&mut pool, 0, handle, &mut out);
+        links.links[0].is_decided()
+    }
+
+    #[test]
+    fn what_is_known_at_the_arrival_is_decided_then() {
+        let busy = [("rate", "1 Mbit/s"), ("delay", "1 ms"), ("queue", "10 packets"), ("loss", "0 %")];
+        assert!(decides(&[]) && decides(&busy));
+        for other in [("rate", "0"), ("bit-error", "0")] {
+            assert!(!decides(&[other]), "{other:?}");
         }
     }
 }

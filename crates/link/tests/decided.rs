@@ -122,7 +122,6 @@ fn compare(case: u64) -> usize {
         ("delay", delay.to_owned()),
         ("queue", one_of(&mut dice, &LIMITS).to_owned()),
         ("loss", one_of(&mut dice, &["0 %", "0 %", "10 %"]).to_owned()),
-        ("duplicate", one_of(&mut dice, &["0 %", "0 %", "20 %"]).to_owned()),
     ];
     let changes = dice.below(3) > 0;
     let mut sides = [Side::new(case, &keys, false), Side::new(case, &keys, true)];
