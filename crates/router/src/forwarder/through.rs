@@ -153,14 +153,18 @@ impl Programs {
         let mut fates = [None; BATCH];
         let Self { table, bench, special, .. } = self;
         let mut specials = 0;
+        // Who is to go up later than this keeps those behind from going up at once.
+        let mut goes_up_later = false;
         for (at, (&handle, class)) in handles.iter().zip(classes.iter_mut()).enumerate() {
             if !matches!(class, Class::Dropped(_)) {
                 let (place, ruling) = &mut special[specials];
                 *place = at;
                 ruling.clear();
-                let router = (&mut *core, &mut *classifier, above.as_deref_mut());
+                let above = above.as_deref_mut().map(|above| (above, !goes_up_later));
+                let router = (&mut *core, &mut *classifier, above);
                 rule((table, &mut *bench), router, pool, (handle, class), ruling, out);
                 fates[at] = ruling.fate;
+                goes_up_later |= ruling.above.is_some();
                 specials += usize::from(ruling.is_special());
             }
         }
@@ -196,7 +200,7 @@ impl Programs {
         let mut ruling = Ruling::NONE;
         if !self.table.is_empty() && !matches!(class, Class::Dropped(_)) {
             self.bench.sampler.count();
-            let router = (&mut *core, &mut *classifier, above.as_deref_mut());
+            let router = (&mut *core, &mut *classifier, above.as_deref_mut().map(|above| (above, true)));
             rule((&self.table, &mut self.bench), router, pool, (handle, &mut class), &mut ruling, out);
         }
         let decided = carry_out(core, above, pool, (handle, class, &ruling), out);
@@ -234,10 +238,11 @@ impl Programs {
     }
 }
 
-/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet.
+/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels above comes
+/// whether it may go up at once, as none before it still has to.
 fn rule<C: Classify>(
     (table, bench): (&Forwarders, &mut Bench),
-    (core, classifier, above): (&mut Core, &mut C, Option<&mut Above>),
+    (core, classifier, above): (&mut Core, &mut C, Option<(&mut Above, bool)>),
     pool: &mut Pool,
     (handle, class): (Handle, &mut Class),
     ruling: &mut Ruling,
@@ -256,16 +261,24 @@ fn rule<C: Classify>(
     let own = words.as_ref().and_then(|flow| table.space.find(flow));
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
-        // What is refused above is refused before anything expensive: a flood costs less than what it keeps
-        // out.
-        if let (Some(seat), Some(above)) = (own.early, above)
-            && above.refuses(seat, Nanos(meta.arrival))
-        {
-            own.passed_unseen(bench.alone);
-            ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
-            return;
+        if let (Some(seat), Some((above, at_once))) = (own.early, above) {
+            // What is refused above is refused before anything expensive: a flood costs less than what it keeps
+            // out.
+            if above.refuses(seat, Nanos(meta.arrival)) {
+                own.passed_unseen(bench.alone);
+                ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
+                return;
+            }
+            // So that the next of its batch is refused as early as one of a later batch.
+            if at_once {
+                own.passed_unseen(bench.alone);
+                ruling.way = own.installation.way;
+                ruling.fate = go_up(own, seat, above, pool, (handle, *class, words.as_ref()));
+                return;
+            }
         }
     }
+    let meta = pool.meta(handle);
     let context = context(meta);
     let mut traveller = Traveller { handle, passage: Passage::begin(context.mark), context, ruling };
     for forwarder in table.met(own) {
@@ -276,6 +289,21 @@ fn rule<C: Classify>(
     }
     let packet = (traveller.handle, class, words.as_ref());
     traveller.passage.rule((core, classifier), table, pool, packet, traveller.ruling);
+}
+
+/// Takes a packet up whose program says nothing else of it. None if nobody is there.
+fn go_up(
+    own: &Forwarder,
+    seat: SeatId,
+    above: &mut Above,
+    pool: &mut Pool,
+    (handle, class, words): (Handle, Class, Option<&Words>),
+) -> Option<Fate> {
+    if let Some(queue) = own.queue() {
+        take_queue(pool.meta_mut(handle), queue);
+    }
+    let upward = Upward { seat, fid: own.fid.0, flow: words.map_or(0, hash) };
+    above.offer(pool, handle, &upward, class)
 }
 
 /// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.

@@ -24,7 +24,12 @@ fn udp(ttl: u8, port: u16, payload: &[u8]) -> Vec<u8> {
 
 /// Sends what goes to UDP port 53 up, and lets a program see it first.
 fn install(rig: &mut Rig, code: &str, seat: SeatId) -> Fid {
-    let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
+    install_for(rig, 53, code, seat)
+}
+
+/// The same for another UDP port.
+fn install_for(rig: &mut Rig, port: u16, code: &str, seat: SeatId) -> Fid {
+    let key = FlowKey { destination_port: Some(port), ..FlowKey::default() };
     let installation =
         Installation { name: "up".into(), key: Key::Flow(key), above: Some(seat), ..Installation::default() };
     rig.router.install(prepared(program("up", code), installation)).unwrap()
@@ -254,4 +259,22 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
         assert_eq!((stats.packets, stats.passed), (20, 20), "{name}");
         assert!(matches!(rig.send(now, 1, &udp(64, 80, &[0; 4]))[..], [Seen::Out(2, _)]), "{name}");
     }
+}
+
+#[test]
+fn packets_of_a_batch_go_up_in_their_order_whatever_their_programs_say() {
+    let (mut rig, tells) = with_service();
+    let long = install_for(&mut rig, 53, "r1 = 0\n r0 = 2\n exit", SeatId::slow(0));
+    let empty = install_for(&mut rig, 54, PASS, SeatId::slow(0));
+    let frames: Vec<_> = [53, 54, 53, 54, 53, 54, 53, 54]
+        .into_iter()
+        .map(|port| (SECOND, 1, udp(64, port, &[0; 4])))
+        .collect();
+    // One is served, and four wait.
+    let mut expected = vec![Seen::Kept; 5];
+    expected.extend([const { Seen::Dropped(DropReason::LevelFull) }; 3]);
+    assert_eq!(rig.batch(&frames), expected);
+    assert_eq!(rig.wait(SECOND + 5000), [const { Seen::Dropped(DropReason::Service) }; 5]);
+    let fids: Vec<_> = tells.try_iter().map(|facts| facts.class.fid).collect();
+    assert_eq!(fids, [long.0, empty.0, long.0, empty.0, long.0]);
 }
