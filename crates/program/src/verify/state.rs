@@ -336,8 +336,9 @@ impl State {
         joined.origins[0].proven = self.origin(0).proven.min(other.origin(0).proven);
         let (open, records) = self.joined_records(other, &mut fresh);
         joined.open = open;
-        let mut origins = Origins { mine: self, theirs: other, made: Vec::new(), records };
-        let mut join = |mine: &Value, theirs: &Value| match origins.join(mine, theirs, &mut fresh) {
+        let mut places =
+            Places { mine: self, theirs: other, origins: Vec::new(), objects: Vec::new(), records };
+        let mut join = |mine: &Value, theirs: &Value| match places.join(mine, theirs, &mut fresh) {
             joined if wide && joined != *mine && joined != Value::Unset => Value::ANY,
             joined => joined,
         };
@@ -350,23 +351,33 @@ impl State {
             .zip(&other.frames)
             .map(|(mine, theirs)| mine.join(theirs, &mut join))
             .collect();
-        joined.origins.extend(origins.made.into_iter().map(|(_, origin)| origin));
+        joined.origins.extend(places.origins.into_iter().map(|(_, origin)| origin));
         // Names are made once, so the same name means the same in both.
         joined.absorb(other, &Names::default());
         joined
     }
 }
 
-/// Two states' places in the packet, as they are joined.
-struct Origins<'a> {
+/// What addresses of two states lead to, as they are joined.
+struct Places<'a> {
     mine: &'a State,
     theirs: &'a State,
     /// For both origins and the difference of what is added to them: what became of them.
-    made: Vec<((Id, Id, i64), Origin)>,
+    origins: Vec<((Id, Id, i64), Origin)>,
+    /// For two objects, of which one may be missing: their common name.
+    objects: Vec<(Objects, Id)>,
     records: Vec<Pair>,
 }
 
-impl Origins<'_> {
+/// Objects of two states; none where there is 0 instead of an address.
+type Objects = (Option<Id>, Option<Id>);
+
+/// Whether it is the number 0, which stands where an address was not found.
+fn is_zero(value: &Value) -> bool {
+    value.as_scalar() == Some(Scalar::constant(0))
+}
+
+impl Places<'_> {
     fn join(&mut self, mine: &Value, theirs: &Value, fresh: &mut impl FnMut() -> Id) -> Value {
         match (*mine, *theirs) {
             (Value::Unset, _) | (_, Value::Unset) => Value::Unset,
@@ -388,32 +399,56 @@ impl Origins<'_> {
             (
                 Value::Map { map: ma, object: oa, offset: a, nullable: na },
                 Value::Map { map: mb, object: ob, offset: b, nullable: nb },
-            ) if ma == mb && self.joins(oa, ob, na || nb) => {
-                let pair = self.records.iter().find(|pair| pair.mine == oa && pair.theirs == ob);
-                let object = match pair {
-                    Some(pair) => pair.joined.object,
-                    None if oa == ob => oa,
-                    None => fresh(),
-                };
+            ) if ma == mb && self.joins((Some(oa), Some(ob))) => {
+                let object = self.object((Some(oa), Some(ob)), fresh);
                 Value::Map { map: ma, object, offset: a.join(b), nullable: na || nb }
+            }
+            (Value::Map { map, object, offset, .. }, zero)
+                if is_zero(&zero) && self.joins((Some(object), None)) =>
+            {
+                Value::Map { map, object: self.object((Some(object), None), fresh), offset, nullable: true }
+            }
+            (zero, Value::Map { map, object, offset, .. })
+                if is_zero(&zero) && self.joins((None, Some(object))) =>
+            {
+                Value::Map { map, object: self.object((None, Some(object)), fresh), offset, nullable: true }
             }
             (a, b) if a == b => a,
             _ => Value::ANY,
         }
     }
 
-    /// Whether these can be one: the same value or different ones that are there, or records that are each other's like.
-    fn joins(&self, mine: Id, theirs: Id, nullable: bool) -> bool {
-        let among = |pair: &&Pair| pair.mine == mine || pair.theirs == theirs;
-        match self.records.iter().find(among) {
-            Some(pair) => pair.mine == mine && pair.theirs == theirs,
-            None => mine == theirs || !nullable,
+    /// Whether these can be one: a record, which has to be given back, only with its like.
+    fn joins(&self, (mine, theirs): Objects) -> bool {
+        let among = |pair: &&Pair| Some(pair.mine) == mine || Some(pair.theirs) == theirs;
+        self.records
+            .iter()
+            .find(among)
+            .is_none_or(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs)
+    }
+
+    /// The common name of two objects: the same wherever the same two meet, as they are there or not together.
+    fn object(&mut self, objects: Objects, fresh: &mut impl FnMut() -> Id) -> Id {
+        let (mine, theirs) = objects;
+        let record =
+            self.records.iter().find(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs);
+        if let Some(record) = record {
+            return record.joined.object;
         }
+        if let (Some(object), true) = (mine, mine == theirs) {
+            return object;
+        }
+        if let Some((_, name)) = self.objects.iter().find(|(known, _)| *known == objects) {
+            return *name;
+        }
+        let name = fresh();
+        self.objects.push((objects, name));
+        name
     }
 
     fn origin(&mut self, (a, fa): (Id, i64), (b, fb): (Id, i64), fresh: &mut impl FnMut() -> Id) -> Id {
         let key = (a, b, fb - fa);
-        if let Some((_, origin)) = self.made.iter().find(|(made, _)| *made == key) {
+        if let Some((_, origin)) = self.origins.iter().find(|(made, _)| *made == key) {
             return origin.id;
         }
         // The other's is seen from where this one's additions lead to the same place.
@@ -422,7 +457,7 @@ impl Origins<'_> {
         let offset = mine.offset.join(theirs.offset.apply(Arithmetic::Add, Width::W64, shift));
         let proven = mine.proven.min(theirs.proven - (fb - fa));
         let origin = Origin { id: if a == b && fa == fb { a } else { fresh() }, offset, proven };
-        self.made.push((key, origin));
+        self.origins.push((key, origin));
         origin.id
     }
 }

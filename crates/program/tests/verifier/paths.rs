@@ -91,6 +91,39 @@ fn paths_are_told_apart_and_joined_where_there_are_too_many() {
     assert!(matches!(joined, Rejection::Bounds { first: 512.., .. }), "{joined}");
 }
 
+/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to be looked at.
+#[test]
+fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
+    let slots = || (2..14).map(|slot| slot * 8);
+    let either = |slot| {
+        format!("*(u64 *)(r10 - {slot}) = r6\n call get_prandom_u32\n if r0 & 1 goto +1\n *(u64 *)(r10 - {slot}) = 0\n")
+    };
+    let lookup = "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r6 = r0
+                  if r6 == 0 goto out\n";
+    let text = |finale: &str| {
+        let paths: String = slots().map(either).collect();
+        format!("{lookup} {paths} {finale}\n out: r0 = 0\n exit")
+    };
+    let looked_at = |slot| format!("r7 = *(u64 *)(r10 - {slot})\n if r7 == 0 goto +1\n r0 = *(u8 *)(r7 + 23)\n");
+    check(&text(&slots().map(looked_at).collect::<String>())).unwrap();
+    let fault = |finale| check(&text(finale)).unwrap_err().fault;
+    // On a path that was not joined it is 0, on one that was it may be missing.
+    let is_missing = |fault: &Rejection| match fault {
+        Rejection::MaybeNull { .. } => true,
+        Rejection::NotAddress { what, .. } => *what == "0",
+        _ => false,
+    };
+    let not_looked_at = fault("r7 = *(u64 *)(r10 - 16)\n r0 = *(u8 *)(r7 + 0)");
+    assert!(is_missing(&not_looked_at), "{not_looked_at}");
+    // One that is there says nothing of the next.
+    let next = fault(
+        "r7 = *(u64 *)(r10 - 16)\n if r7 == 0 goto out\n r7 = *(u64 *)(r10 - 24)\n r0 = *(u8 *)(r7 + 0)",
+    );
+    assert!(is_missing(&next), "{next}");
+    let beyond = "r7 = *(u64 *)(r10 - 16)\n if r7 == 0 goto out\n r0 = *(u8 *)(r7 + 24)";
+    assert_eq!(fault(beyond), bounds("a value of map table", 24, 24, 0, 23));
+}
+
 #[test]
 fn large_programs_are_followed_to_an_end_or_refused() {
     // 65,536 instructions, half of them branches that say nothing.
