@@ -613,6 +613,8 @@ fn links_are_chosen_while_real_traffic_passes() {
     what_is_installed_is_listed(&lab);
     maps_say_what_is_wrong(&lab);
     constants_are_set_and_listed(&lab);
+    state_is_written_and_shown_by_its_fields(&lab);
+    entries_name_programs(&lab);
 }
 
 fn what_is_installed_is_listed(lab: &Up) {
@@ -661,6 +663,50 @@ fn constants_are_set_and_listed(lab: &Up) {
     );
     let told = lab.refused(&with("chosen=8"));
     assert!(told.contains("of a value of map .bss, which has 0 to 63"), "{told}");
+}
+
+fn state_is_written_and_shown_by_its_fields(lab: &Up) {
+    let fid = &*lab.forwarder(&["install", "r1", "balancer", "--link", "satellite"]);
+    lab.forwarder(&["set", "r1", fid, "{\"links\": 1, \"spread\": 7}", "--type", "state"]);
+    // A field that was left out is 0.
+    let fields = serde_json::json!({ "links": 1, "seed": 0, "spread": 7 });
+    let shown = lab.forwarder(&["get", "r1", fid, "--type", "state"]);
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), fields);
+    assert_eq!(lab.forwarder(&["get", "r1", fid]), "01000000000000000700000000000000");
+    let answer: Value =
+        serde_json::from_str(&lab.forwarder(&["get", "r1", fid, "--type", "state", "--json"])).unwrap();
+    assert_eq!((&answer["fields"], &answer["data"]), (&fields, &"01000000000000000700000000000000".into()));
+    for (args, why) in [
+        (&["set", "r1", fid, "{\"link\": 1}", "--type", "state"][..], "there is no field \"link\""),
+        (&["set", "r1", fid, "{\"links\": -1}", "--type", "state"], "links"),
+        (&["get", "r1", fid, "--type", "stat"], "stat"),
+    ] {
+        let told = lab.refused(args);
+        assert!(told.contains(why), "{args:?}: {told}");
+    }
+    // What was refused has changed nothing.
+    assert_eq!(lab.forwarder(&["get", "r1", fid]), "01000000000000000700000000000000");
+    lab.forwarder(&["remove", "r1", fid]);
+}
+
+fn entries_name_programs(lab: &Up) {
+    let object = repository("crates/program/tests/objects/exits.o").display().to_string();
+    let flow = ["--protocol", "udp", "--destination-port", "4000"];
+    let exits = ["--exit", "stamp", "--exit", "refuse", "--map", "ports=1:stamp,0:"];
+    let install = [&["install", "r1", &object, "--function", "redirect"], &exits[..], &flow[..]].concat();
+    let fid = &*lab.forwarder(&install);
+    let entry = |key: &str| lab.forwarder(&["map", "r1", fid, "ports", key, "--hex"]);
+    assert_eq!([entry("0"), entry("1")], ["0100000001000000", "0000000000000000"]);
+    lab.forwarder(&["map", "r1", fid, "ports", "1", "1:refuse"]);
+    assert_eq!(entry("1"), "0100000002000000");
+    lab.forwarder(&["map", "r1", fid, "ports", "00000000", "0:"]);
+    assert_eq!(entry("0"), "0000000000000000");
+    for wrong in ["1:nothing", "one:stamp", "1:let_pass"] {
+        let told = lab.refused(&["map", "r1", fid, "ports", "0", wrong]);
+        assert!(told.contains("ports"), "{wrong}: {told}");
+    }
+    assert_eq!(entry("0"), "0000000000000000");
+    lab.forwarder(&["remove", "r1", fid]);
 }
 
 fn maps_say_what_is_wrong(lab: &Up) {

@@ -66,7 +66,8 @@ impl Side {
     fn collect(&mut self, mut out: Fifo) {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta(handle);
-            self.trace.push(format!("{} leaves at {}", meta.seq, meta.leave));
+            // When it counts as having come: not before what was done by then.
+            self.trace.push(format!("{} came at {} and leaves at {}", meta.seq, meta.arrival, meta.leave));
             self.pool.free(handle);
         }
     }

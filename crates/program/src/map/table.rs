@@ -285,6 +285,19 @@ mod tests {
     }
 
     #[test]
+    fn a_search_for_room_looks_at_so_many_entries_and_no_more() {
+        // All were used: after 4096 of them the next makes room, though it was used, too.
+        let table = Table::new(4, 5000, true, 1);
+        let entry = |key: u32| table.insert(&key.to_le_bytes(), |_| {}).unwrap();
+        for key in 0..5000 {
+            table.touch(entry(key));
+        }
+        assert_eq!(entry(5000), 4096);
+        let marked = |entries: std::ops::Range<u32>| entries.filter(|&entry| table.is_marked(entry)).count();
+        assert_eq!([marked(0..4096), marked(4097..5000)], [0, 903]);
+    }
+
+    #[test]
     fn removed_entries_are_used_again_last() {
         let table = Table::new(8, 3, false, 1);
         let insert = |key: u64| table.insert(&key.to_le_bytes(), |_| {});

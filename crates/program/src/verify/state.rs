@@ -430,8 +430,7 @@ impl Places<'_> {
     /// The common name of two objects: the same wherever the same two meet, as they are there or not together.
     fn object(&mut self, objects: Objects, fresh: &mut impl FnMut() -> Id) -> Id {
         let (mine, theirs) = objects;
-        let record =
-            self.records.iter().find(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs);
+        let record = self.records.iter().find(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs);
         if let Some(record) = record {
             return record.joined.object;
         }

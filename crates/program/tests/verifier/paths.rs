@@ -96,15 +96,19 @@ fn paths_are_told_apart_and_joined_where_there_are_too_many() {
 fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
     let slots = || (2..14).map(|slot| slot * 8);
     let either = |slot| {
-        format!("*(u64 *)(r10 - {slot}) = r6\n call get_prandom_u32\n if r0 & 1 goto +1\n *(u64 *)(r10 - {slot}) = 0\n")
+        format!(
+            "*(u64 *)(r10 - {slot}) = r6\n call get_prandom_u32\n if r0 & 1 goto +1\n *(u64 *)(r10 - {slot}) = 0\n"
+        )
     };
-    let lookup = "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r6 = r0
+    let lookup =
+        "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r6 = r0
                   if r6 == 0 goto out\n";
     let text = |finale: &str| {
         let paths: String = slots().map(either).collect();
         format!("{lookup} {paths} {finale}\n out: r0 = 0\n exit")
     };
-    let looked_at = |slot| format!("r7 = *(u64 *)(r10 - {slot})\n if r7 == 0 goto +1\n r0 = *(u8 *)(r7 + 23)\n");
+    let looked_at =
+        |slot| format!("r7 = *(u64 *)(r10 - {slot})\n if r7 == 0 goto +1\n r0 = *(u8 *)(r7 + 23)\n");
     check(&text(&slots().map(looked_at).collect::<String>())).unwrap();
     let fault = |finale| check(&text(finale)).unwrap_err().fault;
     // On a path that was not joined it is 0, on one that was it may be missing.
