@@ -12,7 +12,7 @@ impl Worker {
     pub(crate) fn flood(&mut self, node: usize, handle: Handle) {
         let in_port = self.pool.meta(handle).in_port;
         if let Some(&fork) = self.map.floods.get(&in_port)
-            && !self.map.classifier.has_addresses(&self.pool, handle)
+            && !self.map.classifier.is_by_addresses(&self.pool, handle)
         {
             return self.split(handle, fork, |worker, copy, branch| {
                 worker.pool.meta_mut(copy).path = branch.path;

@@ -2,7 +2,7 @@
 
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
-use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, Stamp, refusal};
+use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, REFUSED, Stamp, refusal};
 use longwire_packet::{Batch, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
@@ -18,6 +18,8 @@ impl Worker {
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         self.tell_nodes(now);
         let mut sources = 0;
+        // What came first, by its node: if nothing else comes there is nothing to be put in order.
+        let mut alone: Option<(usize, Batch)> = None;
         // What sources send from their next change on comes after it.
         let unchanged = Nanos(self.source_schedule.next().0.saturating_sub(1));
         for slot in &mut self.ports {
@@ -28,7 +30,10 @@ impl Worker {
             loop {
                 let mut batch = Batch::new();
                 slot.fault = slot.port.receive(&mut self.pool, until, &mut batch).err();
-                sources += usize::from(!batch.is_empty());
+                if batch.is_empty() {
+                    break;
+                }
+                sources += 1;
                 for &handle in batch.as_slice() {
                     let meta = self.pool.meta_mut(handle);
                     meta.in_port = slot.place;
@@ -39,22 +44,32 @@ impl Worker {
                     meta.seq = slot.seq;
                     slot.seq += COPIES;
                     self.flow.taken += u64::from(meta.segments);
-                    self.fresh.push(handle);
                 }
-                if polled && !batch.is_empty() {
+                if polled {
                     self.lateness.record_wait(gap, batch.len() as u64);
                 }
                 // In simulated time all that comes at one moment is put in order together.
-                if !(self.simulated && exact && batch.is_full()) {
+                let more = self.simulated && exact && batch.is_full();
+                if sources == 1 {
+                    alone = Some((slot.node, batch));
+                } else {
+                    if let Some((_, first)) = alone.take() {
+                        self.fresh.extend_from_slice(first.as_slice());
+                    }
+                    self.fresh.extend_from_slice(batch.as_slice());
+                }
+                if !more {
                     break;
                 }
             }
         }
-        if sources > 1 {
+        if let Some((node, batch)) = alone {
+            self.decide_whole(node, &batch);
+        } else if sources > 1 {
             let pool = &self.pool;
             self.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
+            self.decide();
         }
-        self.decide();
         self.ready.len()
     }
 
@@ -83,7 +98,18 @@ impl Worker {
         Nanos(meta.arrival)
     }
 
-    /// Lets each packet's node say where it goes, unless it says so in its turn.
+    /// Lets their node say where packets go that came together, unless it says so in its turn.
+    fn decide_whole(&mut self, node: usize, batch: &Batch) {
+        if !self.turns.has(node) {
+            return self.decide_batch(node, batch, 0);
+        }
+        for &handle in batch.as_slice() {
+            self.pool.meta_mut(handle).path = UNDECIDED;
+        }
+        self.ready.extend_from_slice(batch.as_slice());
+    }
+
+    /// The same for packets of several ports, in their order.
     fn decide(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         let mut batch = Batch::new();
@@ -156,13 +182,28 @@ impl Worker {
 
     fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
         self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
-        let mut plain = Batch::new();
-        let mut flags = 0;
+        let (mut flags, mut special) = (0, false);
         for &handle in batch.as_slice() {
             let meta = self.pool.meta(handle);
             flags |= meta.flags;
+            special |= meta.out_port >= REFUSED;
+        }
+        if special {
+            self.see_to_special(node, batch, flags);
+        } else {
+            self.classify(batch, flags);
+        }
+        self.empty_outbox(first);
+    }
+
+    /// Sees to packets some of which go out by no port, or by several.
+    fn see_to_special(&mut self, node: usize, batch: &Batch, flags: u8) {
+        let mut plain = Batch::new();
+        for &handle in batch.as_slice() {
+            let meta = self.pool.meta(handle);
             if meta.out_port == FLOOD {
-                self.classify(&mut plain, flags);
+                self.classify(&plain, flags);
+                plain.clear();
                 self.flood(node, handle);
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
@@ -172,8 +213,7 @@ impl Worker {
                 plain.push(handle);
             }
         }
-        self.classify(&mut plain, flags);
-        self.empty_outbox(first);
+        self.classify(&plain, flags);
     }
 
     /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
@@ -214,13 +254,12 @@ impl Worker {
     }
 
     /// Chooses packets' paths. Whether their node wishes some to take certain links is asked only if one has such a flag, or-ed together.
-    fn classify(&mut self, batch: &mut Batch, flags: u8) {
+    fn classify(&mut self, batch: &Batch, flags: u8) {
         self.map.classifier.classify(&mut self.pool, batch);
         if Meta::any_wishes(flags) {
             batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
         }
         self.ready.extend_from_slice(batch.as_slice());
-        batch.clear();
     }
 }
 

@@ -195,16 +195,11 @@ impl Worker {
 
     /// Arrivals first, then each link that is due, for the whole step; what is needed is fetched ahead.
     fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
-        const AHEAD: usize = 8;
         const DUE: usize = 32;
-        for &handle in ready.iter().take(AHEAD) {
-            self.prefetch(handle);
-        }
-        for (index, &handle) in ready.iter().enumerate() {
-            if let Some(&later) = ready.get(index + AHEAD) {
-                self.prefetch(later);
-            }
-            self.enter(handle);
+        if self.links.are_many() {
+            self.enter_scattered(ready);
+        } else {
+            ready.iter().for_each(|&handle| self.enter(handle));
         }
         loop {
             let mut due = [0; DUE];
@@ -224,6 +219,20 @@ impl Worker {
             if last {
                 return;
             }
+        }
+    }
+
+    /// Lets packets enter links that may lie anywhere in memory.
+    fn enter_scattered(&mut self, ready: &[Handle]) {
+        const AHEAD: usize = 8;
+        for &handle in ready.iter().take(AHEAD) {
+            self.prefetch(handle);
+        }
+        for (index, &handle) in ready.iter().enumerate() {
+            if let Some(&later) = ready.get(index + AHEAD) {
+                self.prefetch(later);
+            }
+            self.enter(handle);
         }
     }
 
@@ -304,17 +313,7 @@ impl Worker {
     /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
     pub(crate) fn enter(&mut self, handle: Handle) {
         let path = self.pool.meta(handle).path;
-        let Some(link) = self.map.paths.link(path) else {
-            if path == NOWHERE {
-                return self.drop(handle, DropReason::NoRoute);
-            }
-            if path == UNDECIDED {
-                return self.walk(Next::Decide, handle);
-            }
-            let meta = self.pool.meta_mut(handle);
-            meta.leave = meta.arrival;
-            return self.egress(handle);
-        };
+        let Some(link) = self.map.paths.link(path) else { return self.enter_none(path, handle) };
         if link.worker() != self.index {
             return self.hand_over(link.worker(), handle);
         }
@@ -328,11 +327,13 @@ impl Worker {
             return self.arrive_before_turn(local, handle);
         }
         let mut out = Fifo::EMPTY;
-        let before = self.links.latest(local);
-        self.links.arrive(&mut self.pool, local, handle, &mut out);
-        self.note(local, before);
-        self.arm(local);
-        self.arm_stirred();
+        let before = if self.simulated { self.links.latest(local) } else { None };
+        let may_be_due = self.links.arrive(&mut self.pool, local, handle, &mut out);
+        if may_be_due || self.simulated {
+            self.note(local, before);
+            self.arm(local);
+            self.arm_stirred();
+        }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {
                 self.walk(Next::Leave, handle);
@@ -340,6 +341,19 @@ impl Worker {
                 self.leave(handle);
             }
         }
+    }
+
+    /// Sees to a packet whose path begins with no link.
+    fn enter_none(&mut self, path: u32, handle: Handle) {
+        if path == NOWHERE {
+            return self.drop(handle, DropReason::NoRoute);
+        }
+        if path == UNDECIDED {
+            return self.walk(Next::Decide, handle);
+        }
+        let meta = self.pool.meta_mut(handle);
+        meta.leave = meta.arrival;
+        self.egress(handle);
     }
 
     /// Sees to a packet that has left a link: on to the next, or out.
@@ -352,6 +366,7 @@ impl Worker {
     }
 
     /// Turns a packet that has left a link to the next one, if its path has one.
+    #[inline]
     pub(crate) fn advance(&mut self, handle: Handle) -> bool {
         let meta = self.pool.meta_mut(handle);
         let path = self.map.paths.advance(meta.path);
@@ -363,6 +378,7 @@ impl Worker {
     }
 
     /// Gives a packet to its port, here or with another worker. A flooded one has none yet.
+    #[inline]
     pub(crate) fn egress(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if let Some(far) = self.map.joints.far_side(out_port) {

@@ -21,11 +21,29 @@ impl Link {
         let blocks = matches!(self.queue, Queue::TailDrop(_))
             && matches!(self.transmit, Transmit::Constant(_))
             && matches!(self.delay, Delay::Constant(_));
-        let others = self.features & !has::DECIDABLE;
+        let others = self.features & !(has::DECIDABLE | has::INSTANT);
         self.features = others;
-        if blocks && others == 0 && self.transmit.rate() != Rate(0) {
+        let rate = self.transmit.rate();
+        if blocks && others == 0 && rate != Rate(0) {
             self.features |= has::DECIDABLE;
+            let lets_in = matches!(&self.queue, Queue::TailDrop(queue) if queue.lets_one_in());
+            if lets_in && rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO {
+                self.features |= has::INSTANT;
+            }
         }
+    }
+
+    /// Lets a packet through that is sent and leaves when it arrives: the link holds nothing, and all that [`Link::decide`] would find is known.
+    #[inline]
+    pub(crate) fn pass_through(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        self.finish = now;
+        self.line.pass(now);
+        self.books.idle_since = now;
+        let meta = at.pool.meta_mut(handle);
+        meta.leave = now.0;
+        self.books.counters.out_packets += 1;
+        self.books.counters.out_bytes += u64::from(meta.wire_len);
+        at.out.push(at.pool, handle);
     }
 
     #[inline]
@@ -50,9 +68,31 @@ impl Link {
         !self.line.is_irregular() && self.line.last() <= finish + self.delay.least()
     }
 
+    /// Lets a packet into the queue of a decided link, or drops it. Whether [`Link::deadline`] may have changed.
+    #[inline]
+    pub(crate) fn join_decided(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+    ) -> bool {
+        if self.features & has::INSTANT != 0 && self.sending.is_none() && self.line.is_over(now) {
+            self.pass_through(at, handle, now);
+            return false;
+        }
+        if self.has_sent(now) {
+            self.all_sent();
+        }
+        let first = self.line.next() == Nanos::NEVER;
+        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
+            self.decide(at, handle, now, bytes);
+        }
+        first
+    }
+
     /// Decides about an admitted packet of `bytes` counted bytes.
     #[inline]
-    pub(crate) fn decide(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
+    fn decide(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
         if self.sending.is_none() {
             self.transmit.begin(now, bytes);
             self.sending = handle;

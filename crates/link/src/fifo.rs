@@ -1,6 +1,6 @@
 //! A list of packets threaded through their metadata: eight bytes however long it is.
 
-use longwire_packet::{Handle, Pool};
+use longwire_packet::{Handle, Meta, Pool};
 
 /// Packets in order of arrival, linked by `Meta::next`. A packet is in one list at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +34,19 @@ impl Fifo {
     /// Takes the first packet.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {
+        self.pop_known(pool).map(|(handle, _)| handle)
+    }
+
+    /// The same, with what is known of it.
+    #[inline]
+    pub(crate) fn pop_known<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
         if self.head.is_none() {
             return None;
         }
         let first = self.head;
-        self.head = Handle(pool.meta(first).next);
-        Some(first)
+        let meta = pool.meta(first);
+        self.head = Handle(meta.next);
+        Some((first, meta))
     }
 
     /// Takes all packets.

@@ -41,7 +41,7 @@ impl Front {
         if self.line.is_irregular() {
             self.line.take_heaps(&mut self.heaps, pool)
         } else {
-            self.line.take(pool)
+            self.line.take(pool).map(|(handle, _)| handle)
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::agenda::Agenda;
 use crate::delay::Order;
 use crate::fifo::Fifo;
-use longwire_packet::{Handle, Pool};
+use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// See the module.
@@ -62,6 +62,12 @@ impl Line {
     #[inline]
     pub(crate) fn first(&self) -> Option<Handle> {
         self.fifo.first()
+    }
+
+    /// Whether it is empty, and all that it had has left by `now`.
+    #[inline]
+    pub(crate) fn is_over(&self, now: Nanos) -> bool {
+        self.next == Nanos::NEVER && self.last <= now
     }
 
     /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it.
@@ -167,14 +173,14 @@ impl Line {
 
     /// Takes the packet that leaves next, with `Meta::leave` set.
     #[inline]
-    pub(crate) fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = self.fifo.pop(pool)?;
-        self.packets -= u32::from(pool.meta(handle).segments);
+    pub(crate) fn take<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
+        let (handle, meta) = self.fifo.pop_known(pool)?;
+        self.packets -= u32::from(meta.segments);
         self.next = match self.fifo.first() {
             Some(first) => Nanos(pool.meta(first).leave),
             None => Nanos::NEVER,
         };
-        Some(handle)
+        Some((handle, meta))
     }
 
     /// The same for a line with agendas.

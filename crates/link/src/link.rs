@@ -72,6 +72,8 @@ pub(crate) mod has {
     /// All can be decided when a packet arrives, as the blocks are; and it has been, for all that the link holds.
     pub const DECIDABLE: u16 = 2048;
     pub const DECIDED: u16 = 4096;
+    /// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see [`Link::pass_through`](super::Link::pass_through).
+    pub const INSTANT: u16 = 8192;
     /// Something other than ends of transmission happens at the queue.
     pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
     /// Those of links on which more happens than ends of transmission.
@@ -116,9 +118,9 @@ impl Link {
     }
 
     /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment is appended to `at.out`; what
-    /// is dropped is counted and freed.
+    /// is dropped is counted and freed. Whether [`Link::deadline`] may have changed.
     #[inline]
-    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) {
+    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> bool {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
         self.latest = now;
         if self.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
@@ -128,7 +130,8 @@ impl Link {
             // Perhaps only since now: the queue has begun to make the link wait.
             self.catch_up_with_others(at.pool, now);
             if self.features & has::FRONT != 0 {
-                return self.arrive_before(at, handle, now);
+                self.arrive_before(at, handle, now);
+                return true;
             }
         }
         if self.line.is_irregular() && self.line.next() <= now {
@@ -139,10 +142,11 @@ impl Link {
         note_arrival(meta, now);
         if meta.is_train() {
             self.serve(at.pool, now);
-            return self.arrive_train(at, handle, now);
+            self.arrive_train(at, handle, now);
+            return true;
         }
-        self.begin_to_decide(now);
         let frame = meta.wire_len;
+        self.begin_to_decide(now);
         self.books.counters.in_packets += 1;
         self.books.counters.in_bytes += u64::from(frame);
         if !self.chain.is_empty() {
@@ -150,13 +154,15 @@ impl Link {
             let verdict = self.chain.judge_one(&mut offer);
             if let Some(effects) = offer.done() {
                 let effects = *effects;
-                return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
+                self.arrive_affected(at, handle, (now, frame), (verdict, effects));
+                return true;
             }
             if let Verdict::Drop(reason) = verdict {
-                return self.drop(at.pool, handle, reason);
+                self.drop(at.pool, handle, reason);
+                return true;
             }
         }
-        self.join(at, handle, (now, frame));
+        self.join(at, handle, (now, frame))
     }
 
     /// Takes in a packet of `frame` bytes to which the judges have done something.
@@ -180,30 +186,33 @@ impl Link {
             if effects.past {
                 self.pass_by(at, handle, now);
             } else if self.features & has::FRONT == 0 {
-                self.join(at, handle, (now, frame));
+                let _ = self.join(at, handle, (now, frame));
             } else {
                 self.delay_before(at.pool, handle, now);
             }
         }
     }
 
-    /// Lets a packet into the queue, or drops it.
+    /// Lets a packet into the queue, or drops it. Whether [`Link::deadline`] may have changed.
     #[inline]
-    pub(crate) fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) {
-        let decided = self.is_decided();
-        if decided && self.has_sent(now) {
-            self.all_sent();
+    #[must_use]
+    pub(crate) fn join(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+    ) -> bool {
+        if self.is_decided() {
+            return self.join_decided(at, handle, (now, frame));
         }
-        let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) else { return };
-        if decided {
-            self.decide(at, handle, now, bytes);
-        } else {
+        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
             self.enqueue(at, handle, now, bytes);
         }
+        true
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn let_in(
         &mut self,
         pool: &mut Pool,
@@ -231,7 +240,7 @@ impl Link {
     }
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
         let backlog = Backlog {
             packets: u64::from(self.books.queued_packets) + 1,
@@ -251,13 +260,19 @@ impl Link {
             band,
         });
         if matches!(verdict, Verdict::Drop(_)) && self.has_overcounted(pool, now) {
-            return self.admit(pool, handle, now, bytes, band);
+            return self.admit_after_all(pool, handle, now, bytes, band);
         }
         if !matches!(verdict, Verdict::Drop(_)) {
             self.books.queued_packets += 1;
             self.books.queued_bytes += bytes;
         }
         verdict
+    }
+
+    /// The same again, for a queue that holds less than was thought.
+    #[cold]
+    fn admit_after_all(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
+        self.admit(pool, handle, now, bytes, band)
     }
 
     /// Takes back the admission of segments that could not be kept.
@@ -433,11 +448,15 @@ impl Link {
     /// Takes the first packet off the delay line.
     #[inline]
     fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = if self.line.is_irregular() { self.take_irregular(pool) } else { self.line.take(pool) }?;
+        let (handle, meta) = if self.line.is_irregular() {
+            let handle = self.take_irregular(pool)?;
+            (handle, pool.meta(handle))
+        } else {
+            self.line.take(pool)?
+        };
         if handle == self.sending {
             self.pass(pool, handle);
         }
-        let meta: &Meta = pool.meta(handle);
         self.books.counters.out_packets += u64::from(meta.segments);
         self.books.counters.out_bytes += meta.segment_bytes();
         Some(handle)

@@ -124,6 +124,12 @@ impl Links {
         self.links.len()
     }
 
+    /// Whether they are more than the caches near a processor hold.
+    #[inline]
+    pub fn are_many(&self) -> bool {
+        self.links.len() > 256
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
@@ -170,14 +176,16 @@ impl Links {
         if of.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
-    /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set.
+    /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set. Whether [`Links::deadline`] may
+    /// have changed.
     #[inline]
-    pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
+    pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> bool {
         let of = &mut self.links[link as usize];
         if of.features & has::MEDIUM != 0 {
-            return self.arrive_at_station(pool, link, handle, out);
+            self.arrive_at_station(pool, link, handle, out);
+            return true;
         }
-        of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle);
+        of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle)
     }
 
     /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium, carries out what

@@ -324,10 +324,10 @@ impl Pool {
         &bytemuck::cast_slice::<Line, u8>(&self.arena[first..])[..len]
     }
 
-    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so they are copied without a look at its length.
+    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so nobody looks at its length.
     #[inline]
-    pub fn first_line(&self, handle: Handle) -> FirstLine {
-        self.arena.get(handle.0 as usize + 1).map_or([0; LINE], |line| line.0)
+    pub fn first_line(&self, handle: Handle) -> &FirstLine {
+        self.arena.get(handle.0 as usize + 1).map_or(&[0; LINE], |line| &line.0)
     }
 
     /// A packet's bytes, to change.

@@ -211,7 +211,7 @@ impl Inline {
         self.turns.charge(self.services[which].time.0);
         let seated = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
-        let before = way.pool.first_line(handle);
+        let before = *way.pool.first_line(handle);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));
         let verdict = seated.service.handle(&mut packet, &mut self.made);
         if packet.is_changed() && verdict == Verdict::Pass {

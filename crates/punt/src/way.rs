@@ -41,7 +41,7 @@ impl Way<'_> {
     #[inline]
     pub fn note(&mut self, handle: Handle, verdict: Verdict) {
         if verdict == Verdict::Pass {
-            self.rewritten.push((handle, self.pool.first_line(handle)));
+            self.rewritten.push((handle, *self.pool.first_line(handle)));
         }
     }
 

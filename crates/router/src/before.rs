@@ -34,7 +34,7 @@ impl Before {
     /// Notes a packet that may be rewritten.
     #[inline]
     pub fn note(&mut self, pool: &Pool, handle: Handle) {
-        self.note_as(pool, handle, pool.first_line(handle));
+        self.note_as(pool, handle, *pool.first_line(handle));
     }
 
     /// Notes a packet that was rewritten, and began like this before.

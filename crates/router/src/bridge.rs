@@ -115,11 +115,9 @@ impl Bridge {
 /// Destination and source as 48-bit numbers.
 #[inline]
 fn addresses(header: &[u8; 14]) -> (u64, u64) {
-    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
     // Eight bytes that are loaded at once, of which two are too many.
-    let destination = u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]) >> 16;
-    let source = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]) >> 16;
-    (destination, source)
+    let (Some(first), Some(last)) = (header.first_chunk(), header.last_chunk()) else { return (0, 0) };
+    (u64::from_be_bytes(*first) >> 16, u64::from_be_bytes(*last) >> 16)
 }
 
 impl Node for Bridge {

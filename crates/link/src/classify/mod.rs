@@ -37,33 +37,40 @@ impl Classifier {
 
     /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`.
     pub fn classify(&self, pool: &mut Pool, batch: &Batch) {
-        let mut found = [Addresses::Other; longwire_packet::BATCH];
-        if !self.v4.is_empty() || !self.v6.is_empty() {
-            // Two passes, so that the table's cache lines for the whole batch are on their way together.
-            for (addresses, &handle) in found.iter_mut().zip(batch.as_slice()) {
-                *addresses = longwire_wire::addresses(pool.data(handle));
-                if let Addresses::V4 { source, destination } = *addresses {
-                    self.v4.prefetch(v4_key(source, destination));
+        if self.v4.is_large() {
+            // The table's cache lines for the whole batch are on their way together.
+            for &handle in batch.as_slice() {
+                if let Some(key) = plain_v4(pool, handle) {
+                    self.v4.prefetch(key);
                 }
             }
         }
-        for (addresses, &handle) in found.iter().zip(batch.as_slice()) {
-            let path = self.by_addresses(addresses).unwrap_or_else(|| self.by_ports(pool, handle));
-            pool.meta_mut(handle).path = path;
+        for &handle in batch.as_slice() {
+            self.classify_one(pool, handle);
         }
     }
 
-    /// The path of one packet that now goes to another `out_port`: a copy of a flooded one.
+    /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.
+    #[inline]
     pub fn classify_one(&self, pool: &mut Pool, handle: Handle) {
-        let addresses = longwire_wire::addresses(pool.data(handle));
-        let path = self.by_addresses(&addresses).unwrap_or_else(|| self.by_ports(pool, handle));
+        let known = match plain_v4(pool, handle) {
+            Some(key) => self.v4.find(key),
+            None if self.has_addresses() => self.by_addresses(&longwire_wire::addresses(pool.data(handle))),
+            None => None,
+        };
+        let path = known.unwrap_or_else(|| self.by_ports(pool, handle));
         pool.meta_mut(handle).path = path;
     }
 
     /// Whether the packet's addresses choose its path, wherever it goes.
-    pub fn has_addresses(&self, pool: &Pool, handle: Handle) -> bool {
-        let known = !self.v4.is_empty() || !self.v6.is_empty();
-        known && self.by_addresses(&longwire_wire::addresses(pool.data(handle))).is_some()
+    pub fn is_by_addresses(&self, pool: &Pool, handle: Handle) -> bool {
+        self.has_addresses() && self.by_addresses(&longwire_wire::addresses(pool.data(handle))).is_some()
+    }
+
+    /// Whether any addresses choose a path.
+    #[inline]
+    fn has_addresses(&self) -> bool {
+        !self.v4.is_empty() || !self.v6.is_empty()
     }
 
     /// The path from a port to another, or back to itself, whatever the addresses.
@@ -97,6 +104,15 @@ impl Classifier {
 #[inline]
 pub fn hash_v4_key(key: u64) -> u64 {
     key.hash()
+}
+
+/// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`] would find.
+#[inline]
+fn plain_v4(pool: &Pool, handle: Handle) -> Option<u64> {
+    let line = pool.first_line(handle);
+    let [_, _, _, _, _, _, _, _, _, _, _, _, 8, 0, 0x45, ..] = line else { return None };
+    let key: [u8; 8] = line[26..34].try_into().ok()?;
+    (pool.meta(handle).len >= 34).then_some(u64::from_be_bytes(key))
 }
 
 #[inline]

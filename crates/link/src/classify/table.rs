@@ -55,6 +55,12 @@ impl<K: Key> Table<K> {
         self.entries == 0
     }
 
+    /// Whether looking something up may have to wait for memory.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.entries > 512
+    }
+
     #[inline]
     pub(super) fn find(&self, key: K) -> Option<u32> {
         if self.is_empty() {

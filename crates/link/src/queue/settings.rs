@@ -125,6 +125,16 @@ impl Limit {
         }
     }
 
+    /// Whether there is room for any packet where none waits.
+    pub(super) const fn lets_one_in(self) -> bool {
+        match self {
+            Self::Packets(limit) => limit > 0,
+            // The longest train, whatever it counts.
+            Self::Bytes(limit) => limit >= u32::MAX as u64,
+            Self::Waiting(_) => true,
+        }
+    }
+
     /// Whether what waits is at least the n-th part of the limit.
     #[inline]
     pub(super) fn is_filled_to(self, nth: u64, packet: &Admission<'_>) -> bool {

@@ -32,6 +32,13 @@ impl Block for TailDrop {
     }
 }
 
+impl TailDrop {
+    /// Whether it lets in any packet while it is empty.
+    pub(crate) fn lets_one_in(&self) -> bool {
+        self.limit.lets_one_in()
+    }
+}
+
 impl Discipline for TailDrop {
     /// Drops what would exceed the limit.
     #[inline]
