@@ -175,7 +175,7 @@ fn is_led(map: &Map, text: &str) -> bool {
     map.spec().has_exits() && text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Such a value's bytes.
+/// Such a value's bytes; `1:` is without a program.
 fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
     let spec = map.spec();
     let number = first.parse().map_err(|_| {
@@ -184,7 +184,7 @@ fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
             format!("\"{}\" is no number: write NUMBER:PROGRAM, such as 1:stamp", first.escape_debug()),
         )
     })?;
-    let value = spec.leading(number, Some(exit)).ok_or_else(|| {
+    let value = spec.leading(number, Some(exit).filter(|exit| !exit.is_empty())).ok_or_else(|| {
         let known: Vec<&str> =
             spec.exits.iter().map(AsRef::as_ref).filter(|name: &&str| !name.is_empty()).collect();
         let known =

@@ -696,16 +696,21 @@ fn entries_name_programs(lab: &Up) {
     let install = [&["install", "r1", &object, "--function", "redirect"], &exits[..], &flow[..]].concat();
     let fid = &*lab.forwarder(&install);
     let entry = |key: &str| lab.forwarder(&["map", "r1", fid, "ports", key, "--hex"]);
-    assert_eq!([entry("0"), entry("1")], ["0100000001000000", "0000000000000000"]);
-    lab.forwarder(&["map", "r1", fid, "ports", "1", "1:refuse"]);
-    assert_eq!(entry("1"), "0100000002000000");
+    assert_eq!([entry("00000000"), entry("01000000")], ["0100000001000000", "0000000000000000"]);
+    lab.forwarder(&["map", "r1", fid, "ports", "01000000", "1:refuse"]);
+    assert_eq!(entry("01000000"), "0100000002000000");
     lab.forwarder(&["map", "r1", fid, "ports", "00000000", "0:"]);
-    assert_eq!(entry("0"), "0000000000000000");
-    for wrong in ["1:nothing", "one:stamp", "1:let_pass"] {
-        let told = lab.refused(&["map", "r1", fid, "ports", "0", wrong]);
-        assert!(told.contains("ports"), "{wrong}: {told}");
+    assert_eq!(entry("00000000"), "0000000000000000");
+    for (wrong, why) in [
+        ("1:nothing", "map ports can't lead to program \"nothing\"; there are stamp, refuse"),
+        ("1:let_pass", "map ports can't lead to program \"let_pass\""),
+        ("1x:stamp", "\"1x\" is no number"),
+        ("one:stamp", "hexadecimal"),
+    ] {
+        let told = lab.refused(&["map", "r1", fid, "ports", "00000000", wrong]);
+        assert!(told.contains(why), "{wrong}: {told}");
     }
-    assert_eq!(entry("0"), "0000000000000000");
+    assert_eq!(entry("00000000"), "0000000000000000");
     lab.forwarder(&["remove", "r1", fid]);
 }
 
