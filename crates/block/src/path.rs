@@ -168,6 +168,12 @@ impl Paths {
         }
     }
 
+    /// Whether a path is a single link: nothing is left of it behind that.
+    #[inline]
+    pub const fn is_one_link(path: u32) -> bool {
+        path & CURSOR == 0
+    }
+
     /// The path that is left after its first link; one without a link if that is all.
     #[inline]
     pub fn advance(&self, path: u32) -> u32 {

@@ -15,7 +15,7 @@ use crate::tick::Ticks;
 use crate::turns::Turns;
 use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
-use longwire_block::path::{NOWHERE, UNDECIDED};
+use longwire_block::path::{NOWHERE, Paths, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
 use longwire_link::{Fifo, Links};
 use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
@@ -312,18 +312,14 @@ impl Worker {
 
     /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
     pub(crate) fn enter(&mut self, handle: Handle) {
-        let path = self.pool.meta(handle).path;
+        let &Meta { path, arrival, .. } = self.pool.meta(handle);
         let Some(link) = self.map.paths.link(path) else { return self.enter_none(path, handle) };
         if link.worker() != self.index {
             return self.hand_over(link.worker(), handle);
         }
         let local = link.local();
-        if let Some(observer) = &mut self.observer {
-            let meta = self.pool.meta_mut(handle);
-            meta.arrival = self.links.effective_arrival(local, Nanos(meta.arrival)).0;
-            observer.arrived(self.pool.meta(handle), self.pool.data(handle));
-        }
-        if self.is_due_later(local, Nanos(self.pool.meta(handle).arrival)) {
+        let arrival = if self.observer.is_some() { self.observe(local, handle) } else { Nanos(arrival) };
+        if self.is_due_later(local, arrival) {
             return self.arrive_before_turn(local, handle);
         }
         let mut out = Fifo::EMPTY;
@@ -343,6 +339,18 @@ impl Worker {
         }
     }
 
+    /// Shows a packet to the observer that arrives at a link, and says when it does.
+    #[cold]
+    fn observe(&mut self, link: u32, handle: Handle) -> Nanos {
+        let meta = self.pool.meta_mut(handle);
+        let arrival = self.links.effective_arrival(link, Nanos(meta.arrival));
+        meta.arrival = arrival.0;
+        if let Some(observer) = &mut self.observer {
+            observer.arrived(self.pool.meta(handle), self.pool.data(handle));
+        }
+        arrival
+    }
+
     /// Sees to a packet whose path begins with no link.
     fn enter_none(&mut self, path: u32, handle: Handle) {
         if path == NOWHERE {
@@ -359,14 +367,17 @@ impl Worker {
     /// Sees to a packet that has left a link: on to the next, or out.
     #[inline]
     pub(crate) fn leave(&mut self, handle: Handle) {
-        if self.pool.meta(handle).flags & Meta::ASIDE != 0 {
+        let &Meta { flags, path, .. } = self.pool.meta(handle);
+        if flags & Meta::ASIDE != 0 {
             return self.walk(Next::Aside, handle);
         }
-        if self.advance(handle) { self.walk(Next::Enter, handle) } else { self.egress(handle) }
+        if !Paths::is_one_link(path) && self.advance(handle) {
+            return self.walk(Next::Enter, handle);
+        }
+        self.egress(handle);
     }
 
     /// Turns a packet that has left a link to the next one, if its path has one.
-    #[inline]
     pub(crate) fn advance(&mut self, handle: Handle) -> bool {
         let meta = self.pool.meta_mut(handle);
         let path = self.map.paths.advance(meta.path);
@@ -388,20 +399,18 @@ impl Worker {
         let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
             return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
         };
-        if home.worker != self.index {
-            return self.hand_over(home.worker, handle);
+        if home.worker == self.index && self.windows.is_none() {
+            return self.put_out(home.slot as usize, handle);
         }
-        if self.windows.is_some() {
-            return self.hold_back(handle);
-        }
-        self.put_out(home.slot as usize, handle);
+        if home.worker == self.index { self.hold_back(handle) } else { self.hand_over(home.worker, handle) }
     }
 
     /// Puts a packet into its port's batch, which is sent when full or at the end of the step.
     #[inline]
     pub(crate) fn put_out(&mut self, slot: usize, handle: Handle) {
-        self.ports[slot].out.push(handle);
-        if self.ports[slot].out.is_full() {
+        let out = &mut self.ports[slot].out;
+        out.push(handle);
+        if out.is_full() {
             self.flush_port(slot);
         }
     }

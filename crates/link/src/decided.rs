@@ -12,6 +12,7 @@ use crate::fifo::Fifo;
 use crate::link::{Link, Surroundings, has};
 use crate::queue::Queue;
 use crate::transmit::Transmit;
+use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
@@ -26,8 +27,9 @@ impl Link {
         let rate = self.transmit.rate();
         if blocks && others == 0 && rate != Rate(0) {
             self.features |= has::DECIDABLE;
-            let lets_in = matches!(&self.queue, Queue::TailDrop(queue) if queue.lets_one_in());
-            if lets_in && rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO {
+            // The longest packet, whatever it counts.
+            let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
+            if takes_no_time && self.has_room(u32::MAX.into()) {
                 self.features |= has::INSTANT;
             }
         }
@@ -84,10 +86,27 @@ impl Link {
             self.all_sent();
         }
         let first = self.line.next() == Nanos::NEVER;
-        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
-            self.decide(at, handle, now, bytes);
+        let bytes = self.counted(at.pool, handle, frame);
+        if !self.has_room(bytes) && !(self.has_overcounted(at.pool, now) && self.has_room(bytes)) {
+            self.drop(at.pool, handle, DropReason::QueueFull);
+            return first;
         }
+        self.books.queued_packets += 1;
+        self.books.queued_bytes += bytes;
+        self.decide(at, handle, now, bytes);
         first
+    }
+
+    /// Whether the queue of a decided link has room for a packet of `bytes` counted bytes, as far as is known. Where sending takes no time,
+    /// nothing waits.
+    #[inline]
+    fn has_room(&mut self, bytes: u64) -> bool {
+        let rate = self.transmit.rate();
+        let Queue::TailDrop(queue) = &self.queue else { return false };
+        if rate == Rate::UNLIMITED {
+            return queue.has_room((0, 0), bytes, rate);
+        }
+        queue.has_room((self.books.queued_packets.into(), self.books.queued_bytes), bytes, rate)
     }
 
     /// Decides about an admitted packet of `bytes` counted bytes.
@@ -147,11 +166,9 @@ impl Link {
 
     /// The queue has refused a packet at `now`: whether that was for packets that wait no longer.
     #[inline(never)]
-    pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
+    fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
         let before = self.books.queued_packets;
-        if self.is_decided() {
-            self.recount(pool, now);
-        }
+        self.recount(pool, now);
         self.books.queued_packets < before
     }
 

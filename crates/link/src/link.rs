@@ -121,8 +121,19 @@ impl Link {
     /// is dropped is counted and freed. Whether [`Link::deadline`] may have changed.
     #[inline]
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> bool {
-        let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
+        let meta = at.pool.meta_mut(handle);
+        let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
+        if self.is_decided() && !meta.is_train() {
+            note_arrival(meta, now);
+            let frame = meta.wire_len;
+            return self.arrive_noted(at, handle, (now, frame));
+        }
+        self.arrive_served(at, handle, now)
+    }
+
+    /// The same at a link that serves packets, or is idle, or for a train.
+    fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> bool {
         if self.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
@@ -147,6 +158,17 @@ impl Link {
         }
         let frame = meta.wire_len;
         self.begin_to_decide(now);
+        self.arrive_noted(at, handle, (now, frame))
+    }
+
+    /// Lets the judges decide about a packet of `frame` bytes, and the queue.
+    #[inline]
+    fn arrive_noted(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+    ) -> bool {
         self.books.counters.in_packets += 1;
         self.books.counters.in_bytes += u64::from(frame);
         if !self.chain.is_empty() {
@@ -212,7 +234,7 @@ impl Link {
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn let_in(
         &mut self,
         pool: &mut Pool,
@@ -240,7 +262,7 @@ impl Link {
     }
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
         let backlog = Backlog {
             packets: u64::from(self.books.queued_packets) + 1,
@@ -259,20 +281,11 @@ impl Link {
             packet: Some((pool, handle)),
             band,
         });
-        if matches!(verdict, Verdict::Drop(_)) && self.has_overcounted(pool, now) {
-            return self.admit_after_all(pool, handle, now, bytes, band);
-        }
         if !matches!(verdict, Verdict::Drop(_)) {
             self.books.queued_packets += 1;
             self.books.queued_bytes += bytes;
         }
         verdict
-    }
-
-    /// The same again, for a queue that holds less than was thought.
-    #[cold]
-    fn admit_after_all(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
-        self.admit(pool, handle, now, bytes, band)
     }
 
     /// Takes back the admission of segments that could not be kept.
@@ -325,8 +338,10 @@ impl Link {
     /// this way gives each packet's successor, named by [`Link::first_to_leave`], time to reach the cache.
     #[inline]
     pub(crate) fn expire_one(&mut self, pool: &mut Pool, until: Nanos) -> Option<Handle> {
-        while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
-            self.advance(pool, until);
+        if !self.is_decided() {
+            while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
+                self.advance(pool, until);
+            }
         }
         if self.line.next() <= until { self.take_first(pool) } else { None }
     }
@@ -446,7 +461,7 @@ impl Link {
     }
 
     /// Takes the first packet off the delay line.
-    #[inline]
+    #[inline(always)]
     fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
         let (handle, meta) = if self.line.is_irregular() {
             let handle = self.take_irregular(pool)?;
@@ -474,9 +489,6 @@ impl Link {
     fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
             return (self.books.queued_packets.into(), self.books.queued_bytes);
-        }
-        if self.is_decided() {
-            return (0, 0);
         }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);

@@ -115,23 +115,16 @@ impl Limit {
     /// Whether a packet may still join.
     #[inline]
     pub(super) fn has_room(self, packet: &Admission<'_>) -> bool {
-        match self {
-            Self::Packets(limit) => packet.packets_waiting < limit,
-            Self::Bytes(limit) => packet.bytes_waiting + packet.bytes <= limit,
-            Self::Waiting(limit) => {
-                packet.packets_waiting == 0
-                    || sent_within(limit, packet.bytes_waiting + packet.bytes, packet.rate)
-            }
-        }
+        self.allows((packet.packets_waiting, packet.bytes_waiting), packet.bytes, packet.rate)
     }
 
-    /// Whether there is room for any packet where none waits.
-    pub(super) const fn lets_one_in(self) -> bool {
+    /// Whether `bytes` may join where so many packets and bytes wait, which leave at this rate.
+    #[inline]
+    pub(super) fn allows(self, (packets, waiting): (u64, u64), bytes: u64, rate: Rate) -> bool {
         match self {
-            Self::Packets(limit) => limit > 0,
-            // The longest train, whatever it counts.
-            Self::Bytes(limit) => limit >= u32::MAX as u64,
-            Self::Waiting(_) => true,
+            Self::Packets(limit) => packets < limit,
+            Self::Bytes(limit) => waiting + bytes <= limit,
+            Self::Waiting(limit) => packets == 0 || sent_within(limit, waiting + bytes, rate),
         }
     }
 

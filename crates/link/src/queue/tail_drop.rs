@@ -3,6 +3,7 @@
 use super::settings::{Limit, limit};
 use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
+use longwire_units::Rate;
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
 ///
@@ -33,9 +34,10 @@ impl Block for TailDrop {
 }
 
 impl TailDrop {
-    /// Whether it lets in any packet while it is empty.
-    pub(crate) fn lets_one_in(&self) -> bool {
-        self.limit.lets_one_in()
+    /// Whether there is room for `bytes` where so many packets and bytes wait, at the rate at which they leave.
+    #[inline]
+    pub(crate) fn has_room(&self, waiting: (u64, u64), bytes: u64, rate: Rate) -> bool {
+        self.limit.allows(waiting, bytes, rate)
     }
 }
 
