@@ -389,7 +389,7 @@ impl Worker {
     }
 
     /// Gives a packet to its port, here or with another worker. A flooded one has none yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn egress(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if let Some(far) = self.map.joints.far_side(out_port) {
@@ -424,6 +424,7 @@ impl Worker {
         }
     }
 
+    #[inline(never)]
     fn flush_port(&mut self, slot: usize) {
         let batch = std::mem::take(&mut self.ports[slot].out);
         match &mut self.ticks {

@@ -11,7 +11,7 @@ use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::link::{Link, Surroundings, has};
 use crate::queue::Queue;
-use crate::transmit::Transmit;
+use crate::transmit::{Sender, Transmit};
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
@@ -101,8 +101,10 @@ impl Link {
     /// nothing waits.
     #[inline]
     fn has_room(&mut self, bytes: u64) -> bool {
-        let rate = self.transmit.rate();
-        let Queue::TailDrop(queue) = &self.queue else { return false };
+        let (Queue::TailDrop(queue), Transmit::Constant(transmit)) = (&self.queue, &mut self.transmit) else {
+            return false;
+        };
+        let rate = transmit.rate();
         if rate == Rate::UNLIMITED {
             return queue.has_room((0, 0), bytes, rate);
         }
@@ -112,13 +114,16 @@ impl Link {
     /// Decides about an admitted packet of `bytes` counted bytes.
     #[inline]
     fn decide(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
+        let Transmit::Constant(transmit) = &mut self.transmit else {
+            return self.drop(at.pool, handle, DropReason::QueueFull);
+        };
         if self.sending.is_none() {
-            self.transmit.begin(now, bytes);
+            transmit.begin(now, bytes);
             self.sending = handle;
         } else {
-            self.transmit.follow(self.finish, bytes);
+            transmit.follow(self.finish, bytes);
         }
-        self.finish = self.transmit.finish();
+        self.finish = transmit.finish();
         self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
         if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
