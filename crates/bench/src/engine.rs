@@ -1,6 +1,7 @@
 //! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the source and
 //! read by the sink; classification by address, queue, delay stage, dice, counters and lateness are on.
 
+use crate::bare::{self, Bare};
 use crate::memory::resident_bytes;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
@@ -127,12 +128,17 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         ("1 000 000 links, 100 Gbit/s and 10 ms each, random order", million, 3e6),
     ];
     let mut rows = Vec::new();
+    let mut bare = Bare::new();
     for (name, case, target) in &cases {
-        let outcomes = outcomes(settings, name, case)?;
+        // The loop runs after each run of the engine, so that both see the same machine.
+        let mut loops = Vec::new();
+        let outcomes = outcomes(settings, name, case, || loops.push(bare.run(case.time / 2)))?;
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
         let ns = 1e9 / speeds.most();
         let row = speeds.at_least(&format!("engine: {name}"), "pps", *target);
         rows.push(checked(row.extra("ns_per_packet", ns).note(format!("{ns:.1} ns a packet")), &outcomes));
+        let pairs: Vec<_> = outcomes.iter().map(|outcome| outcome.packets_per_second).zip(loops).collect();
+        rows.push(bare::row(name, &pairs));
         if case.links > 1000 {
             // Of later runs the allocator may keep the list from which the classifier was made.
             rows.extend(outcomes.first().map(memory_rows).into_iter().flatten());
@@ -142,10 +148,18 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-fn outcomes(settings: &Settings<'_>, name: &str, case: &Case) -> Result<Vec<Outcome>, BenchError> {
+/// Runs a case several times, and something else after each.
+fn outcomes(
+    settings: &Settings<'_>,
+    name: &str,
+    case: &Case,
+    mut then: impl FnMut(),
+) -> Result<Vec<Outcome>, BenchError> {
     let each = (0..settings.runs(5)).map(|_| {
         settings.next(&format!("engine: {name}"))?;
-        Ok(run(case)?)
+        let outcome = run(case)?;
+        then();
+        Ok(outcome)
     });
     each.collect()
 }
@@ -160,7 +174,7 @@ fn away_rows(settings: &Settings<'_>, plain: &Case) -> Result<Vec<Row>, BenchErr
             rows.push(Settings::could_not(&format!("engine: {name}"), &why));
             continue;
         }
-        let outcomes = outcomes(settings, &name, &Case { away: Some(between), ..plain.clone() })?;
+        let outcomes = outcomes(settings, &name, &Case { away: Some(between), ..plain.clone() }, || {})?;
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
         let row = Row::new(format!("engine: {name}"), "pps").measured(speeds.most());
         let row = row.extra("ns_per_packet", 1e9 / speeds.most());

@@ -6,6 +6,7 @@
 
 mod alloc;
 mod aqm;
+mod bare;
 mod blocks;
 pub mod calibrate;
 pub mod carry;
