@@ -1,6 +1,6 @@
 //! Everything a change has to pass, step by step.
 
-use crate::{TEST_COMMAND, tidy};
+use crate::{TEST_COMMAND, instructions, tidy};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,6 +37,8 @@ pub fn run(root: &Path, extent: Extent) -> Result<bool> {
         outcomes.push(timed(step, line, || command(root, line))?);
     }
     outcomes.push(timed("tidy", "cargo xtask tidy", || tidy::run(root))?);
+    outcomes
+        .push(timed("counts", "cargo xtask instructions --tests", || instructions::run(root, &["--tests"]))?);
     if extent == Extent::All {
         // Lab tests, corpora and the examples of README and book are ordinary tests.
         outcomes.push(timed("tests", TEST_COMMAND, || command(root, TEST_COMMAND))?);
