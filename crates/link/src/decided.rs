@@ -87,7 +87,8 @@ impl Link {
         }
         let first = self.line.next() == Nanos::NEVER;
         let bytes = self.counted(at.pool, handle, frame);
-        if !self.has_room(bytes) && !(self.has_overcounted(at.pool, now) && self.has_room(bytes)) {
+        let fits = self.has_room(bytes) || self.has_overcounted(at.pool, now) && self.has_room(bytes);
+        if !fits {
             self.drop(at.pool, handle, DropReason::QueueFull);
             return first;
         }

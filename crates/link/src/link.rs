@@ -14,7 +14,7 @@ use crate::transmit::framing::Framing;
 use crate::transmit::{Backlog, Transmit};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
-use longwire_units::{Nanos, Rate};
+use longwire_units::Nanos;
 
 /// A link with all its state: four cache lines, so that a million links fit and one is fetched at once.
 #[derive(Debug)]
@@ -480,38 +480,6 @@ impl Link {
     #[inline(never)]
     fn take_irregular(&mut self, pool: &mut Pool) -> Option<Handle> {
         self.line.take_heaps(&mut self.books.counters.rare().heaps, pool)
-    }
-
-    /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the
-    /// queue at its own f, though the train is one packet. Where sending takes no time, all that counts as waiting is
-    /// segments of the train that is arriving, each sent before the next asks.
-    #[inline]
-    fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
-        if rate == Rate::UNLIMITED {
-            return (self.books.queued_packets.into(), self.books.queued_bytes);
-        }
-        if self.sending.is_none() || !pool.meta(self.sending).is_train() {
-            return (0, 0);
-        }
-        self.sent_of_this_train(pool, now)
-    }
-
-    /// Segments of the packet being sent whose last bit has gone by `now`, if it is a train; never all of them.
-    pub(crate) fn sent_segments(&mut self, pool: &Pool, now: Nanos) -> u16 {
-        self.sent_of_this_train(pool, now).0 as u16
-    }
-
-    #[inline(never)]
-    fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
-        let meta = pool.meta(self.sending);
-        let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
-        let mut sent = 0;
-        while sent + 1 < u64::from(meta.segments)
-            && self.transmit.has_sent_all_but(meta.leave.saturating_sub((sent + 1) * full), now)
-        {
-            sent += 1;
-        }
-        (sent, sent * full)
     }
 }
 

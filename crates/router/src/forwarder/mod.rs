@@ -21,6 +21,7 @@ mod key;
 mod plain;
 mod price;
 mod program;
+mod room;
 mod routes;
 mod space;
 mod table;

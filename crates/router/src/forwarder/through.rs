@@ -5,6 +5,7 @@ use super::cost::Sampler;
 use super::fate::{fate, into_link, lost};
 use super::key::{Words, flow, hash};
 use super::program::{Fid, Forwarder};
+use super::room::put_back;
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
@@ -456,40 +457,6 @@ impl Traveller<'_> {
         }
         (verdict, effects)
     }
-}
-
-/// Writes what a packet has become into its place, or into another packet if it has grown beyond that. The packet that has it now; if there is
-/// no memory for it, its fate is settled.
-pub(super) fn put_back(
-    core: &mut Core,
-    pool: &mut Pool,
-    handle: Handle,
-    frame: &[u8],
-    ruling: &mut Ruling,
-    out: &mut Outbox,
-) -> Handle {
-    let old = *pool.meta(handle);
-    let mut own = handle;
-    if !pool.resize(handle, frame.len()) {
-        out.because_of(&old);
-        let Some(longer) = core.make(pool, old.in_port, frame.len(), out) else {
-            ruling.fate = Some(Fate::Dropped(DropReason::PoolFull));
-            return handle;
-        };
-        let meta = pool.meta_mut(longer);
-        (meta.place, meta.seq) = (old.place, old.seq);
-        meta.take_choices(&old);
-        if ruling.instead.replace(longer).is_some() {
-            core.settle(pool, handle, Fate::Consumed, out);
-        }
-        own = longer;
-    }
-    let (meta, place) = pool.parts_mut(own);
-    place.copy_from_slice(frame);
-    // What a capture has cut off is still missing.
-    meta.wire_len = meta.len + (old.wire_len - old.len);
-    meta.checksum = Checksum::Unknown as u8;
-    own
 }
 
 /// What a program is told of a packet that comes to its router.
