@@ -254,6 +254,9 @@ impl Worker {
         let Some(outlet) = &mut self.outbound.outlets[worker as usize] else {
             return self.drop(handle, DropReason::RingFull);
         };
+        if let Some(windows) = &mut self.windows {
+            windows.number(self.pool.meta_mut(handle));
+        }
         let batch = &mut outlet.ways[class].batch;
         batch.push(handle);
         if batch.is_full() || self.windows.is_some() {

@@ -1,5 +1,6 @@
 //! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
 
+use crate::intake::PIECES;
 use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::DropReason;
@@ -35,7 +36,7 @@ impl Worker {
             left -= 1;
             let Some(copy) = self.copy_unless(left == 0, handle) else { continue };
             let meta = self.pool.meta_mut(copy);
-            (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port));
+            (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port) * PIECES);
             self.map.classifier.classify_one(&mut self.pool, copy);
             self.grant_wish(copy);
             self.ready.push(copy);
@@ -66,7 +67,7 @@ impl Worker {
             let branch = self.map.paths.branches(fork)[at];
             let Some(copy) = self.copy_unless(at + 1 == count, handle) else { continue };
             let meta = self.pool.meta_mut(copy);
-            (meta.out_port, meta.seq) = (branch.port, meta.seq + u64::from(branch.first));
+            (meta.out_port, meta.seq) = (branch.port, meta.seq + u64::from(branch.first) * PIECES);
             then(self, copy, branch);
         }
     }

@@ -11,7 +11,10 @@ pub(crate) const PORT_PLACES: u32 = 1 << 31;
 
 /// Sequence numbers that a packet from a port takes up: its own and those of its copies when it is flooded, so that
 /// two copies on one link have an order too.
-pub(crate) const COPIES: u64 = 1 << 16;
+pub(crate) const COPIES: u64 = 1 << 24;
+
+/// Sequence numbers that one such copy takes up, for what comes of it at one moment.
+pub(crate) const PIECES: u64 = 1 << 8;
 
 impl Worker {
     /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.

@@ -16,7 +16,7 @@ use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, FLOOD, PortError};
 use longwire_link::Lead;
-use longwire_packet::Handle;
+use longwire_packet::{Handle, Meta};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,13 +42,29 @@ pub(crate) struct Windows {
     outgoing: BinaryHeap<Held>,
     /// How many there have been of both.
     held: u64,
+    /// The number of the packet that is on its way at this moment, and how many packets have come of it so far: pieces and copies that
+    /// leave at one time are numbered in the order in which a single worker would send them.
+    followed: Option<(u64, u64)>,
 }
 
 impl Windows {
     pub(crate) fn new(lead: Nanos, crossing: Vec<bool>, meeting: Arc<Meeting>) -> Self {
         let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
         let lead = Lead { by: lead, until: TO_THE_END };
-        Self { lead, crossing, meeting, staged, outgoing, held: 0 }
+        Self { lead, crossing, meeting, staged, outgoing, held: 0, followed: None }
+    }
+
+    /// From now on what goes on is what comes of the packet with this number; or of none.
+    pub(crate) fn follow(&mut self, seq: Option<u64>) {
+        self.followed = seq.map(|seq| (seq, 0));
+    }
+
+    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one.
+    pub(crate) fn number(&mut self, meta: &mut Meta) {
+        if let Some((seq, count)) = &mut self.followed {
+            meta.seq = *seq + *count;
+            *count += 1;
+        }
     }
 
     /// How far ahead of its time a link is served, if it is.
@@ -227,8 +243,9 @@ impl Worker {
 
     /// Keeps a packet for a port here until its window is over.
     pub(crate) fn hold_back(&mut self, handle: Handle) {
-        let meta = self.pool.meta(handle);
+        let meta = self.pool.meta_mut(handle);
         if let Some(windows) = &mut self.windows {
+            windows.number(meta);
             windows.held += 1;
             windows.outgoing.push(Reverse((meta.leave, meta.place, meta.seq, windows.held, handle.0)));
         }
@@ -274,8 +291,17 @@ impl Worker {
 
     fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
-        if let Some(Reverse((.., handle))) = first {
+        if let Some(Reverse((_, _, seq, _, handle))) = first {
+            self.follow(Some(seq));
             self.enter(Handle(handle));
+            self.follow(None);
+        }
+    }
+
+    /// Notes which packet is on its way, in windows.
+    pub(crate) fn follow(&mut self, seq: Option<u64>) {
+        if let Some(windows) = &mut self.windows {
+            windows.follow(seq);
         }
     }
 

@@ -304,10 +304,12 @@ impl Worker {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
-            self.seq += COPIES;
             self.seen = self.seen.max(Nanos(meta.leave));
+            self.follow(Some(self.seq));
+            self.seq += COPIES;
             self.leave(handle);
         }
+        self.follow(None);
     }
 
     /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
