@@ -107,6 +107,23 @@ pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     Ok((frames_of(&text, host.interface()), at))
 }
 
+/// Frames that each host has received, and when each was asked.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn counted(world: &World) -> Result<Vec<(u64, Nanos)>, BenchError> {
+    world.hosts().iter().map(received_by).collect()
+}
+
+/// Frames a second that all hosts together have received between two counts. Each host's time is its own: who asks them one after the other
+/// may be kept from it in between.
+pub fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
+    let of_one = |((before, from), (after, to)): (&(u64, Nanos), &(u64, Nanos))| {
+        (after - before) as f64 / to.since(*from).as_secs_f64()
+    };
+    before.iter().zip(after).map(of_one).sum()
+}
+
 /// The second number of an interface's line is that of frames received.
 fn frames_of(text: &str, interface: &str) -> u64 {
     let numbers = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
@@ -129,5 +146,13 @@ mod tests {
     fn finds_an_interface_in_the_kernels_table() {
         let text = "Inter-|   Receive\n face |bytes packets\n    lo: 10 1 0\n  eth0:1234 77 0 0\n";
         assert_eq!((frames_of(text, "eth0"), frames_of(text, "lo"), frames_of(text, "eth1")), (77, 1, 0));
+    }
+
+    #[test]
+    fn a_pause_between_two_hosts_counts_makes_no_rate_higher() {
+        let second = |number| Nanos::from_secs(number);
+        // The second host is asked a second later the second time, and has had frames meanwhile.
+        let rate = rate_between(&[(10, second(1)), (20, second(1))], &[(110, second(2)), (220, second(3))]);
+        assert_eq!(rate, 200.0);
     }
 }

@@ -1,7 +1,7 @@
 //! A router between eight real ports: interfaces of test hosts in namespaces, each of which sends 64-byte
 //! packets to the next one.
 
-use crate::flood::{description, received_by};
+use crate::flood::{counted, description, rate_between};
 use crate::rig::{PORTS, Said, host_mac, router_mac};
 use crate::world::{Driver, World, require_hosts, settle_beside, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -12,7 +12,6 @@ use longwire_lab::Mac;
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_report::Row;
-use longwire_units::Nanos;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,7 +46,8 @@ pub struct Carried {
     pub missed: u64,
     /// Packets that the router or its engine lost.
     pub lost: u64,
-    report: Report,
+    /// What the engine says of the run.
+    pub report: Report,
 }
 
 impl Carried {
@@ -124,10 +124,9 @@ fn measure(
     go_on: &impl Fn() -> Result<(), BenchError>,
 ) -> Result<f64, BenchError> {
     wait(time / 4, go_on)?;
-    let (before, from) = counted(world)?;
+    let before = counted(world)?;
     wait(time, go_on)?;
-    let (after, to) = counted(world)?;
-    Ok((after - before) as f64 / to.since(from).as_secs_f64())
+    Ok(rate_between(&before, &counted(world)?))
 }
 
 fn wait(time: Duration, go_on: &impl Fn() -> Result<(), BenchError>) -> Result<(), BenchError> {
@@ -140,15 +139,6 @@ fn wait(time: Duration, go_on: &impl Fn() -> Result<(), BenchError>) -> Result<(
         }
         std::thread::sleep(left.min(Duration::from_millis(100)));
     }
-}
-
-fn counted(world: &World) -> Result<(u64, Nanos), BenchError> {
-    let mut sum = (0, Nanos::ZERO);
-    for host in world.hosts() {
-        let (frames, now) = received_by(host)?;
-        sum = (sum.0 + frames, now);
-    }
-    Ok(sum)
 }
 
 /// Sends a batch by each host in turn, on the processor that the engine leaves free.

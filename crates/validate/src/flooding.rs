@@ -4,12 +4,14 @@ use crate::Settings;
 use crate::ends::Ending;
 use crate::experiment::{End, Far, blast, generator, paced, partner, scenario, silent};
 use crate::meter::Meter;
+use crate::trust::{trusted, whole};
 use longwire_bench::BenchError;
-use longwire_bench::flood::received_by;
+use longwire_bench::flood::{counted, rate_between};
 use longwire_bench::world::{World, settle_beside};
 use longwire_engine::clock::monotonic;
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;
+use longwire_report::Row;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,26 +30,27 @@ pub(crate) struct Flood<'a> {
 }
 
 impl Flood<'_> {
-    /// How many frames a second come out, and how many found a port's queue full.
-    pub(crate) fn carry(&self, settings: &Settings<'_>, world: &World) -> Result<(f64, u64), BenchError> {
+    /// How many frames a second come out, and the row with how many found a port's queue full. It is void if the engine lost any by its own
+    /// fault, or sent what came at a given rate too late.
+    pub(crate) fn carry(
+        &self,
+        settings: &Settings<'_>,
+        world: &World,
+        row: Row,
+    ) -> Result<(f64, u64, Row), BenchError> {
         let run = world.start_scenario(&scenario(world.hosts().len(), self.links))?;
         let rate = send(world, self.plans(world), || {
             settings.pause(Duration::from_millis(settings.choose(300, 100)))?;
-            let (before, from) = counted(world)?;
+            let before = counted(world)?;
             settings.pause(Duration::from_millis(settings.choose(1000, 200)))?;
-            let (after, to) = counted(world)?;
-            Ok((after - before) as f64 / to.since(from).as_secs_f64())
+            Ok(rate_between(&before, &counted(world)?))
         });
         let report = run.stop();
         let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
-        let rate = rate?;
-        if report.is_conserved() {
-            return Ok((rate, missed));
-        }
-        Err(BenchError::System {
-            doing: "counting packets",
-            source: std::io::Error::other("packets are missing from the engine's books"),
-        })
+        let row = row.extra("missed", missed);
+        // What comes as fast as it goes is late because there is too much of it.
+        let row = if self.rate.is_some() { trusted(row, &report) } else { whole(row, &report) };
+        Ok((rate?, missed, row))
     }
 
     /// Everyone who has a partner that sends says hello, so that nothing is flooded.
@@ -63,16 +66,6 @@ impl Flood<'_> {
         let places = (0..world.hosts().len()).filter(|&place| place.min(partner(place)) < self.ports);
         places.map(|place| (place, plan(place))).collect()
     }
-}
-
-/// Frames that all hosts have received, and when.
-fn counted(world: &World) -> Result<(u64, Nanos), BenchError> {
-    let mut sum = (0, Nanos::ZERO);
-    for host in world.hosts() {
-        let (frames, now) = received_by(host)?;
-        sum = (sum.0 + frames, now);
-    }
-    Ok(sum)
 }
 
 /// Sends while `measure` runs.

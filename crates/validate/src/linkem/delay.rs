@@ -5,9 +5,9 @@ use crate::book::{Book, paper};
 use crate::ends::{Echo, EndPort, RoundTrips, Shared};
 use crate::experiment::{Hosts, base, links, numbered, scenario};
 use crate::plot::{Plot, Style, cumulative};
-use crate::trust::{like, reasons, trusted, void};
+use crate::trust::{like, reasons, trusted, void, whole};
 use longwire_bench::BenchError;
-use longwire_bench::world::{settle_beside, with_losses};
+use longwire_bench::world::settle_beside;
 use longwire_block::Port;
 use longwire_lab::traffic::Progress;
 use longwire_lab::traffic::ping::{Ping, ping_each};
@@ -238,7 +238,7 @@ fn echoes(
         });
     }
     // With a tick every packet is late by design: then the verdict on lateness says nothing of this machine.
-    let row = if way.ticks { with_losses(row, &report) } else { trusted(row, &report) };
+    let row = if way.ticks { whole(row, &report) } else { trusted(row, &report) };
     Ok((Times::of(times), row))
 }
 

@@ -8,8 +8,8 @@ use crate::experiment::{Hosts, links};
 use crate::flooding::Flood;
 use crate::memory::Load;
 use crate::plot::{Plot, Style};
+use crate::trust::whole;
 use longwire_bench::BenchError;
-use longwire_bench::world::with_losses;
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ fn in_memory(settings: &Settings<'_>, ports: usize, size: usize, row: Row) -> Re
     let carried = load.carry(settings, time)?;
     let ns = 1e9 / carried.packets_per_second;
     let row = row.measured(carried.packets_per_second).extra("ns_per_packet", ns);
-    Ok(with_losses(row, &carried.report))
+    Ok(whole(row, &carried.report))
 }
 
 fn on_ports(
@@ -185,8 +185,8 @@ fn on_ports(
     let rate = (PORT * size as f64 / (size as f64 + 20.0)) as u64;
     let rate = case.paced.then_some(rate);
     let flood = Flood { ports: case.ports, links_a_port, size, links: &links, rate };
-    let (pps, missed) = flood.carry(settings, world)?;
-    let row = row.measured(pps).extra("missed", missed);
+    let (pps, missed, row) = flood.carry(settings, world, row)?;
+    let row = row.measured(pps);
     Ok(if missed == 0 && case.paced {
         row.note("no frame was refused: what there is less than line rate, the generator did not send")
     } else if missed == 0 {

@@ -5,8 +5,8 @@ use crate::experiment::{Hosts, links};
 use crate::flooding::Flood;
 use crate::kinds::require;
 use crate::memory::Load;
+use crate::trust::whole;
 use longwire_bench::BenchError;
-use longwire_bench::world::with_losses;
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -88,13 +88,12 @@ pub(super) fn carried(
             let load = Load { ports, links_a_port: 1, frame_bytes: size - 4, links, rate };
             let time = Duration::from_millis(settings.choose(400, 60));
             let carried = load.carry(settings, time)?;
-            Ok((carried.packets_per_second, with_losses(row, &carried.report)))
+            Ok((carried.packets_per_second, whole(row, &carried.report)))
         }
         Place::Real => {
             let world = hosts.world(settings, ports.next_multiple_of(2), false)?;
             let flood = Flood { ports, links_a_port: 1, size, links: &links, rate };
-            let (pps, missed) = flood.carry(settings, world)?;
-            let row = row.extra("missed", missed);
+            let (pps, missed, row) = flood.carry(settings, world, row)?;
             let row =
                 if missed > 0 { row.note(format!("{missed} frames found a port's queue full")) } else { row };
             Ok((pps, row))

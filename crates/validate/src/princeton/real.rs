@@ -2,6 +2,7 @@
 
 use super::together::processors;
 use crate::book::{Book, paper};
+use crate::trust::{trusted, whole};
 use longwire_bench::BenchError;
 use longwire_bench::router_ports::carry;
 use longwire_report::Row;
@@ -24,6 +25,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 return Err(BenchError::NotHere("it needs two processors".into()));
             }
             let carried = carry(driver, rate, time, || settings.go_on())?;
+            let row = if rate.is_some() { trusted(row, &carried.report) } else { whole(row, &carried.report) };
             Ok(carried.told(row.measured(carried.rate)).note(format!(
                 "{}; one processor routes, and all eight generators share the other: the kernel's interfaces, not wires, so that this rate is the machine's",
                 driver.name()
