@@ -1,8 +1,10 @@
-//! Links on which all is decided when a packet arrives: tail drop, a constant rate, a constant delay, and any judges before the queue.
+//! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop, RED and those like it), a transmitter that
+//! foresees when a packet is sent, a constant delay, and any judges before the queue.
 //!
 //! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
 //! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from [`Link::sending`] on, and each one's f is its
-//! e less the delay. How many these are is counted anew only where it matters: when the queue would refuse a packet, and when somebody asks.
+//! e less the delay. How many these are is counted anew only where it matters: when tail drop would refuse a packet, before another discipline is
+//! asked, and when somebody wants to know.
 //!
 //! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
 //! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
@@ -19,19 +21,23 @@ use longwire_units::{Nanos, Rate};
 impl Link {
     /// Notes whether all is decided when packets arrive, as the blocks are now. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
-        let blocks = matches!(self.queue, Queue::TailDrop(_))
-            && matches!(self.transmit, Transmit::Constant(_))
-            && matches!(self.delay, Delay::Constant(_));
         let others = self.features & !(has::DECIDABLE | has::INSTANT);
         self.features = others;
-        let rate = self.transmit.rate();
-        if blocks && others == 0 && rate != Rate(0) {
+        if others == 0 && self.transmit.foresees() && matches!(self.delay, Delay::Constant(_)) {
             self.features |= has::DECIDABLE;
             // The longest packet, whatever it counts.
-            let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
-            if takes_no_time && self.has_room(u32::MAX.into()) {
+            if self.sends_at_once() && self.delay.least() == Nanos::ZERO && self.has_room(u32::MAX.into()) {
                 self.features |= has::INSTANT;
             }
+        }
+    }
+
+    /// Whether sending takes no time, ever, so that nothing waits.
+    #[inline]
+    fn sends_at_once(&mut self) -> bool {
+        match &mut self.transmit {
+            Transmit::Constant(transmit) => transmit.rate() == Rate::UNLIMITED,
+            _ => false,
         }
     }
 
@@ -86,45 +92,46 @@ impl Link {
             self.all_sent();
         }
         let first = self.line.next() == Nanos::NEVER;
-        let bytes = self.counted(at.pool, handle, frame);
-        let fits = self.has_room(bytes) || self.has_overcounted(at.pool, now) && self.has_room(bytes);
-        if !fits {
-            self.drop(at.pool, handle, DropReason::QueueFull);
-            return first;
-        }
-        self.books.queued_packets += 1;
-        self.books.queued_bytes += bytes;
+        let bytes = if matches!(self.queue, Queue::TailDrop(_)) {
+            let bytes = self.counted(at.pool, handle, frame);
+            if !self.has_room(bytes) && !(self.has_overcounted(at.pool, now) && self.has_room(bytes)) {
+                self.drop(at.pool, handle, DropReason::QueueFull);
+                return first;
+            }
+            self.books.queued_packets += 1;
+            self.books.queued_bytes += bytes;
+            bytes
+        } else {
+            self.recount(at.pool, now);
+            let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) else { return first };
+            bytes
+        };
         self.decide(at, handle, now, bytes);
         first
     }
 
-    /// Whether the queue of a decided link has room for a packet of `bytes` counted bytes, as far as is known. Where sending takes no time,
-    /// nothing waits.
+    /// Whether the tail drop of a decided link has room for a packet of `bytes` counted bytes, as far as is known.
     #[inline]
     fn has_room(&mut self, bytes: u64) -> bool {
-        let (Queue::TailDrop(queue), Transmit::Constant(transmit)) = (&self.queue, &mut self.transmit) else {
-            return false;
+        let waiting = if self.sends_at_once() {
+            (0, 0)
+        } else {
+            (self.books.queued_packets.into(), self.books.queued_bytes)
         };
-        let rate = transmit.rate();
-        if rate == Rate::UNLIMITED {
-            return queue.has_room((0, 0), bytes, rate);
-        }
-        queue.has_room((self.books.queued_packets.into(), self.books.queued_bytes), bytes, rate)
+        let Queue::TailDrop(queue) = &self.queue else { return false };
+        queue.has_room(waiting, bytes, self.transmit.rate())
     }
 
     /// Decides about an admitted packet of `bytes` counted bytes.
     #[inline]
     fn decide(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
-        let Transmit::Constant(transmit) = &mut self.transmit else {
-            return self.drop(at.pool, handle, DropReason::QueueFull);
-        };
         if self.sending.is_none() {
-            transmit.begin(now, bytes);
+            self.transmit.begin(now, bytes);
             self.sending = handle;
         } else {
-            transmit.follow(self.finish, bytes);
+            self.transmit.follow(self.finish, bytes);
         }
-        self.finish = transmit.finish();
+        self.finish = self.transmit.finish();
         self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
         if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
@@ -156,10 +163,14 @@ impl Link {
         self.books.queued_packets -= 1;
         self.books.queued_bytes -= self.counted(pool, handle, meta.wire_len);
         self.sending = next;
+        if !matches!(self.transmit, Transmit::Constant(_)) {
+            let bytes = self.counted(pool, next, pool.meta(next).wire_len);
+            self.transmit.pass(finish, bytes);
+        }
     }
 
     /// Counts what waits at `now`, exactly. Each packet is passed once.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
         if !self.sending.is_none() && self.finish <= now {
             return self.all_sent();
@@ -202,9 +213,7 @@ impl Link {
             }
         }
         self.books.list = list;
-        if let Transmit::Constant(transmit) = &mut self.transmit {
-            transmit.go_back(now, first, (self.finish, behind));
-        }
+        self.transmit.go_back(now, first, self.finish, behind);
         self.finish = first;
     }
 
@@ -226,6 +235,7 @@ impl Link {
         self.features |= has::DECIDED;
         let delay = self.delay.least();
         let mut waiting = self.books.list.take();
+        self.transmit.look_ahead();
         self.line.join_decided(pool, self.sending, self.finish + delay);
         while let Some(handle) = waiting.pop(pool) {
             self.transmit.follow(self.finish, pool.meta(handle).leave);
@@ -237,14 +247,18 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Fifo, LinkConfig, Links};
+    use crate::{Fifo, LinkConfig, Links, registry};
+    use longwire_block::Values;
     use longwire_packet::Pool;
     use longwire_units::Nanos;
 
-    /// Whether a link with these keys decides about a packet when it arrives.
-    fn decides(keys: &[(&str, &str)]) -> bool {
-        let config = LinkConfig::default();
-        let config = keys.iter().fold(config, |config, (key, text)| config.with_text(key, text).unwrap());
+    /// Whether a link with these blocks decides about a packet when it arrives.
+    fn decides(blocks: &[(&str, &str, &str)]) -> bool {
+        let config = blocks.iter().fold(LinkConfig::default(), |config, (key, kind, text)| {
+            let spec = registry().into_iter().find(|spec| (&spec.key, &spec.kind) == (key, kind)).unwrap();
+            let given: Vec<_> = text.split(", ").filter_map(|pair| pair.split_once(" = ")).collect();
+            config.with(spec, Values::read(spec, &given).unwrap())
+        });
         let (mut links, mut pool) = (Links::with_capacity(1, 1, Nanos::ZERO), Pool::new(1 << 20).unwrap());
         links.add(0, "test", &config);
         let handle = pool.alloc(60).unwrap();
@@ -255,10 +269,33 @@ mod tests {
 
     #[test]
     fn what_is_known_at_the_arrival_is_decided_then() {
-        let busy = [("rate", "1 Mbit/s"), ("delay", "1 ms"), ("queue", "10 packets"), ("loss", "0 %")];
-        assert!(decides(&[]) && decides(&busy));
-        for other in [("rate", "0"), ("bit-error", "0")] {
-            assert!(!decides(&[other]), "{other:?}");
+        let delay = ("delay", "constant", "delay = 1 ms");
+        assert!(decides(&[]));
+        for block in [
+            ("rate", "constant", "rate = 1 Mbit/s"),
+            ("rate", "token-bucket", "rate = 1 Mbit/s, burst = 2 kB"),
+            ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 0; 2 s end"),
+            ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 2 Mbit/s; 2 s 0; 3 s end, end = clear"),
+            ("queue", "tail-drop", "limit = 10 packets"),
+            ("queue", "red", ""),
+            ("queue", "ared", ""),
+            ("queue", "sred", ""),
+            ("loss", "independent", "probability = 0 %"),
+        ] {
+            assert!(decides(&[delay, block]), "{block:?}");
+        }
+        for block in [
+            ("rate", "constant", "rate = 0"),
+            ("rate", "token-bucket", "rate = 0, burst = 2 kB"),
+            ("rate", "token-bucket", "rate = 1 Mbit/s, burst = 2 kB, peak = 0"),
+            ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 0; 2 s end, end = hold"),
+            ("rate", "trace", "file = 1;2;3"),
+            ("rate", "slotted", "min = 10 ms"),
+            ("queue", "codel", ""),
+            ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
+            ("bit-error", "rate", "rate = 0"),
+        ] {
+            assert!(!decides(&[block]), "{block:?}");
         }
     }
 }

@@ -2,13 +2,21 @@
 //!
 //! The served one has a judge on the wire that does nothing, so that its packets wait until they are sent.
 
-use longwire_block::{Dice, Values};
+use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};
 use longwire_packet::{Gso, Pool};
 use longwire_units::Nanos;
 
 const HEADERS: usize = 54;
 const SEGMENT: usize = 1000;
+
+/// A block: key, kind, parameters.
+type Chosen = (&'static str, &'static str, Vec<(&'static str, &'static str)>);
+
+fn read((key, kind, given): &Chosen) -> (&'static Spec, Values) {
+    let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (*key, *kind)).unwrap();
+    (spec, Values::read(spec, given).unwrap())
+}
 
 /// A link, its packets, and what became of them.
 struct Side {
@@ -18,10 +26,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(seed: u64, keys: &[(&str, String)], served: bool) -> Self {
+    fn new(seed: u64, blocks: &[Chosen], served: bool) -> Self {
         let mut config = LinkConfig::default();
-        for (key, text) in keys {
-            config = config.with_text(key, text).unwrap();
+        for (spec, values) in blocks.iter().map(read) {
+            config = config.with(spec, values);
         }
         if served {
             config = config.with_text("bit-error", "0").unwrap();
@@ -38,6 +46,9 @@ impl Side {
             (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
             let total = (frame.len() - 14) as u16;
             frame[16..18].copy_from_slice(&total.to_be_bytes());
+        } else if frame.len() >= 34 && number % 2 == 0 {
+            // Its sender understands marks.
+            (frame[12], frame[14], frame[15]) = (8, 0x45, 2);
         }
         let handle = self.pool.insert(&frame).unwrap();
         let meta = self.pool.meta_mut(handle);
@@ -72,10 +83,8 @@ impl Side {
         }
     }
 
-    fn change(&mut self, now: u64, key: &str, kind: &str, given: &[(&str, &str)]) {
-        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
-        let values = Values::read(spec, given).unwrap();
-        self.links.change(&mut self.pool, 0, Nanos(now), &[(spec, values)]).unwrap();
+    fn change(&mut self, now: u64, block: &Chosen) {
+        self.links.change(&mut self.pool, 0, Nanos(now), &[read(block)]).unwrap();
     }
 
     fn count(&mut self, now: u64) {
@@ -105,6 +114,58 @@ fn one_of<'t>(dice: &mut Dice, texts: &[&'t str]) -> &'t str {
     texts[dice.below(texts.len() as u64) as usize]
 }
 
+/// Rates that change, of which the last end in an outage.
+const TRACES: [&str; 6] = [
+    "0 s 1 Mbit/s; 3 ms 97000003 bit/s; 7 ms 0; 9 ms end",
+    "0 s 10 Mbit/s; 1001 us 0; 1 s 3 Mbit/s; 2 s unlimited; 2001 ms end",
+    "0 s unlimited; 5 ms 2 Mbit/s; 6 ms end",
+    "0 s 64 kbit/s",
+    "0 s 0; 4 ms 1 Gbit/s; 10 ms end",
+    "0 s 5 Mbit/s; 20 ms 0; 21 ms end",
+];
+
+/// A transmitter, and about how long a packet takes there.
+fn rate(dice: &mut Dice) -> (Chosen, u64) {
+    let (chosen, usual) = match dice.below(5) {
+        0..3 => {
+            let rate = one_of(dice, &RATES);
+            (("rate", "constant", vec![("rate", rate), ("framing", one_of(dice, &FRAMINGS))]), usual(rate))
+        }
+        3 => {
+            let rate = one_of(dice, &RATES);
+            let burst = one_of(dice, &["1 B", "500 B", "4 kB", "100 kB"]);
+            let peak = one_of(dice, &["unlimited", "unlimited", "10 Mbit/s", "97000003 bit/s", "0"]);
+            let given = vec![("rate", rate), ("burst", burst), ("peak", peak)];
+            (("rate", "token-bucket", given), usual(rate))
+        }
+        _ => {
+            let end = one_of(dice, &["loop", "loop", "hold", "clear"]);
+            (("rate", "trace", vec![("file", one_of(dice, &TRACES)), ("end", end)]), 400_000)
+        }
+    };
+    (chosen, usual)
+}
+
+/// A queue that only decides whom to let in.
+fn queue(dice: &mut Dice) -> Chosen {
+    let limit = ("limit", one_of(dice, &LIMITS));
+    let marks = ("ecn", one_of(dice, &["yes", "no"]));
+    match dice.below(6) {
+        0 => {
+            let unit = ("unit", one_of(dice, &["packets", "bytes"]));
+            let profile = ("profile", one_of(dice, &["floyd", "floyd", "osaka"]));
+            ("queue", "red", vec![limit, ("weight", "0.1"), ("min", "2"), ("max", "6"), marks, unit, profile])
+        }
+        1 => ("queue", "ared", vec![limit, marks]),
+        2 => ("queue", "sred", vec![limit]),
+        _ => ("queue", "tail-drop", vec![limit]),
+    }
+}
+
+fn delay(dice: &mut Dice) -> Chosen {
+    ("delay", "constant", vec![("delay", one_of(dice, &DELAYS))])
+}
+
 /// About how long a packet takes at a rate.
 fn usual(rate: &str) -> u64 {
     let bits: u64 = match rate {
@@ -117,18 +178,14 @@ fn usual(rate: &str) -> u64 {
 /// One run of both; the number of packets that were dropped.
 fn compare(case: u64) -> usize {
     let mut dice = Dice::named(case, "decided");
-    let (mut rate, delay) = (one_of(&mut dice, &RATES), one_of(&mut dice, &DELAYS));
-    let keys = [
-        ("rate", rate.to_owned()),
-        ("delay", delay.to_owned()),
-        ("queue", one_of(&mut dice, &LIMITS).to_owned()),
-        ("loss", one_of(&mut dice, &["0 %", "0 %", "10 %"]).to_owned()),
-    ];
+    let (transmitter, mut usual) = rate(&mut dice);
+    let loss = ("loss", "independent", vec![("probability", one_of(&mut dice, &["0 %", "0 %", "10 %"]))]);
+    let blocks = [transmitter, delay(&mut dice), queue(&mut dice), loss];
     let changes = dice.below(3) > 0;
-    let mut sides = [Side::new(case, &keys, false), Side::new(case, &keys, true)];
+    let mut sides = [Side::new(case, &blocks, false), Side::new(case, &blocks, true)];
     let mut now = 1_000_000;
     for number in 0..400 {
-        let gap = usual(rate);
+        let gap = usual;
         if dice.below(3) > 0 {
             now += dice.below(gap * 2);
         }
@@ -140,28 +197,24 @@ fn compare(case: u64) -> usize {
         let (bytes, segments) = (20 + dice.below(1500) as usize, [1, 1, 1, 1, 7][dice.below(5) as usize]);
         let segments = if case.is_multiple_of(3) { segments } else { 1 };
         let (act, until, one) = (dice.below(60), now - dice.below(gap.min(now)), dice.below(2) == 0);
-        let change = (one_of(&mut dice, &RATES), one_of(&mut dice, &DELAYS), one_of(&mut dice, &LIMITS));
-        let framing = one_of(&mut dice, &FRAMINGS);
+        let (change, next_usual) = match act {
+            23 => rate(&mut dice),
+            24 => (delay(&mut dice), usual),
+            25 => (queue(&mut dice), usual),
+            26 => (("queue", "codel", vec![]), usual),
+            _ => (("delay", "jitter", vec![("delay", "1 ms"), ("jitter", "1 ms")]), usual),
+        };
+        let changed = changes && (23..=27).contains(&act);
         for side in &mut sides {
             match act {
                 0..20 => side.expire(until, one),
                 20..23 => side.count(now),
-                23 if changes => {
-                    side.change(now, "rate", "constant", &[("rate", change.0), ("framing", framing)]);
-                }
-                24 if changes => side.change(now, "delay", "constant", &[("delay", change.1)]),
-                25 if changes => side.change(now, "queue", "tail-drop", &[("limit", change.2)]),
-                26 if changes => side.change(now, "queue", "codel", &[]),
-                27 if changes => {
-                    side.change(now, "delay", "jitter", &[("delay", "1 ms"), ("jitter", "1 ms")]);
-                }
+                _ if changed => side.change(now, &change),
                 _ => {}
             }
             side.arrive(number, stamp, bytes, segments);
         }
-        if act == 23 && changes {
-            rate = change.0;
-        }
+        usual = if changed { next_usual } else { usual };
     }
     for side in &mut sides {
         side.count(now);
@@ -171,7 +224,7 @@ fn compare(case: u64) -> usize {
     let [decided, served] = sides;
     let differs = decided.trace.iter().zip(&served.trace).position(|(one, other)| one != other);
     if let Some(at) = differs {
-        panic!("case {case}, {keys:?}:\n{}\n{}", decided.trace[at], served.trace[at]);
+        panic!("case {case}, {blocks:?}:\n{}\n{}", decided.trace[at], served.trace[at]);
     }
     assert_eq!(decided.trace.len(), served.trace.len(), "case {case}");
     decided.trace.len()

@@ -65,6 +65,16 @@ impl Steps {
         &self.series
     }
 
+    /// Whether work that begins at any time is done at some time, and soon enough to be reckoned with: there is no outage without an end,
+    /// and no mean below 1 bit/s.
+    pub fn goes_on(&self, end: End) -> bool {
+        match end {
+            End::Loop => self.mean() != Rate::STALLED,
+            End::Hold => self.series.spans().last().is_some_and(|(_, rate)| rate != Rate::STALLED),
+            End::Clear => true,
+        }
+    }
+
     /// When `work` that begins at `start` is done: the least time by which the rates have done it, the nanosecond
     /// rounded down. `cursor` is left there. Rates are followed through any number of steps and outages; whole rounds of
     /// a loop are skipped.

@@ -54,23 +54,6 @@ impl Block for Constant {
     }
 }
 
-impl Constant {
-    /// Goes back at `now` from a packet to one that is being sent then and ends at `first`. `last` is when the packet ends from which it goes back,
-    /// and the bytes that all behind the first count together. They are sent one after the other.
-    ///
-    /// What a division leaves over goes into the next one, so from packet to packet work = rest + (next f - f) · rate - next rest.
-    pub(crate) fn go_back(&mut self, now: Nanos, first: Nanos, (last, behind): (Nanos, u64)) {
-        if self.rate == 0 || self.rate == u64::MAX {
-            return;
-        }
-        let rate = u128::from(self.rate);
-        let rest = u128::from(self.work) - u128::from((last - self.start).0) * rate;
-        let rest = rest + u128::from((last - first).0) * rate - u128::from(behind) * u128::from(BYTE);
-        self.start = now.min(first);
-        self.work = (rest + u128::from((first - self.start).0) * rate) as u64;
-    }
-}
-
 impl Sender for Constant {
     #[inline]
     fn framing(&mut self) -> Framing {
@@ -107,6 +90,24 @@ impl Sender for Constant {
                 self.start + Nanos(estimate + u64::from(rest >= rate))
             }
         }
+    }
+
+    #[inline]
+    fn foresees(&mut self) -> bool {
+        self.rate != 0
+    }
+
+    /// What a division leaves over goes into the next packet, so from one to the next work = rest + (next f - f) · rate - next rest: the
+    /// remainder at the first follows from that at the last, and nothing needs to be kept.
+    fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64) {
+        if self.rate == 0 || self.rate == u64::MAX {
+            return;
+        }
+        let rate = u128::from(self.rate);
+        let rest = u128::from(self.work) - u128::from((last - self.start).0) * rate;
+        let rest = rest + u128::from((last - first).0) * rate - u128::from(behind) * u128::from(BYTE);
+        self.start = now.min(first);
+        self.work = (rest + u128::from((first - self.start).0) * rate) as u64;
     }
 
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.

@@ -81,6 +81,23 @@ pub trait Sender: Block {
     /// Goes on at `now` with a packet that another transmitter has begun.
     fn take_over(&mut self, now: Nanos, work: u64);
 
+    /// Whether the end of every packet is known when it asks to be let in, as long as nothing changes: those in front of it are sent one
+    /// after the other, and never is not among the answers.
+    fn foresees(&mut self) -> bool {
+        false
+    }
+
+    /// From now on packets are begun before those in front of them are sent, and [`Sender::pass`] tells of each that is. It may be so
+    /// after [`Sender::begin`], too, without a word. Said to transmitters that foresee.
+    fn look_ahead(&mut self) {}
+
+    /// Of those begun, the first has been sent at `finish`; the one behind it counts `bytes`.
+    fn pass(&mut self, _finish: Nanos, _bytes: u64) {}
+
+    /// Takes back what was begun ahead, at `now`: the first that is not yet sent is being sent, and ends at `first`. The last one would
+    /// have ended at `last`; all behind the first count `behind` bytes.
+    fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {}
+
     /// Whether, of the packet being sent, all but the last `bytes` counted bytes are sent by `now`. Asked of trains only.
     fn has_sent_all_but(&mut self, _bytes: u64, _now: Nanos) -> bool {
         false
@@ -119,6 +136,10 @@ crate::registry::stage! {
     fn highest(&mut self, bytes: u64) -> Rate;
     fn work_left(&mut self) -> u64;
     fn take_over(&mut self, now: Nanos, work: u64);
+    fn foresees(&mut self) -> bool;
+    fn look_ahead(&mut self);
+    fn pass(&mut self, finish: Nanos, bytes: u64);
+    fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64);
     fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;
     fn whole_trains(&mut self) -> bool;
 }

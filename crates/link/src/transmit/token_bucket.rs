@@ -19,6 +19,14 @@ pub struct TokenBucket {
     peak: u64,
     /// Tokens that the bucket holds.
     burst: i64,
+    state: State,
+    /// As it stands at the packet being sent, while those behind it are begun ahead.
+    behind: State,
+}
+
+/// Its tokens, and the packet being sent.
+#[derive(Debug, Clone, Copy)]
+struct State {
     /// Tokens there are at `stamp`; fewer than none are owed.
     tokens: i64,
     stamp: Nanos,
@@ -68,11 +76,7 @@ impl Block for TokenBucket {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block = Self {
-            framing: Framing::ETHERNET,
-            rate: 0,
-            peak: 0,
-            burst: 0,
+        let state = State {
             tokens: i64::MAX,
             stamp: Nanos::ZERO,
             before: (0, Nanos::ZERO),
@@ -81,6 +85,7 @@ impl Block for TokenBucket {
             finish: Nanos::ZERO,
             is_paid: true,
         };
+        let mut block = Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, behind: state };
         block.change(values);
         block
     }
@@ -90,11 +95,11 @@ impl Block for TokenBucket {
         (self.rate, self.peak) = (values.rate(0).0, values.rate(2).0);
         self.burst = (values.integer(1).min(MAX_BURST.0) * BYTE) as i64;
         self.framing = Framing::read(values, 3, 4);
-        self.tokens = self.tokens.min(self.burst);
-        if self.is_paid {
+        self.state.tokens = self.state.tokens.min(self.burst);
+        if self.state.is_paid {
             self.reckon();
         } else {
-            self.pay(self.start);
+            self.pay(self.state.start);
         }
     }
 }
@@ -107,8 +112,9 @@ impl Sender for TokenBucket {
 
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
-        self.work = bytes * BYTE;
+        self.state.work = bytes * BYTE;
         self.pay(start);
+        self.look_ahead();
     }
 
     /// Where the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
@@ -116,32 +122,32 @@ impl Sender for TokenBucket {
     fn follow(&mut self, finish: Nanos, bytes: u64) {
         let rest = match self.peak {
             0 | u64::MAX => 0,
-            peak => self.work - (finish - self.start).0 * peak,
+            peak => self.state.work - (finish - self.state.start).0 * peak,
         };
-        self.work = bytes * BYTE;
+        self.state.work = bytes * BYTE;
         self.pay(finish);
-        if self.start == finish {
-            self.work += rest;
+        if self.state.start == finish {
+            self.state.work += rest;
             self.reckon();
         }
     }
 
     #[inline]
     fn finish(&mut self) -> Nanos {
-        self.finish
+        self.state.finish
     }
 
     fn settle(&mut self, now: Nanos) {
-        if now < self.start {
+        if now < self.state.start {
             // It still waits for its tokens, which it has not taken yet.
-            (self.tokens, self.stamp) = self.before;
-            self.is_paid = false;
-            self.start = now;
+            (self.state.tokens, self.state.stamp) = self.state.before;
+            self.state.is_paid = false;
+            self.state.start = now;
         } else {
-            let sent = u128::from((now - self.start).0) * u128::from(self.peak);
-            self.work -= sent.min(self.work.into()) as u64;
-            self.is_paid = true;
-            self.start = now;
+            let sent = u128::from((now - self.state.start).0) * u128::from(self.peak);
+            self.state.work -= sent.min(self.state.work.into()) as u64;
+            self.state.is_paid = true;
+            self.state.start = now;
         }
         self.fill(now);
     }
@@ -151,13 +157,34 @@ impl Sender for TokenBucket {
         Rate(self.rate.min(self.peak))
     }
 
+    #[inline]
+    fn foresees(&mut self) -> bool {
+        self.rate != 0 && self.peak != 0
+    }
+
+    #[inline]
+    fn look_ahead(&mut self) {
+        self.behind = self.state;
+    }
+
+    #[inline]
+    fn pass(&mut self, finish: Nanos, bytes: u64) {
+        std::mem::swap(&mut self.state, &mut self.behind);
+        self.follow(finish, bytes);
+        std::mem::swap(&mut self.state, &mut self.behind);
+    }
+
+    fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
+        self.state = self.behind;
+    }
+
     fn work_left(&mut self) -> u64 {
-        self.work
+        self.state.work
     }
 
     /// What is left of a packet that another transmitter has begun takes tokens as a packet of that size would.
     fn take_over(&mut self, now: Nanos, work: u64) {
-        self.work = work;
+        self.state.work = work;
         self.pay(now);
     }
 }
@@ -167,40 +194,41 @@ impl TokenBucket {
     #[inline]
     fn pay(&mut self, earliest: Nanos) {
         self.fill(earliest);
-        self.before = (self.tokens, self.stamp);
-        let missing = (self.work as i64).min(self.burst) - self.tokens;
-        self.start = earliest;
+        self.state.before = (self.state.tokens, self.state.stamp);
+        let missing = (self.state.work as i64).min(self.burst) - self.state.tokens;
+        self.state.start = earliest;
         if missing > 0 {
             if self.rate == 0 {
-                (self.start, self.finish, self.is_paid) = (Nanos::NEVER, Nanos::NEVER, false);
+                (self.state.start, self.state.finish, self.state.is_paid) =
+                    (Nanos::NEVER, Nanos::NEVER, false);
                 return;
             }
             let wait = Nanos(missing as u64 / self.rate);
-            self.start = earliest + wait;
-            self.tokens += (wait.0 * self.rate) as i64;
-            self.stamp = self.start;
+            self.state.start = earliest + wait;
+            self.state.tokens += (wait.0 * self.rate) as i64;
+            self.state.stamp = self.state.start;
         }
-        self.tokens -= self.work as i64;
-        self.is_paid = true;
+        self.state.tokens -= self.state.work as i64;
+        self.state.is_paid = true;
         self.reckon();
     }
 
     /// Brings the tokens up to `now`.
     #[inline]
     fn fill(&mut self, now: Nanos) {
-        let room = (self.burst - self.tokens) as u64;
-        let come = u128::from(now.since(self.stamp).0) * u128::from(self.rate);
-        self.tokens =
-            if self.rate == u64::MAX { self.burst } else { self.tokens + come.min(room.into()) as i64 };
-        self.stamp = self.stamp.max(now);
+        let room = (self.burst - self.state.tokens) as u64;
+        let come = u128::from(now.since(self.state.stamp).0) * u128::from(self.rate);
+        self.state.tokens =
+            if self.rate == u64::MAX { self.burst } else { self.state.tokens + come.min(room.into()) as i64 };
+        self.state.stamp = self.state.stamp.max(now);
     }
 
     #[inline]
     fn reckon(&mut self) {
-        self.finish = match self.peak {
+        self.state.finish = match self.peak {
             0 => Nanos::NEVER,
-            u64::MAX => self.start,
-            peak => self.start + Nanos(self.work / peak),
+            u64::MAX => self.state.start,
+            peak => self.state.start + Nanos(self.state.work / peak),
         };
     }
 }

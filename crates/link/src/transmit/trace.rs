@@ -26,6 +26,17 @@ pub struct Trace {
     end: End,
     /// When the run began on the engine's clock.
     begin: Nanos,
+    state: State,
+    /// As it stands at the packet being sent, while those behind it are begun ahead.
+    behind: State,
+    /// Where among the opportunities the packet begins, and where it ends.
+    from: Place,
+    to: Place,
+}
+
+/// The packet being sent.
+#[derive(Debug, Clone, Copy)]
+struct State {
     /// When the packet began to be sent, or the time up to which it is settled, from the start of the run.
     start: Nanos,
     /// Work left at `start`.
@@ -34,9 +45,6 @@ pub struct Trace {
     /// What is sent at `finish`, beyond the packet.
     rest: u64,
     cursor: Cursor,
-    /// Where among the opportunities the packet begins, and where it ends.
-    from: Place,
-    to: Place,
 }
 
 /// A place among opportunities: the next one, and the bytes left of the one before it.
@@ -103,17 +111,21 @@ impl Block for Trace {
 
     fn build(values: &Values, _: Dice) -> Self {
         let place = Place { next: Deliveries::new(End::Loop), left: 0 };
+        let state = State {
+            start: Nanos::ZERO,
+            work: 0,
+            finish: Nanos::ZERO,
+            rest: 0,
+            cursor: Cursor::new(End::Loop),
+        };
         let mut block = Self {
             framing: Framing::ETHERNET,
             rates: None,
             mean: Rate::MAX,
             end: End::Loop,
             begin: Nanos::ZERO,
-            start: Nanos::ZERO,
-            work: 0,
-            finish: Nanos::ZERO,
-            rest: 0,
-            cursor: Cursor::new(End::Loop),
+            state,
+            behind: state,
             from: place,
             to: place,
         };
@@ -136,11 +148,11 @@ impl Block for Trace {
             return;
         }
         self.mean = rates.as_deref().map_or(Rate::MAX, |rates| rates.mean().min(Rate::MAX));
-        (self.rates, self.end, self.rest) = (rates, end, 0);
-        self.cursor = Cursor::new(end);
+        (self.rates, self.end, self.state.rest) = (rates, end, 0);
+        self.state.cursor = Cursor::new(end);
         self.from = Place { next: Deliveries::new(end), left: 0 };
         if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
-            self.from.next.pass(trace, self.start);
+            self.from.next.pass(trace, self.state.start);
         }
         self.to = self.from;
         self.reckon();
@@ -163,43 +175,44 @@ impl Sender for Trace {
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.take_over(start, bytes * BYTE);
+        self.look_ahead();
     }
 
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
-        self.start = finish - self.begin;
-        self.work = self.rest + bytes * BYTE;
+        self.state.start = finish - self.begin;
+        self.state.work = self.state.rest + bytes * BYTE;
         self.from = self.to;
         self.reckon();
     }
 
     #[inline]
     fn finish(&mut self) -> Nanos {
-        self.finish + self.begin
+        self.state.finish + self.begin
     }
 
     fn settle(&mut self, now: Nanos) {
         let now = now.since(self.begin);
         match self.rates.as_deref() {
             Some(Rates::Steps(steps)) => {
-                self.work -= steps.done(&mut self.cursor, self.start, now, self.work);
+                self.state.work -= steps.done(&mut self.state.cursor, self.state.start, now, self.state.work);
             }
             Some(Rates::Opportunities(trace)) => {
-                while self.work > 0
+                while self.state.work > 0
                     && (self.from.left > 0 || self.from.next.next(trace).is_some_and(|at| at <= now))
                 {
                     if self.from.left == 0 {
                         self.from.next.take(trace);
                         self.from.left = mahimahi::BYTES;
                     }
-                    let taken = self.from.left.min(self.work.div_ceil(BYTE));
+                    let taken = self.from.left.min(self.state.work.div_ceil(BYTE));
                     self.from.left -= taken;
-                    self.work = self.work.saturating_sub(taken * BYTE);
+                    self.state.work = self.state.work.saturating_sub(taken * BYTE);
                 }
             }
             None => {}
         }
-        self.start = self.start.max(now);
+        self.state.start = self.state.start.max(now);
     }
 
     fn by_opportunities(&mut self) -> bool {
@@ -232,17 +245,41 @@ impl Sender for Trace {
         }
     }
 
+    fn foresees(&mut self) -> bool {
+        match self.rates.as_deref() {
+            Some(Rates::Steps(steps)) => steps.goes_on(self.end),
+            Some(Rates::Opportunities(_)) => false,
+            None => true,
+        }
+    }
+
+    #[inline]
+    fn look_ahead(&mut self) {
+        self.behind = self.state;
+    }
+
+    #[inline]
+    fn pass(&mut self, finish: Nanos, bytes: u64) {
+        std::mem::swap(&mut self.state, &mut self.behind);
+        self.follow(finish, bytes);
+        std::mem::swap(&mut self.state, &mut self.behind);
+    }
+
+    fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
+        self.state = self.behind;
+    }
+
     fn work_left(&mut self) -> u64 {
-        self.work
+        self.state.work
     }
 
     fn take_over(&mut self, now: Nanos, work: u64) {
-        self.start = now.since(self.begin);
-        self.work = work;
+        self.state.start = now.since(self.begin);
+        self.state.work = work;
         if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
             self.from = self.to;
             self.from.left = 0;
-            self.from.next.pass(trace, self.start);
+            self.from.next.pass(trace, self.state.start);
         }
         self.reckon();
     }
@@ -263,12 +300,14 @@ impl Trace {
     fn reckon(&mut self) {
         match self.rates.as_deref() {
             Some(Rates::Steps(steps)) => {
-                (self.finish, self.rest) = by_steps(steps, &mut self.cursor, self.start, self.work);
+                (self.state.finish, self.state.rest) =
+                    by_steps(steps, &mut self.state.cursor, self.state.start, self.state.work);
             }
             Some(Rates::Opportunities(trace)) => {
-                (self.finish, self.to) = by_opportunities(trace, self.from, self.start, self.work);
+                (self.state.finish, self.to) =
+                    by_opportunities(trace, self.from, self.state.start, self.state.work);
             }
-            None => self.finish = self.start,
+            None => self.state.finish = self.state.start,
         }
     }
 }
