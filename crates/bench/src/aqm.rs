@@ -220,37 +220,32 @@ fn judge(name: &str, trial: &Trial, congestion: &str, seen: &Seen) -> Vec<Row> {
         .map(|transfer| transfer.reception.goodput_bits_per_second.unwrap_or(0.0))
         .collect();
     let used = goodputs.iter().sum::<f64>() * PACKET / PAYLOAD / RATE * 100.0;
-    let (mean, p95) = (seen.waits.mean(), seen.waits.quantile(0.95));
-    let row = Row::new(format!("{name}: pings wait, mean"), "ns").measured(mean);
-    let row = match trial.most {
-        Some(most) => row.expected(most).at_most(),
-        None => row.expected(STANDING).at_least(),
+    let named = |ending: &str, unit: &str| Row::new(format!("{name}, {ending}"), unit);
+    let waits = named("pings wait in the mean", "ns").measured(seen.waits.mean()).note(congestion);
+    let waits = match trial.most {
+        Some(most) => waits.expected(most).at_most(),
+        None => waits.expected(STANDING).at_least(),
     };
     let round_trips = seen.transfers.iter().filter_map(|transfer| transfer.rtt);
     let own: Vec<f64> = round_trips.map(|rtt| rtt.mean_ns - ROUND_TRIP_NS as f64).collect();
-    let row = row
-        .extra("p95_ns", p95)
-        .extra("tcp_wait_ns", own.clone())
-        .extra("drops", drops)
-        .extra("marks", marks)
-        .extra("congestion", congestion)
-        .note(format!(
-            "{congestion}; 95 % of pings wait {:.1} ms or less, TCP's own packets {} ms; {drops} dropped, {marks} marked",
-            p95 / 1e6,
-            own.iter().map(|own| format!("{:.1}", own / 1e6)).collect::<Vec<_>>().join(" and "),
-        ));
     let mut rows = vec![
-        with_losses(row, &seen.report),
-        Row::new(format!("{name}: rate in use"), "%").expected(USED).measured(used).at_least(),
+        with_losses(waits, &seen.report),
+        named("95 % of pings wait at most", "ns").measured(seen.waits.quantile(0.95)),
+        named("TCP's own packets wait in the mean", "ns")
+            .measured(own.iter().sum::<f64>() / own.len().max(1) as f64)
+            .extra("connections", own),
+        named("rate in use", "%").expected(USED).measured(used).at_least(),
+        named("dropped", "packets").measured(drops),
+        named("marked", "packets").measured(marks),
     ];
     if trial.ecn {
         let share = marks as f64 * 100.0 / (marks + drops).max(1) as f64;
-        let row = Row::new(format!("{name}: marks among marks and drops"), "%");
-        rows.push(row.expected(MARKS).measured(share).at_least());
+        rows.push(named("marks among marks and drops", "%").expected(MARKS).measured(share).at_least());
     }
     if goodputs.len() > 1 {
-        let row = Row::new(format!("{name}: Jain's index of the connections"), "");
-        rows.push(row.expected(EVEN).measured(jain(&goodputs)).at_least());
+        rows.push(
+            named("Jain's index of the connections", "").expected(EVEN).measured(jain(&goodputs)).at_least(),
+        );
     }
     rows
 }

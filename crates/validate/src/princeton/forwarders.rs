@@ -8,8 +8,8 @@ use longwire_bench::rig::{Frame, Rig, Said, destination, in_turns};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_program::{
-    Context, Effects, Environment, Item, Machine, Maps, Packet, Prices, Program, Stack, State, interpret,
-    verify,
+    Context, Effects, Environment, Finished, Item, Machine, Maps, Packet, Prices, Program, Stack, State,
+    interpret, verify,
 };
 use longwire_report::Row;
 use longwire_router::{Admission, Key};
@@ -68,37 +68,37 @@ impl Case {
         if self.per_flow { self.said.flow() } else { Key::All }
     }
 
-    /// Instructions of one packet, told by the interpreter.
-    fn instructions(&self) -> Result<(u64, u64), BenchError> {
-        let program = self.program()?;
-        let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
-        let state = State::new(self.state.len() as u32);
-        if !state.set(&self.state) {
-            return Err(super::failed("writing the state", "it has another size"));
-        }
-        let mut frame = self.said.frame();
-        let mut stack = Stack::trusting();
-        let len = frame.len();
-        let mut machine = Machine {
-            context: Context {
-                ingress: self.said.from.into(),
-                queue: 0,
-                egress: 0,
-                now: 0,
-                worker: 0,
-                mark: 0,
-            },
-            packet: Packet::new(&mut frame, 0..len),
-            stack: &mut stack,
-            state: &state,
-            maps: &maps,
-            environment: &mut Same,
-            effects: Effects::default(),
-        };
-        let finished = interpret(&program.code, &mut machine, 1 << 20)
-            .map_err(|stopped| super::failed("running a forwarder", stopped))?;
-        Ok((finished.instructions, finished.returned))
+    /// What the interpreter makes of one packet.
+    fn interpreted(&self) -> Result<Finished, BenchError> {
+        interpreted(&self.program()?, &self.state, &self.said, &mut self.said.frame())
     }
+}
+
+/// What the interpreter makes of a packet that comes as `said` tells, with this state.
+pub(super) fn interpreted(
+    program: &Program,
+    written: &[u8],
+    said: &Said,
+    frame: &mut [u8],
+) -> Result<Finished, BenchError> {
+    let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
+    let state = State::new(written.len() as u32);
+    if !state.set(written) {
+        return Err(super::failed("writing the state", "it has another size"));
+    }
+    let mut stack = Stack::trusting();
+    let len = frame.len();
+    let mut machine = Machine {
+        context: Context { ingress: said.from.into(), queue: 0, egress: 0, now: 0, worker: 0, mark: 0 },
+        packet: Packet::new(frame, 0..len),
+        stack: &mut stack,
+        state: &state,
+        maps: &maps,
+        environment: &mut Same,
+        effects: Effects::default(),
+    };
+    interpret(&program.code, &mut machine, 1 << 20)
+        .map_err(|stopped| super::failed("running a forwarder", stopped))
 }
 
 /// Draws the same number always: none of the eight draws any.
@@ -136,7 +136,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
         book.row(Row::new(format!("table 5: {}, instructions", case.name), ""), |row| {
             let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
             let bound = u64::from(verified.most()[Item::Instruction]);
-            let (instructions, returned) = case.instructions()?;
+            let Finished { instructions, returned } = case.interpreted()?;
             let registers = known.map_or_else(String::new, |line| {
                 format!("; the paper's needs {} registers, eBPF has eleven", line.registers)
             });
@@ -253,7 +253,7 @@ mod tests {
             rig.time_batch(&frames);
             let stats = rig.router.forwarders().all()[0].stats();
             assert_eq!((stats.packets, rig.tally().forwarded), (3, 3), "{}", case.name);
-            let (instructions, _) = case.instructions().unwrap();
+            let instructions = case.interpreted().unwrap().instructions;
             // More than what says that it has nothing to do.
             assert!(instructions > 12, "{}: {instructions}", case.name);
         }

@@ -8,6 +8,7 @@
 mod blocks;
 mod budget;
 mod circles;
+mod classifier;
 mod floods;
 mod forwarders;
 mod install;
@@ -35,6 +36,7 @@ pub(crate) fn all(book: &mut Book<'_>) {
     blocks::rows(book);
     forwarders::rows(book);
     budget::rows(book);
+    classifier::rows(book);
     install::rows(book);
     robust::rows(book);
     floods::rows(book);
