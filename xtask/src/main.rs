@@ -1,4 +1,4 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -7,6 +7,7 @@ mod fuzz;
 mod instructions;
 mod new;
 mod numbers;
+mod programs;
 mod tidy;
 
 use anyhow::{Context, Result, bail};
@@ -31,6 +32,8 @@ cargo xtask instructions [--json] [--keep] [--tests] [NAME]...
 cargo xtask numbers               make the tables of numbers in Markdown from docs/results
 cargo xtask numbers --measure [NAME]...
                                   measure first, the usual results or these; --list names them
+cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in FOLDER/PROJECT/,
+                                  by target/release/longwire, for docs/results/programs.json
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 ";
 
@@ -65,6 +68,7 @@ fn run() -> Result<bool> {
         ["bench", name] => bench::run(&root()?, Some(name))?,
         ["instructions", words @ ..] => instructions::run(&root()?, words)?,
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
+        ["programs", folder] => programs::run(&root()?, folder)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
     })

@@ -1,8 +1,7 @@
 //! How old results are: one that is more than a release older than the last change of what it measured is
 //! no longer true.
 
-use super::FOLDER;
-use super::measure::STEPS;
+use super::{FOLDER, commands};
 use crate::tidy::{File, Finding};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,17 +15,17 @@ pub(super) fn check(root: &Path, files: &[File], findings: &mut Vec<Finding>) ->
     for file in files.iter().filter(|file| file.path.starts_with(FOLDER) && file.path.ends_with(".json")) {
         let result: Value = serde_json::from_str(&file.text).unwrap_or_default();
         let name = file.path.trim_start_matches(FOLDER).trim_end_matches(".json");
-        let (Some(version), Some(step)) =
-            (result["version"].as_str().and_then(parsed), STEPS.iter().find(|step| step.name == name))
+        let (Some(version), Some(crates)) =
+            (result["version"].as_str().and_then(parsed), commands::crates(name))
         else {
-            let fix = "keep only what cargo xtask numbers --measure makes";
+            let fix = "keep only what cargo xtask numbers --measure or cargo xtask programs makes";
             findings.push(Finding::new(&file.path, 1, "results are reports that can be made again", fix));
             continue;
         };
-        for krate in step.crates {
+        for krate in crates {
             let Some(changed) = last_change(root, krate)? else { continue };
             if too_old(version, changed, &releases) {
-                let fix = format!("crates/{krate} has changed since: cargo xtask numbers --measure {name}");
+                let fix = format!("crates/{krate} has changed since: {}", commands::command(name));
                 findings.push(Finding::new(&file.path, 1, "results are at most a release old", fix));
                 break;
             }

@@ -188,14 +188,14 @@ fn kept(step: &Step, mut report: Value, made: &Made, seconds: u64) -> Value {
 }
 
 /// The commit that is measured, with a `+` if files were changed since.
-fn commit(root: &Path) -> Result<String> {
+pub(super) fn commit(root: &Path) -> Result<String> {
     let commit = said(root, "git", &["rev-parse", "--short", "HEAD"])?;
     let changed =
         said(root, "git", &["status", "--porcelain", "--untracked-files=no", "--", "crates", "Cargo.lock"])?;
     Ok(if changed.is_empty() { commit } else { format!("{commit}+") })
 }
 
-fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
+pub(super) fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
     let output = Command::new(program).args(args).current_dir(root).output();
     let output = output.with_context(|| format!("can't start {program}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -3,8 +3,12 @@
 //! machine that made it.
 
 mod age;
+mod commands;
+mod functions;
 mod measure;
 mod table;
+
+pub use commands::{crates, keep};
 
 use crate::tidy::{File, Finding, files};
 use anyhow::{Context, Result, bail};

@@ -12,9 +12,15 @@
 //! <!-- numbers peers by 64 bytes, of the bare loop -->
 //! ```
 //!
-//! rows that differ only in how their names end share a line, with a column for each of these endings.
+//! rows that differ only in how their names end share a line, with a column for each of these endings. And
+//!
+//! ```text
+//! <!-- numbers programs of functions -->
+//! ```
+//!
+//! makes the tables of functions that [`functions`] describes.
 
-use super::FOLDER;
+use super::{FOLDER, commands, functions};
 use crate::tidy::File;
 use longwire_report::{Report, Row, Scalar, in_unit};
 use serde_json::Value;
@@ -40,12 +46,13 @@ pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)
         let Some(marker) = marker.strip_suffix("-->") else {
             return Err((number + 1, "a marker is one line: <!-- numbers NAME: ROWS -->".into()));
         };
-        let made = match marker.split_once(" by ") {
-            Some((name, endings)) => table(name.trim(), endings, files, by_endings),
-            None => {
-                let (name, rows) = marker.split_once(':').unwrap_or((marker, ""));
-                table(name.trim(), rows, files, by_rows)
-            }
+        let made = if let Some((name, endings)) = marker.split_once(" by ") {
+            table(name.trim(), endings, files, by_endings)
+        } else if let Some(name) = marker.trim().strip_suffix(" of functions") {
+            table(name, "", files, functions::by_objects)
+        } else {
+            let (name, rows) = marker.split_once(':').unwrap_or((marker, ""));
+            table(name.trim(), rows, files, by_rows)
         };
         out += &made.map_err(|why| (number + 1, why))?;
         let Some((_, end)) = lines.by_ref().find(|(_, line)| line.trim() == END) else {
@@ -63,7 +70,7 @@ type Layout = for<'r> fn(&'r [Row], &[&str]) -> (String, Vec<&'r Row>);
 fn table(name: &str, chosen: &str, files: &[File], layout: Layout) -> Result<String, String> {
     let path = format!("{FOLDER}{name}.json");
     let Some(file) = files.iter().find(|file| file.path == path) else {
-        return Ok(format!("\nNot measured yet: `cargo xtask numbers --measure {name}`.\n\n"));
+        return Ok(format!("\nNot measured yet: `{}`.\n\n", commands::command(name)));
     };
     let report: Report =
         serde_json::from_str(&file.text).map_err(|error| format!("{path} is no report: {error}"))?;
@@ -161,7 +168,7 @@ fn body(rows: &[&Row]) -> String {
 }
 
 /// Text that ends no cell.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
@@ -250,6 +257,19 @@ mod tests {
             ["| A, fast | 2 Mpps (1 Mpps to 3 Mpps) | 50 % |", "| B | failed | 60 % |", "| C | not run |  |"]
         );
         assert_eq!(fill(&new, &files).unwrap(), new);
+    }
+
+    #[test]
+    fn a_marker_asks_for_tables_of_functions() {
+        let mut report = Report::new("programs");
+        let row = Row::new("p: o: f", "ns").measured(0.8);
+        report.push(row.extra("project", "p").extra("object", "o").extra("function", "f"));
+        let files = [File { path: "docs/results/programs.json".into(), text: report.to_json() }];
+        let text = "<!-- numbers programs of functions -->\n<!-- end of numbers -->\n";
+        let new = fill(text, &files).unwrap();
+        assert!(new.contains("\n| p: `o` | `f` 0.8 |\n"), "{new}");
+        assert_eq!(fill(&new, &files).unwrap(), new);
+        assert!(fill(text, &[]).unwrap().contains("Not measured yet: `cargo xtask programs FOLDER`."));
     }
 
     #[test]
