@@ -25,19 +25,15 @@ impl Link {
         self.features = others;
         if others == 0 && self.transmit.foresees() && matches!(self.delay, Delay::Constant(_)) {
             self.features |= has::DECIDABLE;
+            let rate = match &mut self.transmit {
+                Transmit::Constant(transmit) => transmit.rate(),
+                _ => Rate::STALLED,
+            };
+            let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
             // The longest packet, whatever it counts.
-            if self.sends_at_once() && self.delay.least() == Nanos::ZERO && self.has_room(u32::MAX.into()) {
+            if takes_no_time && self.has_room(u32::MAX.into()) {
                 self.features |= has::INSTANT;
             }
-        }
-    }
-
-    /// Whether sending takes no time, ever, so that nothing waits.
-    #[inline]
-    fn sends_at_once(&mut self) -> bool {
-        match &mut self.transmit {
-            Transmit::Constant(transmit) => transmit.rate() == Rate::UNLIMITED,
-            _ => false,
         }
     }
 
@@ -92,49 +88,54 @@ impl Link {
             self.all_sent();
         }
         let first = self.line.next() == Nanos::NEVER;
-        let bytes = if matches!(self.queue, Queue::TailDrop(_)) {
-            let bytes = self.counted(at.pool, handle, frame);
-            if !self.has_room(bytes) && !(self.has_overcounted(at.pool, now) && self.has_room(bytes)) {
-                self.drop(at.pool, handle, DropReason::QueueFull);
-                return first;
-            }
-            self.books.queued_packets += 1;
-            self.books.queued_bytes += bytes;
-            bytes
-        } else {
-            self.recount(at.pool, now);
-            let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) else { return first };
-            bytes
-        };
-        self.decide(at, handle, now, bytes);
+        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return first };
+        let pause = self.sending.is_none();
+        if pause {
+            self.sending = handle;
+        }
+        self.finish = self.transmit.send(pause, if pause { now } else { self.finish }, bytes);
+        self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
+        if self.finish <= now && self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
         first
+    }
+
+    /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
+    #[inline]
+    fn let_in_decided(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
+        if !matches!(self.queue, Queue::TailDrop(_)) {
+            return self.let_in_counted(pool, handle, (now, frame));
+        }
+        let bytes = self.counted(pool, handle, frame);
+        if !self.has_room(bytes) && !(self.has_overcounted(pool, now) && self.has_room(bytes)) {
+            self.drop(pool, handle, DropReason::QueueFull);
+            return None;
+        }
+        self.books.queued_packets += 1;
+        self.books.queued_bytes += bytes;
+        Some(bytes)
+    }
+
+    /// The same by a discipline that reckons with what waits.
+    #[inline(never)]
+    fn let_in_counted(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
+        self.recount(pool, now);
+        self.let_in(pool, handle, (now, frame))
     }
 
     /// Whether the tail drop of a decided link has room for a packet of `bytes` counted bytes, as far as is known.
     #[inline]
     fn has_room(&mut self, bytes: u64) -> bool {
-        let waiting = if self.sends_at_once() {
-            (0, 0)
-        } else {
-            (self.books.queued_packets.into(), self.books.queued_bytes)
-        };
         let Queue::TailDrop(queue) = &self.queue else { return false };
-        queue.has_room(waiting, bytes, self.transmit.rate())
-    }
-
-    /// Decides about an admitted packet of `bytes` counted bytes.
-    #[inline]
-    fn decide(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
-        if self.sending.is_none() {
-            self.transmit.begin(now, bytes);
-            self.sending = handle;
-        } else {
-            self.transmit.follow(self.finish, bytes);
-        }
-        self.finish = self.transmit.finish();
-        self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
-        if self.finish <= now && self.line.next() <= now {
-            self.release(at.pool, now, at.out);
+        let waiting = (self.books.queued_packets.into(), self.books.queued_bytes);
+        match &mut self.transmit {
+            Transmit::Constant(transmit) => {
+                let rate = transmit.rate();
+                // Where sending takes no time, nothing waits.
+                queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { waiting }, bytes, rate)
+            }
+            other => queue.has_room(waiting, bytes, other.rate()),
         }
     }
 
@@ -238,8 +239,7 @@ impl Link {
         self.transmit.look_ahead();
         self.line.join_decided(pool, self.sending, self.finish + delay);
         while let Some(handle) = waiting.pop(pool) {
-            self.transmit.follow(self.finish, pool.meta(handle).leave);
-            self.finish = self.transmit.finish();
+            self.finish = self.transmit.send(false, self.finish, pool.meta(handle).leave);
             self.line.join_decided(pool, handle, self.finish + delay);
         }
     }

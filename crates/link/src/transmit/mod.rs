@@ -42,6 +42,17 @@ pub trait Sender: Block {
     /// begun, and after each change.
     fn finish(&mut self) -> Nanos;
 
+    /// Begins a packet at `start`, after a pause or at the end of the one before; when it is finished.
+    #[inline]
+    fn send(&mut self, pause: bool, start: Nanos, bytes: u64) -> Nanos {
+        if pause {
+            self.begin(start, bytes);
+        } else {
+            self.follow(start, bytes);
+        }
+        self.finish()
+    }
+
     /// Before a change at `now`: what is sent by now stays sent, and tokens that have come by now have come. Said to an idle
     /// transmitter, too.
     fn settle(&mut self, now: Nanos);
@@ -127,6 +138,7 @@ crate::registry::stage! {
     fn begin(&mut self, start: Nanos, bytes: u64);
     fn follow(&mut self, finish: Nanos, bytes: u64);
     fn finish(&mut self) -> Nanos;
+    fn send(&mut self, pause: bool, start: Nanos, bytes: u64) -> Nanos;
     fn settle(&mut self, now: Nanos);
     fn by_opportunities(&mut self) -> bool;
     fn next_opportunity(&mut self, finish: Nanos) -> Nanos;
