@@ -95,6 +95,13 @@ pub(super) const STEPS: &[Step] = &[
         seconds: 120,
         usual: false,
     },
+    Step {
+        name: "aqm",
+        args: &["bench", "aqm"],
+        crates: &["engine", "link", "bench"],
+        seconds: 70,
+        usual: false,
+    },
     Step { name: "peers", args: &["bench", "peers"], crates: PATH, seconds: 480, usual: false },
 ];
 
