@@ -4,7 +4,7 @@ use crate::{from, has, plan, refused, silent, tells, way};
 use longwire_scenario::import::Format;
 
 /// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
-pub const NETEM: [(&str, &str); 35] = [
+pub const NETEM: [(&str, &str); 36] = [
     ("delay 100ms", "delay = \"100 ms\""),
     ("latency 1.5s", "delay = \"1.5 s\""),
     ("delay 250", "delay = \"250 us\""),
@@ -76,6 +76,11 @@ pub const NETEM: [(&str, &str); 35] = [
     (
         "slot 10ms 20ms packets 5",
         "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
+    ),
+    // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not keep.
+    (
+        "slot 3s 5s packets 5",
+        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"3 s\", max = \"5 s\", packets = \"5\" }",
     ),
     (
         "slot 800us bytes 3000 rate 1mbit",
