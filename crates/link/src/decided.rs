@@ -108,7 +108,7 @@ impl Link {
             return self.let_in_counted(pool, handle, (now, frame));
         }
         let bytes = self.counted(pool, handle, frame);
-        if !self.has_room(bytes) && !(self.has_overcounted(pool, now) && self.has_room(bytes)) {
+        if !(self.has_room(bytes) || self.has_overcounted(pool, now) && self.has_room(bytes)) {
             self.drop(pool, handle, DropReason::QueueFull);
             return None;
         }

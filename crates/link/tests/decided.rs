@@ -46,7 +46,7 @@ impl Side {
             (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
             let total = (frame.len() - 14) as u16;
             frame[16..18].copy_from_slice(&total.to_be_bytes());
-        } else if frame.len() >= 34 && number % 2 == 0 {
+        } else if frame.len() >= 34 && number.is_multiple_of(2) {
             // Its sender understands marks.
             (frame[12], frame[14], frame[15]) = (8, 0x45, 2);
         }
