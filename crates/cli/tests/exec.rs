@@ -182,9 +182,14 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
     let file = folder.text("report.json");
     let to_file = machine.exec(&["-q", &format!("--json={file}"), "--", "echo", "said"]);
     assert_eq!((stdout(&to_file).as_str(), stderr(&to_file).as_str()), ("said\n", ""));
-    let to_error = machine.exec(&["-q", "--json", "--", "echo", "said"]);
-    assert_eq!(stdout(&to_error), "said\n");
-    for text in [std::fs::read_to_string(&file).unwrap(), stderr(&to_error)] {
+    let mut texts = vec![std::fs::read_to_string(&file).unwrap()];
+    // The command is no file's name, with two hyphens before it or without.
+    for command in [&["--", "echo", "said"][..], &["echo", "said"]] {
+        let to_error = machine.exec(&[&["-q", "--json"], command].concat());
+        assert_eq!(stdout(&to_error), "said\n", "{}", stderr(&to_error));
+        texts.push(stderr(&to_error));
+    }
+    for text in texts {
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
     }

@@ -214,31 +214,30 @@ fn a_lab_that_cannot_be_made_says_why() {
 /// the process itself. `nobody` is that user, and `sh` in it does what `longwire lab exec` is to run.
 struct Planted(Child);
 
+/// Users who plant a lab.
+const NOBODY: &str = "65534";
+const ROOT: &str = "0";
+
 impl Planted {
     /// `state` is written as that of the lab `evil`; `$pid` in it becomes the process's id.
     fn new(state: &str) -> Self {
-        let script = "mount -t tmpfs none /run && mkdir -p /run/longwire/evil /run/netns || exit 1\n\
-             for name in core a; do touch /run/netns/lw-evil-$name; \
-             mount --bind /proc/self/ns/net /run/netns/lw-evil-$name || exit 1; done\n\
-             printf '%s' \"$1\" | sed \"s/[$]pid/$$/\" > /run/longwire/evil/state.json\n\
+        Self::of(NOBODY, "evil", state)
+    }
+
+    /// The same of a lab with this name, planted by this user.
+    fn of(user: &str, name: &str, state: &str) -> Self {
+        let script = "mount -t tmpfs none /run && mkdir -p /run/longwire/$2 /run/netns || exit 1\n\
+             for name in core a; do touch /run/netns/lw-$2-$name; \
+             mount --bind /proc/self/ns/net /run/netns/lw-$2-$name || exit 1; done\n\
+             printf '%s' \"$1\" | sed \"s/[$]pid/$$/\" > /run/longwire/$2/state.json\n\
              echo planted; read end";
-        Self::by(&[script, "sh", state])
+        Self::by(user, &[script, "sh", state, name])
     }
 
     /// Planted by a script, which says so and waits for the end of its standard input.
-    fn by(script: &[&str]) -> Self {
+    fn by(user: &str, script: &[&str]) -> Self {
         let mut command = Command::new("setpriv");
-        command.args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-            "unshare",
-            "-Urmn",
-            "sh",
-            "-c",
-        ]);
+        command.args(["--reuid", user, "--regid", user, "--clear-groups", "unshare", "-Urmn", "sh", "-c"]);
         let mut child = command.args(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -310,6 +309,53 @@ fn root_enters_signals_and_shows_no_lab_of_another_user() {
     victim.wait().unwrap();
 }
 
+/// A run that is killed when the test fails, and has ended otherwise.
+struct Run(Child);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A lab without an owner in a world of its own, with the name of a run of root's: root's own run is not taken down for it,
+/// whoever planted it.
+#[test]
+fn a_planted_lab_without_an_owner_takes_no_run_down() {
+    let can = abilities();
+    for ability in [&can.root, &can.namespaces, &can.user_namespaces] {
+        if !ability.available {
+            return println!("skipped a_planted_lab_without_an_owner_takes_no_run_down: {}", ability.reason);
+        }
+    }
+    let folder = Folder::new("ownerless");
+    // A directory of its own: the labs that others keep up are none of this command's.
+    let directory = folder.path("run");
+    let longwire = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.env("LONGWIRE_RUN_DIR", &directory).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let name = format!("t{}-own", std::process::id());
+    let mut run = Run(longwire(&["run", &two_hosts(), "--name", &name]).spawn().unwrap());
+    let mut lines = BufReader::new(run.0.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("running as")));
+    std::thread::spawn(move || lines.for_each(drop));
+    for user in [NOBODY, ROOT] {
+        let mut planted = Planted::of(user, &name, &PLANTED.replace("evil", &name));
+        let down = longwire(&["lab", "down", "--all"]).output().unwrap();
+        assert_eq!(stdout(&down), "no lab is up\n", "{}", stderr(&down));
+        assert!(down.status.success() && planted.runs(), "user {user}: {}", stderr(&down));
+        assert!(run.0.try_wait().unwrap().is_none(), "user {user}: root's own run was ended");
+        let host = longwire(&["lab", "exec", &name, "a", "--", "true"]).output().unwrap();
+        assert!(host.status.success(), "user {user}: a host of root's own run is gone: {}", stderr(&host));
+    }
+    let stop = longwire(&["ctl", "stop", &name]).output().unwrap();
+    assert!(stop.status.success(), "{}", stderr(&stop));
+    assert!(run.0.wait().unwrap().success());
+}
+
 #[test]
 fn a_planted_state_that_never_ends_holds_nobody_up() {
     let can = abilities();
@@ -323,7 +369,7 @@ fn a_planted_state_that_never_ends_holds_nobody_up() {
             "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} /run/longwire/endless/state.json && \
              echo planted; read end"
         );
-        let _planted = Planted::by(&[&script]);
+        let _planted = Planted::by(NOBODY, &[&script]);
         let list =
             Command::new("timeout").args(["20", env!("CARGO_BIN_EXE_longwire"), "lab", "list"]).output();
         assert!(list.unwrap().status.success(), "{make}");

@@ -39,11 +39,11 @@ impl LabInfo {
     }
 
     /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
-    /// has not.
+    /// has not, nor has a lab that no process holds.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         match &self.process {
             Some(process) => ends_before(process, Instant::now() + patience),
-            None => self.dead || self.owner.is_none(),
+            None => self.dead,
         }
     }
 }

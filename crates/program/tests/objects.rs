@@ -299,3 +299,34 @@ fn the_header_has_every_helper_of_longwires_own() {
         assert!(line.is_some_and(|line| line.ends_with(&format!("= (void *){number:#x};"))), "{name}");
     }
 }
+
+/// The book's first program, compiled by the book's own line.
+#[test]
+fn the_book_says_how_to_compile() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/book/programs.md")).unwrap();
+    let (source, after) =
+        page.split_once("## Writing one").unwrap().1.split_once("```\n\nCompile it with `").unwrap();
+    let (line, _) = after.split_once('`').unwrap();
+    assert!(
+        line.contains("-I /usr/include/$(uname -m)-linux-gnu"),
+        "Debian's <asm/types.h> is there: {line}"
+    );
+    let clang = ["clang", "clang-14", "clang-19"].into_iter().find(|name| {
+        std::process::Command::new(name).arg("--version").output().is_ok_and(|done| done.status.success())
+    });
+    let Some(clang) = clang else {
+        return println!("skipped the_book_says_how_to_compile: there is no clang");
+    };
+    let folder = std::env::temp_dir().join(format!("longwire-compile-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    std::fs::write(file("count.c"), source.split_once("```c\n").unwrap().1).unwrap();
+    let line = line.replacen("clang", clang, 1);
+    let line = line.replace("count.c", &file("count.c")).replace("count.o", &file("count.o"));
+    let compiled = std::process::Command::new("sh").args(["-c", &line]).current_dir(&root).output().unwrap();
+    assert!(compiled.status.success(), "{line}: {}", String::from_utf8_lossy(&compiled.stderr));
+    let object = std::fs::read(file("count.o")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    verify(Object::parse(&object).unwrap().program("count").unwrap()).unwrap();
+}

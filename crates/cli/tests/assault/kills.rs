@@ -1,46 +1,25 @@
 //! Commands killed at a random moment, by each of the signals that end one. What may be left is what the next command
 //! removes; nothing that runs may be left at all.
 
-use super::support::{Folder, longwire, stderr};
-use super::{Dice, PATIENCE, may_make_labs, times, until, wait};
+use super::support::{longwire, stderr};
+use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
+use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};
+use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Marks the processes of one attack, in their environment.
 const MARK: &str = "LONGWIRE_ASSAULT_MARK";
-/// Commands are killed within this time after their start.
-const WINDOW_MS: u64 = 3000;
-
-const SCENARIO: &str = "\
-[[host]]
-name = \"a\"
-address = \"10.66.0.1/24\"
-[[host]]
-name = \"b\"
-address = \"10.66.0.2/24\"
-[[link]]
-name = \"l\"
-between = [\"a\", \"b\"]
-delay = \"1 ms\"
-";
-
-/// The commands, each with arguments; `NAME` and `FILE` are those of the attack.
-const COMMANDS: [&[&str]; 10] = [
-    &["exec", "-q", "--private", "--delay", "1ms", "--", "sleep", "30"],
-    &["exec", "-q", "--private", "--serve", "setsid sleep 30 & sleep 30", "--", "sleep", "30"],
-    &["run", "FILE", "--name", "NAME", "--for", "30s"],
-    &["lab", "up", "FILE", "--name", "NAME"],
-    &["demo"],
-    &["run", "FILE", "--virtual", "--for", "30s"],
-    &["check", "FILE"],
-    &["validate", "linkem", "--quick"],
-    &["bench", "delay", "--quick"],
-    &["calibrate", "--output", "/dev/null"],
-];
-
-/// How many of the commands the ordinary tests try.
-const SHORT: usize = 4;
+/// Commands are killed within this time after their start, or within the time that they take if that is less.
+const WINDOW: Duration = Duration::from_secs(3);
+/// The same for those that run on until they are told to end: in this time they have begun.
+const BEGINNING: Duration = Duration::from_secs(1);
+/// How many of the commands the ordinary tests try: with a service, and others by the seed.
+const SHORT: usize = 5;
+const WITH_SERVICE: usize = 1;
+/// The number of the round in which nobody is killed.
+const UNDISTURBED: u64 = 200;
 
 /// The processes that bear a mark.
 fn marked(mark: &str) -> Vec<String> {
@@ -72,48 +51,109 @@ fn killed_commands_leave_nothing() {
         return;
     }
     let mut dice = Dice::new("killed_commands_leave_nothing");
-    let folder = Folder::new("kills");
-    let file = folder.write("scenario.toml", SCENARIO);
-    let commands = if super::whole() { &COMMANDS[..] } else { &COMMANDS[..SHORT] };
-    for (place, command) in commands.iter().enumerate() {
-        for round in 0..times(2, 30) {
-            let signal = ["KILL", "TERM", "INT", "HUP"][((round + place as u64) % 4) as usize];
-            let name = format!("k{}-{place}-{round}", std::process::id());
-            attack(command, &file, &name, signal, dice.below(WINDOW_MS));
+    let mut places: Vec<usize> = (0..VICTIMS.len()).collect();
+    if !whole() {
+        // One that is always there, and others by the seed.
+        places.remove(WITH_SERVICE);
+        while places.len() >= SHORT {
+            places.remove(dice.below(places.len() as u64) as usize);
         }
+        places.insert(0, WITH_SERVICE);
+    }
+    for place in places {
+        let (victim, begin) = (&VICTIMS[place], Instant::now());
+        let tap = longwire_lab::abilities().tap;
+        if victim.needs_lab() && !tap.available {
+            println!("skipped {}: {}", victim.line, tap.reason);
+            continue;
+        }
+        let id = format!("k{}-{place}", std::process::id());
+        let scene = Scene::new(victim, format!("{id}-lab"));
+        let window = window(&scene, victim, &format!("{id}-whole"));
+        let count = times(2, 30);
+        for number in 0..count {
+            let signal = ["KILL", "TERM", "INT", "HUP"][((number + place as u64) % 4) as usize];
+            let round = Round { scene: &scene, name: format!("{id}-{number}"), number, fid: String::new() };
+            attack(victim, round, signal, dice.below(window.as_millis() as u64 + 1));
+        }
+        scene.assert_well(victim.line);
+        let seconds = begin.elapsed().as_secs_f64();
+        println!("{}: {count} rounds within {} ms, {seconds:.1} s", victim.line, window.as_millis());
     }
 }
 
-/// Starts a command, kills it after `after` milliseconds, and looks what is left.
-fn attack(command: &[&str], file: &str, name: &str, signal: &str, after: u64) {
-    let args = command.iter().map(|word| match *word {
-        "FILE" => file,
-        "NAME" => name,
-        word => word,
-    });
-    let what = format!("{command:?}, signal {signal} after {after} ms");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-        .args(args)
-        .env(MARK, name)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Ends early where the command does.
-    if wait(&mut child, Duration::from_millis(after)).is_none() {
+/// Runs a command undisturbed: how long it takes, during which it is killed later. Asserts that it has something to do.
+fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
+    let limit = if victim.endless { BEGINNING } else { WINDOW };
+    let mut round = Round { scene, name: name.to_owned(), number: UNDISTURBED, fid: String::new() };
+    prepare(&mut round, victim, (MARK, name));
+    let begin = Instant::now();
+    let mut child = start(victim, &round);
+    let status = wait(&mut child, limit);
+    let taken = begin.elapsed();
+    if let Some(status) = status {
+        // Measurements that are made short may miss what they should reach.
+        assert!(matches!(status.code(), Some(0 | 1)), "{}: {status}: {}", victim.line, said(&round));
+        assert!(!victim.endless, "{} ends at once: {}", victim.line, said(&round));
+    }
+    end(&mut child, "TERM", victim.line);
+    clear(victim, &round, child.id(), victim.line);
+    taken.min(limit)
+}
+
+/// Starts the command of a round.
+fn start(victim: &Victim, round: &Round) -> Child {
+    let log = File::create(round.scene.folder.path("stderr")).unwrap();
+    let mut command = round.command(victim);
+    command.env(MARK, &round.name).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    // One that leaves the terminal can't lead a group of processes.
+    if !victim.line.starts_with("lab hold") {
+        command.process_group(0);
+    }
+    command.spawn().unwrap()
+}
+
+/// What the command of a round said on standard error.
+fn said(round: &Round) -> String {
+    String::from_utf8_lossy(&std::fs::read(round.scene.folder.path("stderr")).unwrap()).into_owned()
+}
+
+/// Ends a process by a signal, unless it has ended.
+fn end(child: &mut Child, signal: &str, what: &str) {
+    if wait(child, Duration::ZERO).is_none() {
         let _ =
             Command::new("kill").args(["-s", signal, &child.id().to_string()]).stderr(Stdio::null()).status();
     }
-    assert!(wait(&mut child, PATIENCE).is_some(), "{what}: still runs");
-    // A lab that came up stays up, as it should, and goes on request.
-    let down = longwire(&["lab", "down", name]);
-    assert!(!stderr(&down).contains("panicked"), "{what}: {}", stderr(&down));
-    let gone = until(PATIENCE, || marked(name).is_empty().then_some(()));
-    assert!(gone.is_some(), "{what}: processes {:?} are left", marked(name));
+    assert!(wait(child, PATIENCE).is_some(), "{what}: still runs");
+}
+
+/// Starts a command, kills it after `after` milliseconds, and looks what is left.
+fn attack(victim: &Victim, mut round: Round, signal: &str, after: u64) {
+    let what = format!("longwire {}, signal {signal} after {after} ms", victim.line);
+    let mark = round.name.clone();
+    prepare(&mut round, victim, (MARK, &mark));
+    let mut child = start(victim, &round);
+    // Ends early where the command does.
+    wait(&mut child, Duration::from_millis(after));
+    end(&mut child, signal, &what);
+    clear(victim, &round, child.id(), &what);
+}
+
+/// Asserts that nothing is left that runs, and nothing else once the next command has looked.
+fn clear(victim: &Victim, round: &Round, process: u32, what: &str) {
+    if victim.has_own_lab() {
+        // A lab that came up stays up, as it should, and goes on request.
+        let down = longwire(&["lab", "down", &round.name]);
+        assert!(!stderr(&down).contains("panicked"), "{what}: {}", stderr(&down));
+    }
+    let gone = until(PATIENCE, || marked(&round.name).is_empty().then_some(()));
+    assert!(gone.is_some(), "{what}: processes {:?} are left", marked(&round.name));
+    assert!(!said(round).contains("panicked"), "{what}: {}", said(round));
+    if traces(&round.name, process).is_empty() {
+        return;
+    }
     // The next command clears up what SIGKILL did not let the command itself remove.
     let next = longwire(&["exec", "-q", "--private", "--", "true"]);
     assert!(next.status.success(), "{what}: {}", stderr(&next));
-    assert_eq!(traces(name, child.id()), [""; 0], "{what}");
+    assert_eq!(traces(&round.name, process), [""; 0], "{what}");
 }

@@ -11,6 +11,7 @@ mod kills;
 mod pokes;
 mod scribbles;
 mod soak;
+mod victims;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;

@@ -90,6 +90,9 @@ fn changes_without_a_pause_lose_nothing() {
             // Ten a second: 600 s in all.
             let due = start + Duration::from_millis(100) * number as u32;
             until(Duration::from_secs(1), || (Instant::now() >= due).then_some(()));
+            if number % 600 == 0 {
+                println!("changes_without_a_pause_lose_nothing: {number} of {count} changes");
+            }
         }
         let link = ["l", "l.forward", "l.backward"][dice.below(3) as usize];
         let change = CHANGES[dice.below(CHANGES.len() as u64) as usize];

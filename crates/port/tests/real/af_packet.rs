@@ -160,6 +160,9 @@ fn refuses_what_would_go_wrong() {
         let error = AfPacket::open("left", "left", &strict).err().unwrap();
         assert!(matches!(error, OpenError::HasAddress { .. }), "{error}");
         assert!(error.to_string().contains("10.77.0.1"), "{error}");
+        // Its advice can be followed: no key of a scenario lets addresses be.
+        assert!(error.to_string().contains("ip addr flush dev left"), "{error}");
+        assert!(!error.to_string().contains("allow"), "{error}");
         let lax = AfPacketOptions { allow_addresses: true, slots: Some(64), ..strict.clone() };
         let held = AfPacket::open("left", "left", &lax).unwrap();
         match AfPacket::open("again", "left", &lax).err().unwrap() {

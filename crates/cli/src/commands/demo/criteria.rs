@@ -227,4 +227,13 @@ mod tests {
         let clean = Configured { loss: 1e-6, ..LINK };
         assert_eq!(clean.goodput(Some(9.4e6), "cubic").expected, Some(9_538_867.0.into()));
     }
+
+    #[test]
+    fn the_readme_shows_the_tolerance_that_holds() {
+        let readme = include_str!("../../../../../README.md");
+        let row = LINK.goodput(Some(2.5e6), "cubic");
+        let law = &row.notes[0];
+        assert!(law.ends_with(&format!("to a factor of {LAW_FACTOR}")), "{law}");
+        assert!(readme.contains(&format!("{law}\n")), "the README does not say: {law}");
+    }
 }

@@ -1,0 +1,324 @@
+//! What is killed: every subcommand of the command line, and what each needs to have something to do.
+
+use super::support::{Folder, longwire, repository, stderr, stdout};
+use clap::CommandFactory;
+use longwire_cli::Cli;
+use std::process::{Child, Command, Stdio};
+
+/// Two hosts, for commands that make hosts of their own.
+pub const SCENARIO: &str = "\
+[[host]]
+name = \"a\"
+address = \"10.66.0.1/24\"
+[[host]]
+name = \"b\"
+address = \"10.66.0.2/24\"
+[[link]]
+name = \"l\"
+between = [\"a\", \"b\"]
+delay = \"1 ms\"
+";
+
+/// A router with a control plane between a and b, one whose flows share its processors between c and d, and two hosts
+/// that may change settings by frames.
+const LAB: &str = r#"
+[nesp]
+key-file = "nesp.key"
+ports = ["e"]
+udp = "10.0.5.254"
+
+[[host]]
+name = "a"
+address = "10.0.1.9/24"
+[[host]]
+name = "b"
+address = "10.0.2.9/24"
+[[host]]
+name = "c"
+address = "10.0.3.9/24"
+[[host]]
+name = "d"
+address = "10.0.4.9/24"
+[[host]]
+name = "e"
+address = "10.0.5.1/24"
+[[host]]
+name = "f"
+address = "10.0.5.2/24"
+
+[[router]]
+name = "r1"
+control-plane = "netns"
+ports = [{ port = "a", addresses = "10.0.1.1/24" }, { port = "b", addresses = "10.0.2.1/24" }]
+[[router]]
+name = "r2"
+scheduler = "gmr3"
+ports = [{ port = "c", addresses = "10.0.3.1/24" }, { port = "d", addresses = "10.0.4.1/24" }]
+flows = [{ name = "voice", key = { protocol = "udp" } }]
+
+[[link]]
+name = "video"
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+[[link]]
+name = "l"
+between = ["e", "f"]
+rate = "10 Mbit/s"
+delay = "1 ms"
+"#;
+
+/// A command that is killed. Words in capitals are put in for each round: see [`Round`].
+#[derive(Debug, Clone, Copy)]
+pub struct Victim {
+    /// The command line, without `longwire`.
+    pub line: &'static str,
+    /// What `longwire` does before each round, undisturbed; empty if nothing.
+    pub before: &'static str,
+    /// Whether it runs on until it is told to end.
+    pub endless: bool,
+    /// The host of the lab in whose network it runs; empty for the machine's.
+    host: &'static str,
+}
+
+impl Victim {
+    const fn of(line: &'static str) -> Self {
+        Self { line, before: "", endless: false, host: "" }
+    }
+
+    const fn after(self, before: &'static str) -> Self {
+        Self { before, ..self }
+    }
+
+    const fn endless(self) -> Self {
+        Self { endless: true, ..self }
+    }
+
+    const fn within(self, host: &'static str) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Whether a word in capitals is in it.
+    fn uses(&self, word: &str) -> bool {
+        [self.line, self.before].iter().any(|line| line.split(' ').any(|one| one == word))
+    }
+
+    /// Whether it makes or ends a lab of its own, which goes by request.
+    pub fn has_own_lab(&self) -> bool {
+        self.uses("NAME")
+    }
+
+    /// Whether it needs the lab that all its rounds share.
+    pub fn needs_lab(&self) -> bool {
+        self.uses("LAB") || !self.host.is_empty()
+    }
+}
+
+const INSTALL: &str = "forwarder install r1 syn-monitor --lease 10s --instance LAB";
+const LAB_UP: &str = "lab up FILE --name NAME";
+
+/// All of them. A new command goes here, too: [`each_command_is_killed`] compares the list with the command line's.
+pub const VICTIMS: &[Victim] = &[
+    Victim::of("exec -q --private --delay 1ms -- sleep 0.5"),
+    Victim::of("exec -q --private --serve SERVICE -- sleep 0.5"),
+    Victim::of("demo"),
+    Victim::of("run FILE --name NAME --for 1s"),
+    Victim::of("run FILE --virtual --for 30s"),
+    Victim::of("check FILE"),
+    Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
+    Victim::of("ctl list"),
+    Victim::of("ctl stats LAB"),
+    Victim::of("ctl get l --instance LAB"),
+    Victim::of("ctl set l rate=5mbit delay=9ms --ramp 200ms --instance LAB"),
+    Victim::of("ctl route list r2 --instance LAB"),
+    Victim::of("ctl route add r2 10.77.ROUND.0/24 via 10.0.4.9 --instance LAB"),
+    Victim::of("ctl route remove r2 10.78.ROUND.0/24 --instance LAB")
+        .after("ctl route add r2 10.78.ROUND.0/24 via 10.0.4.9 --instance LAB"),
+    Victim::of("ctl weigh r2 voice 4 --instance LAB"),
+    Victim::of("ctl stop NAME").after(LAB_UP),
+    Victim::of("nesp key OUT"),
+    Victim::of("nesp list --settings --udp 10.0.5.254 --key-file KEY").within("e"),
+    Victim::of("nesp get l.forward --udp 10.0.5.254 --key-file KEY").within("e"),
+    Victim::of("nesp set l.forward rate=5mbit --interface eth0 --key-file KEY").within("e"),
+    Victim::of("nesp apply CHANGES --udp 10.0.5.254 --key-file KEY").within("e"),
+    Victim::of("forwarder cost syn-monitor"),
+    Victim::of("forwarder install r1 syn-monitor --lease 1s --instance LAB"),
+    Victim::of("forwarder list r1 --instance LAB").after(INSTALL),
+    Victim::of("forwarder levels r1 --instance LAB"),
+    Victim::of("forwarder get r1 FID --instance LAB").after(INSTALL),
+    Victim::of("forwarder set r1 FID 00000000 --instance LAB").after(INSTALL),
+    Victim::of("forwarder events r1 FID --instance LAB")
+        .after("forwarder install r1 OBJECT --function copied --lease 10s --instance LAB")
+        .endless(),
+    Victim::of("forwarder replace r1 FID syn-monitor --instance LAB").after(INSTALL),
+    Victim::of("forwarder renew r1 FID --instance LAB").after(INSTALL),
+    Victim::of("forwarder remove r1 FID --instance LAB").after(INSTALL),
+    Victim::of("forwarder map r1 FID --instance LAB").after(INSTALL),
+    Victim::of("control echo r1 --name echo-ROUND --instance LAB")
+        .after(
+            "forwarder install r1 --where control --name echo-ROUND --packets 1000 --cycles 50000 \
+             --destination-port 9 --protocol udp --lease 10s --instance LAB",
+        )
+        .endless(),
+    Victim::of("control syn-alarm r1 --lease 1s --instance LAB").endless(),
+    Victim::of("control intrusion r1 --lease 1s --instance LAB").endless(),
+    Victim::of("control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80 --lease 1s --instance LAB")
+        .endless(),
+    Victim::of(
+        "control wavelet r1 --link video --destination 10.0.2.9 --destination-port 5004 --lease 1s --instance LAB",
+    )
+    .endless(),
+    Victim::of("control monitor r1 --by protocol,flags --lease 1s --instance LAB").endless(),
+    Victim::of("control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1 --lease 1s --instance LAB").endless(),
+    Victim::of("control heavy-hitters r1 --top 5 --lease 1s --instance LAB").endless(),
+    Victim::of(LAB_UP),
+    Victim::of("lab exec LAB a -- sleep 0.3"),
+    Victim::of("lab list"),
+    Victim::of("lab down NAME").after(LAB_UP),
+    Victim::of("lab hold FILE --name NAME").endless(),
+    Victim::of("traffic receive").within("a").endless(),
+    Victim::of("traffic send udp 10.0.2.9 --for 300ms --wait 100ms").within("a"),
+    Victim::of("traffic send tcp 10.0.2.9 --for 300ms").within("a"),
+    Victim::of("traffic send request 10.0.2.9 --count 100").within("a"),
+    Victim::of("traffic send ping 10.0.2.9 --count 5 --interval 50ms --timeout 100ms").within("a"),
+    Victim::of("bench delay --quick"),
+    Victim::of("calibrate --quick --output OUT"),
+    Victim::of("validate linkem --quick"),
+    Victim::of("schema"),
+    Victim::of("blocks"),
+    Victim::of("profiles"),
+    Victim::of("profiles show lte"),
+    Victim::of("completions bash"),
+    Victim::of("man OUT"),
+];
+
+/// What stands for the words in capitals.
+pub struct Round<'s> {
+    pub scene: &'s Scene,
+    /// NAME: the round's own.
+    pub name: String,
+    /// ROUND: its number.
+    pub number: u64,
+    /// FID: what the command before it printed.
+    pub fid: String,
+}
+
+impl Round<'_> {
+    fn word(&self, word: &str) -> String {
+        let scene = self.scene;
+        match word {
+            "FILE" => scene.file.clone(),
+            "KEY" => scene.folder.text("nesp.key"),
+            "CHANGES" => scene.folder.text("changes.txt"),
+            "OUT" => scene.folder.text(&format!("out-{}", self.name)),
+            "OBJECT" => repository("crates/program/tests/objects/events.o").display().to_string(),
+            // Beside what listens, something that leaves its session.
+            "SERVICE" => format!("setsid sleep 30 & exec {} traffic receive", env!("CARGO_BIN_EXE_longwire")),
+            "LAB" => scene.name.clone(),
+            "NAME" => self.name.clone(),
+            "FID" => self.fid.clone(),
+            word => word.replace("ROUND", &self.number.to_string()),
+        }
+    }
+
+    /// The words of a line with all put in.
+    pub fn words(&self, line: &str) -> Vec<String> {
+        line.split_whitespace().map(|word| self.word(word)).collect()
+    }
+
+    /// The command, to be started: in its host's network, and by the process that is killed.
+    pub fn command(&self, victim: &Victim) -> Command {
+        let program = env!("CARGO_BIN_EXE_longwire");
+        let mut command = Command::new(if victim.host.is_empty() { program } else { "nsenter" });
+        if !victim.host.is_empty() {
+            command.arg(format!("--net=/run/netns/lw-{}-{}", self.scene.name, victim.host)).arg(program);
+        }
+        command.args(self.words(victim.line));
+        command
+    }
+}
+
+/// Files for the rounds of one victim and, where it needs one, a lab, which is taken down when dropped.
+pub struct Scene {
+    pub folder: Folder,
+    name: String,
+    file: String,
+    /// Who answers what is sent to host b.
+    receiver: Option<Child>,
+    up: bool,
+}
+
+impl Scene {
+    pub fn new(victim: &Victim, name: String) -> Self {
+        let folder = Folder::new("kills");
+        let file = folder.write("scenario.toml", SCENARIO);
+        folder.write("changes.txt", "l.forward rate=5mbit delay=2ms\nl.backward delay=3ms\n");
+        let made = longwire(&["nesp", "key", &folder.text("nesp.key")]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let mut scene = Self { folder, name, file, receiver: None, up: false };
+        if victim.needs_lab() {
+            let lab = scene.folder.write("lab.toml", LAB);
+            scene.up = true;
+            let up = longwire(&["lab", "up", &lab, "--name", &scene.name]);
+            assert!(up.status.success(), "{}", stderr(&up));
+        }
+        if victim.line.starts_with("traffic send") {
+            let network = format!("--net=/run/netns/lw-{}-b", scene.name);
+            let mut receiver = Command::new("nsenter");
+            receiver.args([&network, env!("CARGO_BIN_EXE_longwire"), "traffic", "receive"]);
+            scene.receiver = Some(receiver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        }
+        scene
+    }
+
+    /// That the lab still answers: whoever is killed beside it does it no harm.
+    pub fn assert_well(&self, what: &str) {
+        if self.up {
+            let stats = longwire(&["ctl", "stats", &self.name]);
+            assert!(stats.status.success(), "{what}: the instance: {}", stderr(&stats));
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if let Some(receiver) = &mut self.receiver {
+            let _ = receiver.kill();
+            let _ = receiver.wait();
+        }
+        if self.up {
+            longwire(&["lab", "down", &self.name]);
+        }
+    }
+}
+
+/// Does what comes before a round, and keeps the last line that it prints.
+pub fn prepare(round: &mut Round, victim: &Victim, mark: (&str, &str)) {
+    if victim.before.is_empty() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let done = command.args(round.words(victim.before)).env(mark.0, mark.1).output().unwrap();
+    assert!(done.status.success(), "{}: {}", victim.before, stderr(&done));
+    round.fid = stdout(&done).lines().last().unwrap_or_default().to_owned();
+}
+
+/// The commands below this one that have none below them, the hidden ones as well.
+fn leaves(command: &clap::Command, name: &str) -> Vec<String> {
+    let below: Vec<_> = command.get_subcommands().filter(|sub| sub.get_name() != "help").collect();
+    let optional = !command.is_subcommand_required_set() && !command.is_arg_required_else_help_set();
+    let own = (below.is_empty() || optional).then(|| name.to_owned());
+    let path = |sub: &clap::Command| format!("{name} {}", sub.get_name()).trim().to_owned();
+    own.into_iter().chain(below.iter().flat_map(|sub| leaves(sub, &path(sub)))).collect()
+}
+
+#[test]
+fn each_command_is_killed() {
+    let commands = leaves(&Cli::command(), "");
+    assert!(commands.iter().any(|name| name == "ctl route add"), "{commands:?}");
+    let is_of = |line: &str, name: &str| line == name || line.starts_with(&format!("{name} "));
+    for name in &commands {
+        let attacked = VICTIMS.iter().any(|victim| is_of(victim.line, name));
+        assert!(attacked, "`longwire {name}` is killed by no attack: add it to VICTIMS");
+    }
+}
