@@ -239,32 +239,32 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
         weight: 1,
         limits: Limits { aside, ..Limits::default() },
     };
-    // A hundredth of the worker is set aside, half of it promised to the second: 25 000 packets a second of 200 ns. The rest is everybody's.
-    let inline = Inline::new(vec![service(0), service(25_000 * TRIP)], turns());
+    // A hundredth of the worker is set aside, half of it promised to the second: 12 500 packets a second of 400 ns. The rest is everybody's.
+    let inline = Inline::new(vec![service(0), service(12_500 * TRIP)], turns());
     let mut punt = Punt::simulated(vec![0, 1], inline);
     punt.set_aside(None, Some(10_000_000));
     let mut below = Below::new(punt);
     let (flooded, promised) = (SeatId::slow(0), SeatId::slow(1));
-    // A second of a million packets for the first, and 25 000 for the second.
+    // A second of a million packets for the first, and 12 500 for the second.
     let mut refused = 0;
     for us in 1..=1_000_000 {
         let now = Nanos::from_micros(us);
         refused += u64::from(below.offer_at(now, flooded, &frame(1, 60)).is_err());
-        if us % 40 == 0 {
+        if us % 80 == 0 {
             below.offer_at(now, promised, &frame(1, 60)).unwrap();
         }
         below.turn_at(now);
     }
     let counts = [flooded, promised].map(|seat| below.punt.counts(seat));
     assert_eq!(counts.map(|counts| counts.over_time), [refused, 0]);
-    // 25 000, and what 10 ms have at once.
-    assert_eq!(counts.map(|counts| counts.up), [25_250, 25_000]);
-    assert_eq!(counts.map(|counts| counts.worker_ns), [25_250 * TRIP, 25_000 * TRIP]);
+    // 12 500, and what 10 ms have at once.
+    assert_eq!(counts.map(|counts| counts.up), [12_625, 12_500]);
+    assert_eq!(counts.map(|counts| counts.worker_ns), [12_625 * TRIP, 12_500 * TRIP]);
     // Packets that are made, and bytes, take of it, too: a trip and a line for each of 100 bytes.
     let second = Nanos::from_secs(2);
     below.offer_at(second, flooded, &frame(3, 65)).unwrap();
     below.turn_at(second);
-    let used = below.punt.counts(flooded).worker_ns - 25_250 * TRIP;
+    let used = below.punt.counts(flooded).worker_ns - 12_625 * TRIP;
     assert_eq!(used, TRIP + COPIED_LINE + 2 * (TRIP + COPIED_LINE));
 }
 

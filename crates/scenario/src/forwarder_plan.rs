@@ -414,8 +414,8 @@ mod tests {
         let (second, four) = (longwire_units::Nanos::from_secs(2), longwire_units::Nanos::from_secs(4));
         assert_eq!((limits.answer_within, limits.patience, limits.drops), (second, four, true));
         let usual = read(process()).unwrap().above.unwrap().limits();
-        // Ten packets a second, there and back at 200 ns each, are set aside for it.
-        assert_eq!(usual, longwire_punt::Limits { aside: 2000, ..Default::default() });
+        // Ten packets a second, there and back at 400 ns each, are set aside for it.
+        assert_eq!(usual, longwire_punt::Limits { aside: 4000, ..Default::default() });
     }
 
     #[test]

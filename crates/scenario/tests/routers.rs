@@ -918,15 +918,15 @@ fn what_is_set_aside_for_other_levels_is_not_for_programs() {
     assert_eq!(plan.routers[0].levels.worker, [Some(40_000_000), Some(60_000_000)]);
     let fifth = four("control = { worker = \"20 %\" }\n").unwrap_err().to_string();
     assert!(fifth.contains("= 203 cycles, 192 allowed"), "{fifth}");
-    // Nor are more packets promised than are moved in that time: 200 ns each.
-    assert_eq!(plan.routers[0].levels.control.packets, 300_000);
+    // Nor are more packets promised than are moved in that time: 400 ns each.
+    assert_eq!(plan.routers[0].levels.control.packets, 150_000);
     let promised =
         |packets: &str| between(&format!("control = {{ worker = \"6 %\", packets = {packets} }}\n"));
-    assert!(parse("s.toml", &format!("{HOSTS}{}", promised("300_000"))).is_ok());
+    assert!(parse("s.toml", &format!("{HOSTS}{}", promised("150_000"))).is_ok());
     let what =
-        "300001 packets/s of 200 ns take 60000 us of each second, and 60000 us of the worker are set aside";
-    check(&promised("300_001"), "7:", what);
-    check(&promised("300_001"), "7:", "write at most 300000, or set more aside");
+        "150001 packets/s of 400 ns take 60000 us of each second, and 60000 us of the worker are set aside";
+    check(&promised("150_001"), "7:", what);
+    check(&promised("150_001"), "7:", "write at most 150000, or set more aside");
     let none = between("slow-path = { worker = \"60 %\" }\ncontrol = { worker = \"40 %\" }\n");
     check(&none, "8:", "nothing of the worker is left for the data path");
 }

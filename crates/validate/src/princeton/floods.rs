@@ -72,7 +72,7 @@ impl Exception {
                 "exercises the control level: 1024 packets are up and none is answered, all others are refused before their program runs"
             }
             Self::Answered => {
-                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, 200 ns each, and all others are refused before their program runs; the service is a function in line"
+                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, 400 ns each, and all others are refused before their program runs; the service is a function in line"
             }
         }
     }
@@ -356,8 +356,8 @@ mod tests {
             assert!(got_through, "{notes}");
             assert!(notes.starts_with("of 3200 exceptional packets"), "{notes}");
             if exception == Exception::Answered {
-                // A hundredth of 10 ms that were left and of 99 times 18.444 us, in pieces of 200 ns.
-                assert!(notes.ends_with("592 went up, 2608 found no room there"), "{notes}");
+                // A hundredth of 10 ms that were left and of 99 times 18.444 us, in pieces of 400 ns.
+                assert!(notes.ends_with("296 went up, 2904 found no room there"), "{notes}");
             }
             if exception == Exception::Up {
                 assert!(notes.ends_with("1024 went up, 2176 found no room there"), "{notes}");
