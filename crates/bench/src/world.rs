@@ -11,6 +11,7 @@ use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Names of the hosts, as many as a world has.
@@ -276,8 +277,10 @@ fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
 
 /// Ties this thread to the last processor: the engine has the first.
 pub fn settle_beside() {
-    let last = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
-    longwire_engine::clock::settle_thread(Some(last));
+    // A thread that is tied already has but one.
+    static LAST: OnceLock<usize> = OnceLock::new();
+    let last = LAST.get_or_init(|| std::thread::available_parallelism().map_or(0, |n| n.get() - 1));
+    longwire_engine::clock::settle_thread(Some(*last));
 }
 
 /// The row with a note about what the engine itself lost in a run, if it did: then what was measured is not the link.
@@ -288,4 +291,25 @@ pub fn with_losses(row: Row, report: &Report) -> Row {
         return row;
     }
     row.note(format!("lost by the engine's own fault: {} by the pool, {} by ports", own.pool, own.port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The processors that this thread may run on.
+    fn allowed() -> String {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_thread_that_is_tied_twice_stays_where_it_is() {
+        let tied = || {
+            settle_beside();
+            allowed()
+        };
+        let both = std::thread::spawn(move || [tied(), tied()]).join().unwrap();
+        assert_eq!(both[0], both[1]);
+    }
 }

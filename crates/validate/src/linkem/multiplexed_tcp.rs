@@ -142,7 +142,8 @@ fn between(
     }
     // Links are full to the end of the count, and receivers are there as long as senders are.
     let (counted, sent, open) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU32::new(0));
-    let stopped = || settings.stop.load(Ordering::Relaxed);
+    let (stop, all) = (settings.stop, flows * ports as u32 / 2);
+    let stopped = || stop.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         let receiving: Vec<_> = listeners
             .iter()
@@ -159,9 +160,12 @@ fn between(
                 scope.spawn(move || host.run(|| send(base(place + 1), (flows, open), go_on)))
             })
             .collect();
-        settle_beside();
-        let all = flows * ports as u32 / 2;
-        let seen = count(far, [settling, time], &|| open.load(Ordering::Relaxed) == all, &stopped);
+        // On a thread of its own: who calls this starts threads later, which would be where he is.
+        let counting = scope.spawn(|| {
+            settle_beside();
+            count(far, [settling, time], &|| open.load(Ordering::Relaxed) == all, &stopped)
+        });
+        let seen = joined(counting);
         counted.store(true, Ordering::Relaxed);
         let all_sent: Vec<_> = sending.into_iter().map(joined).collect();
         sent.store(true, Ordering::Relaxed);
