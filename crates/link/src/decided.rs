@@ -117,7 +117,7 @@ impl Link {
         Some(bytes)
     }
 
-    /// The same by a discipline that reckons with what waits.
+    /// The same by a discipline that computes with what waits.
     #[inline(never)]
     fn let_in_counted(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
         self.recount(pool, now);

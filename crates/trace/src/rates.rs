@@ -65,7 +65,7 @@ impl Steps {
         &self.series
     }
 
-    /// Whether work that begins at any time is done at some time, and soon enough to be reckoned with: there is no outage without an end,
+    /// Whether work that begins at any time is done at some time, and within reach of the clock: there is no outage without an end,
     /// and no mean below 1 bit/s.
     pub fn goes_on(&self, end: End) -> bool {
         match end {
