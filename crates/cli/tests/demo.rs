@@ -6,7 +6,7 @@ use longwire_lab::abilities;
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{json, longwire, repository, row, stderr, stdout};
+use support::{ended_by_all, json, longwire, repository, row, stderr, stdout};
 
 /// Names of everything a run could leave: namespaces, interfaces, firewall tables, states, sockets.
 fn machine_state() -> Vec<String> {
@@ -41,9 +41,9 @@ fn a_terminal_that_is_closed_leaves_nothing() {
     if !(can.root.available && can.namespaces.available) {
         return println!("skipped a_terminal_that_is_closed_leaves_nothing: {}", can.namespaces.reason);
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    let mut child =
-        command.args(["demo", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = ended_by_all();
+    command.args([env!("CARGO_BIN_EXE_longwire"), "demo", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mark = format!("demo-{}", child.id());
     let is_up = || machine_state().iter().any(|line| line.contains(&format!("lw-{mark}-core")));
     while !is_up() {

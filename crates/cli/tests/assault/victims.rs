@@ -1,6 +1,6 @@
 //! What is killed: every subcommand of the command line, and what each needs to have something to do.
 
-use super::support::{Folder, longwire, repository, stderr, stdout};
+use super::support::{Folder, ended_by_all, longwire, repository, stderr, stdout};
 use clap::CommandFactory;
 use longwire_cli::Cli;
 use std::process::{Child, Command, Stdio};
@@ -228,12 +228,11 @@ impl Round<'_> {
 
     /// The command, to be started: in its host's network, and by the process that is killed.
     pub fn command(&self, victim: &Victim) -> Command {
-        let program = env!("CARGO_BIN_EXE_longwire");
-        let mut command = Command::new(if victim.host.is_empty() { program } else { "nsenter" });
+        let mut command = ended_by_all();
         if !victim.host.is_empty() {
-            command.arg(format!("--net=/run/netns/lw-{}-{}", self.scene.name, victim.host)).arg(program);
+            command.args(["nsenter", &format!("--net=/run/netns/lw-{}-{}", self.scene.name, victim.host)]);
         }
-        command.args(self.words(victim.line));
+        command.arg(env!("CARGO_BIN_EXE_longwire")).args(self.words(victim.line));
         command
     }
 }

@@ -50,6 +50,13 @@ pub fn longwire(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_longwire")).args(args).output().unwrap()
 }
 
+/// To start the command that its arguments are so that SIGHUP ends it: under `nohup`, what a test starts would not heed it.
+pub fn ended_by_all() -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP");
+    command
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }

@@ -134,8 +134,10 @@ fn starts_word(field: &str) -> bool {
     field.starts_with(|first: char| first.is_alphabetic() || first == '"')
 }
 
+/// The fields of a line that holds something: at least one.
 fn fields(line: &str) -> Vec<&str> {
-    let bare = line.strip_prefix('(').and_then(|line| line.strip_suffix(')')).unwrap_or(line);
+    let bracketed = line.strip_prefix('(').and_then(|line| line.strip_suffix(')'));
+    let bare = bracketed.filter(|inner| !inner.trim().is_empty()).unwrap_or(line);
     if bare.contains(',') {
         return bare.split(',').map(str::trim).collect();
     }
@@ -385,6 +387,15 @@ mod tests {
         assert!(points.is_ok_and(|points| points == Times::read("10,0\n20,1\n").unwrap()));
         assert_eq!(Chances::read("loss\n0\n0.5\n").unwrap().mean(), 0.25);
         assert!(Times::read("rtt_ms\n").is_err() && Times::read("rtt\nalso\n10\n").is_err());
+    }
+
+    #[test]
+    fn brackets_that_hold_nothing_are_no_number() {
+        for text in ["()\n1\n", "rtt\n()\n1\n", "1\n()\n", "()"] {
+            let error = Times::read(text).unwrap_err().to_string();
+            assert!(error.contains("\"()\""), "{text:?}: {error}");
+        }
+        assert!(Times::read("rtt\n( )\n1\n").is_err());
     }
 
     #[test]
