@@ -53,7 +53,7 @@ fn code(word: &str) -> Option<u64> {
     let word = word.to_ascii_lowercase();
     let digit = |at: usize, from: u8, to: u8| {
         let digit = *word.as_bytes().get(at)?;
-        (b'0' + from..=b'0' + to).contains(&digit).then_some(u64::from(digit - b'0'))
+        (b'0' + from..=b'0' + to).contains(&digit).then(|| u64::from(digit - b'0'))
     };
     match (word.as_str(), word.len()) {
         ("be", _) => Some(0),
