@@ -80,13 +80,6 @@ pub(super) const STEPS: &[Step] = &[
         usual: false,
     },
     Step { name: "osaka", args: &["validate", "osaka"], crates: PAPERS, seconds: 330, usual: false },
-    Step {
-        name: "linkem-tcp",
-        args: &["validate", "linkem", "--only", ", TCP: links", "--only", "tick: lateness"],
-        crates: PAPERS,
-        seconds: 330,
-        usual: false,
-    },
     Step { name: "linkem-all", args: &["validate", "linkem"], crates: PAPERS, seconds: 960, usual: false },
     Step {
         name: "accuracy",
