@@ -46,10 +46,9 @@ impl Worker {
     #[cold]
     pub(crate) fn leave_aside(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
-        let flags = meta.flags;
+        let target = meta.take_target();
         meta.flags &= !Meta::ASIDE;
-        if flags & Meta::STEERED != 0 {
-            let target = std::mem::replace(&mut meta.band, Meta::NO_BAND);
+        if let Some(target) = target {
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
             meta.arrival = meta.leave;
             return self.walk(Next::Enter, handle);

@@ -207,7 +207,7 @@ impl Link {
         let (mut list, mut behind) = (Fifo::EMPTY, 0);
         while let Some(handle) = waiting.pop(pool) {
             let bytes = self.counted(pool, handle, pool.meta(handle).wire_len);
-            pool.meta_mut(handle).leave = bytes;
+            pool.meta_mut(handle).set_counted(bytes);
             if handle != self.sending {
                 list.push(pool, handle);
                 behind += bytes;
@@ -223,7 +223,7 @@ impl Link {
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let ordinary = |handle: Handle| {
             let meta = pool.meta(handle);
-            !meta.is_train() && meta.leave == self.counted(pool, handle, meta.wire_len)
+            !meta.is_train() && meta.counted() == self.counted(pool, handle, meta.wire_len)
         };
         if self.features & (has::DECIDED | has::DECIDABLE) != has::DECIDABLE
             || self.sending.is_none()
@@ -239,7 +239,7 @@ impl Link {
         self.transmit.look_ahead();
         self.line.join_decided(pool, self.sending, self.finish + delay);
         while let Some(handle) = waiting.pop(pool) {
-            self.finish = self.transmit.send(false, self.finish, pool.meta(handle).leave);
+            self.finish = self.transmit.send(false, self.finish, pool.meta(handle).counted());
             self.line.join_decided(pool, handle, self.finish + delay);
         }
     }

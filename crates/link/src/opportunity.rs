@@ -32,7 +32,7 @@ impl Link {
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
                 self.features &= !has::WAITING;
-                self.transmit.follow(now, pool.meta(next).leave);
+                self.transmit.follow(now, pool.meta(next).counted());
                 self.finish = self.transmit.finish();
                 self.sending = next;
                 if self.finish > now {
@@ -72,7 +72,7 @@ impl Link {
         }
         let meta = pool.meta(self.sending);
         self.books.unqueue_part(meta);
-        self.books.counters.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.leave };
+        self.books.counters.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
     }
 
     /// The packet being sent counts as waiting until it is sent, as elsewhere.

@@ -25,7 +25,7 @@ impl Link {
     /// The same without looking at whether it is sent at once.
     #[inline]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
-        pool.meta_mut(handle).leave = bytes;
+        pool.meta_mut(handle).set_counted(bytes);
         if self.sending.is_none() && self.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
             self.begin(handle, now, bytes);
         } else if self.features & has::DISCIPLINE == 0 {
@@ -128,7 +128,7 @@ impl Link {
         }
         match self.books.list.pop(pool) {
             Some(next) => {
-                self.transmit.follow(finish, pool.meta(next).leave);
+                self.transmit.follow(finish, pool.meta(next).counted());
                 self.finish = self.transmit.finish();
                 self.sending = next;
             }
@@ -145,7 +145,7 @@ impl Link {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
-                self.transmit.follow(finish, pool.meta(next).leave);
+                self.transmit.follow(finish, pool.meta(next).counted());
                 self.finish = self.transmit.finish();
                 self.sending = next;
             }
@@ -162,7 +162,7 @@ impl Link {
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
                 self.features &= !has::WAITING;
-                self.begin(next, now, pool.meta(next).leave);
+                self.begin(next, now, pool.meta(next).counted());
             }
             other => self.idle(other, now),
         }

@@ -201,17 +201,18 @@ impl Link {
             return 0;
         }
         pool.free(train);
-        let left: u64 = pieces.iter(pool).map(|piece| pool.meta(piece).leave).sum();
+        let left: u64 = pieces.iter(pool).map(|piece| pool.meta(piece).counted()).sum();
         if let Some(gone) = gone {
             let facts = pool.meta_mut(gone);
-            (facts.leave, facts.flags) = (whole.leave - left, whole.flags);
+            facts.set_counted(whole.counted() - left);
+            facts.flags = whole.flags;
             self.send_on(pool, gone, now);
         }
         let Some(first) = pieces.pop(pool) else { return 0 };
         self.sending = first;
         append(pool, &mut pieces, self.books.list.take());
         self.books.list = pieces;
-        left - pool.meta(first).leave
+        left - pool.meta(first).counted()
     }
 
     /// The fewest pieces that a waiting train makes from segment `from` on; none if those leave together, or the pool has no room.
@@ -228,7 +229,7 @@ impl Link {
             return None;
         }
         let mut made = Fifo::EMPTY;
-        let mut left = meta.leave.saturating_sub(u64::from(from) * full);
+        let mut left = meta.counted().saturating_sub(u64::from(from) * full);
         let mut first = from;
         while first < meta.segments {
             let count = longest.min(meta.segments - first);
@@ -240,7 +241,8 @@ impl Link {
             let bytes = if first + count == meta.segments { left } else { bytes };
             left -= bytes;
             let facts = pool.meta_mut(piece);
-            (facts.leave, facts.flags) = (bytes, meta.flags);
+            facts.set_counted(bytes);
+            facts.flags = meta.flags;
             facts.seq += u64::from(first);
             made.push(pool, piece);
             first += count;
@@ -289,7 +291,7 @@ impl Link {
         let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
         let mut sent = 0;
         while sent + 1 < u64::from(meta.segments)
-            && self.transmit.has_sent_all_but(meta.leave.saturating_sub((sent + 1) * full), now)
+            && self.transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)
         {
             sent += 1;
         }

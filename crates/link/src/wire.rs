@@ -146,9 +146,8 @@ impl Link {
             meta.band = band.min(Meta::NO_BAND - 1);
         }
         let Some(target) = effects.steer else { return false };
-        meta.flags |= Meta::STEERED;
-        meta.band = target as u8;
         meta.leave = now.0;
+        meta.steer(target as u8);
         self.books.counters.rare().steered += u64::from(meta.segments);
         at.out.push(at.pool, handle);
         true

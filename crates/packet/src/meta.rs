@@ -37,13 +37,13 @@ pub struct Meta {
     pub path: u32,
     /// When it arrived at the link it is in, or at the port.
     pub arrival: u64,
-    /// When it leaves, or should have left, the link it is in. While it queues: the bytes it counts there.
+    /// When it leaves, or should have left, the link it is in. Not known while it queues, when [`Meta::counted`] is here.
     pub leave: u64,
     /// Place in the plan of what sent it here: breaks ties between equal times.
     pub place: u32,
     /// Lines of the pool it occupies; kept by the pool.
     pub(crate) lines: u16,
-    /// The band of the queue it belongs to, or [`Meta::NO_BAND`]. Once a filter has steered it: which of its targets it is to take.
+    /// The band of the queue it belongs to, or [`Meta::NO_BAND`]. Once a filter has steered it, what [`Meta::take_target`] gives is here.
     pub band: u8,
     /// What is special about it, as bits: [`Meta::PHANTOM`] and so on.
     pub flags: u8,
@@ -56,8 +56,8 @@ const _: () = assert!(size_of::<Meta>() == 64);
 impl Meta {
     /// Background traffic of a link: takes its place in the queue and its time to be sent, and ends there.
     pub const PHANTOM: u8 = 1;
-    /// A filter sends it to another link.
-    pub const STEERED: u8 = 2;
+    /// A filter sends it to another link: see [`Meta::steer`].
+    const STEERED: u8 = 2;
     /// Made by a link for the sender of a packet that it did not take.
     pub const REPLY: u8 = 4;
     /// Its node has given it a band, for the first link.
@@ -82,6 +82,35 @@ impl Meta {
     #[inline]
     pub const fn segment_bytes(&self) -> u64 {
         self.wire_len as u64 + (self.segments as u64 - 1) * self.header_len as u64
+    }
+
+    /// The bytes that it counts in the queue in which it waits, as the link's rate counts them.
+    #[inline]
+    pub const fn counted(&self) -> u64 {
+        self.leave
+    }
+
+    /// Says what it counts in the queue in which it is to wait.
+    #[inline]
+    pub const fn set_counted(&mut self, bytes: u64) {
+        self.leave = bytes;
+    }
+
+    /// A filter sends it to the link that is this one of its targets.
+    pub const fn steer(&mut self, target: u8) {
+        self.band = target;
+        self.flags |= Self::STEERED;
+    }
+
+    /// Which of a filter's targets it is to take, if it was steered, which it is no longer then.
+    pub const fn take_target(&mut self) -> Option<u8> {
+        if self.flags & Self::STEERED == 0 {
+            return None;
+        }
+        self.flags &= !Self::STEERED;
+        let target = self.band;
+        self.band = Self::NO_BAND;
+        Some(target)
     }
 
     /// The number that programs have given the packet, for those behind them and for rules; 0 if none has. A train has none: programs get
@@ -182,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_packets_bear_marks_and_wishes() {
+    fn packets_bear_marks_wishes_and_targets() {
         let mut meta = Meta::fresh(60, 2);
         assert_eq!((meta.mark(), meta.wish()), (0, None));
         meta.set_mark(0x1234_5678);
@@ -190,6 +219,8 @@ mod tests {
         assert_eq!((meta.mark(), meta.wish(), meta.segment_bytes()), (0x1234_5678, Some(7), 60));
         meta.clear_wish();
         assert_eq!((meta.wish(), meta.flags, meta.csum_start), (None, 0, 0));
+        meta.steer(3);
+        assert_eq!((meta.take_target(), meta.take_target(), meta.band), (Some(3), None, Meta::NO_BAND));
         (meta.segments, meta.gso_size, meta.header_len) = (2, 1000, 54);
         meta.set_mark(5);
         assert_eq!((meta.mark(), meta.gso_size, meta.header_len), (0, 1000, 54));

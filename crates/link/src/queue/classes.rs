@@ -400,7 +400,7 @@ where
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         let state = &mut self.now;
         let class = state.set.class_of(hall.pool, handle);
-        let bytes = hall.pool.meta(handle).leave;
+        let bytes = hall.pool.meta(handle).counted();
         if state.lanes.join(hall, class, handle) == Joined::First {
             state.busy += 1;
             state.scheduler.wake(class, bytes, hall.now, hall.rate);
@@ -421,7 +421,7 @@ where
         let Some(handle) = state.lanes.take(hall, class) else { return later(state) };
         let next = state.lanes.head(hall.pool, class);
         state.busy -= usize::from(next.is_none());
-        state.scheduler.serve(class, hall.pool.meta(handle).leave, next, hall.now);
+        state.scheduler.serve(class, hall.pool.meta(handle).counted(), next, hall.now);
         Next::Packet(handle)
     }
 

@@ -47,7 +47,7 @@ impl Source for Queue {
     #[inline]
     fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
         let handle = self.fifo.pop(hall.pool)?;
-        self.backlog -= hall.pool.meta(handle).leave;
+        self.backlog -= hall.pool.meta(handle).counted();
         Some(handle)
     }
 
@@ -92,14 +92,14 @@ impl Discipline for Codel {
 
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.queue.backlog += hall.pool.meta(handle).leave;
+        self.queue.backlog += hall.pool.meta(handle).counted();
         self.queue.fifo.push(hall.pool, handle);
     }
 
     /// The time that they have waited counts. A dropping state begins an interval from now at the soonest.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
-            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).leave);
+            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).counted());
             self.push(hall, handle);
         }
     }

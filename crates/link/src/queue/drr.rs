@@ -133,7 +133,7 @@ impl Drr {
     fn add(&mut self, pool: &mut Pool, handle: Handle) {
         let number = slot(flow_hash(pool.data(handle), self.seed), self.flows.len() as u32);
         let flow = &mut self.flows[number];
-        flow.backlog += pool.meta(handle).leave;
+        flow.backlog += pool.meta(handle).counted();
         flow.fifo.push(pool, handle);
         if !flow.active {
             (flow.active, flow.deficit) = (true, 0);
@@ -155,7 +155,7 @@ impl Drr {
                 self.begun = true;
                 flow.deficit += self.quantum;
             }
-            let bytes = pool.meta(head).leave;
+            let bytes = pool.meta(head).counted();
             let Some(left) = flow.deficit.checked_sub(bytes) else {
                 self.first = flow.next;
                 self.begun = false;
@@ -206,7 +206,7 @@ impl Drr {
         }
         let Some(flow) = self.flows.get_mut(longest as usize) else { return false };
         let Some(handle) = flow.fifo.pop(hall.pool) else { return false };
-        flow.backlog -= hall.pool.meta(handle).leave;
+        flow.backlog -= hall.pool.meta(handle).counted();
         hall.drop(handle, DropReason::QueueFull);
         true
     }

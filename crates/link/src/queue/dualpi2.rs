@@ -217,7 +217,7 @@ impl DualPi2 {
             (true, LOW) => self.protection,
             (true, _) => self.protection - (1 << 16),
         };
-        Some((chosen, handle, hall.pool.meta(handle).leave as i64 * part))
+        Some((chosen, handle, hall.pool.meta(handle).counted() as i64 * part))
     }
 
     /// Whether a low-latency packet is sent, marked or not.

@@ -106,7 +106,7 @@ impl<S: Default> Flows<S> {
     /// Adds a packet to a flow.
     #[inline]
     pub(super) fn push(&mut self, pool: &mut Pool, flow: usize, handle: Handle) {
-        let bytes = pool.meta(handle).leave;
+        let bytes = pool.meta(handle).counted();
         let this = &mut self.flows[flow];
         this.backlog += bytes;
         this.fifo.push(pool, handle);
@@ -187,7 +187,7 @@ impl<S> Flow<S> {
     #[inline]
     pub(super) fn pop(&mut self, pool: &Pool) -> Option<(Handle, u64)> {
         let handle = self.fifo.pop(pool)?;
-        let bytes = pool.meta(handle).leave;
+        let bytes = pool.meta(handle).counted();
         self.backlog -= bytes;
         Some((handle, bytes))
     }
@@ -215,7 +215,7 @@ impl codel_law::Source for Packets<'_> {
     #[inline]
     fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
         let handle = self.fifo.pop(hall.pool)?;
-        *self.backlog -= hall.pool.meta(handle).leave;
+        *self.backlog -= hall.pool.meta(handle).counted();
         Some(handle)
     }
 

@@ -74,7 +74,7 @@ impl Discipline for FqCodel {
     /// As in CoDel.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
-            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).leave);
+            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).counted());
             let flow = self.flows.find(hall.pool.data(handle));
             self.flows.push(hall.pool, flow, handle);
         }
@@ -93,7 +93,7 @@ impl Discipline for FqCodel {
         let taken = self.flows.pop(|flow| {
             let (mut packets, law) = flow.parts();
             let handle = law.dequeue(settings, hall, &mut packets)?;
-            Some((handle, hall.pool.meta(handle).leave))
+            Some((handle, hall.pool.meta(handle).counted()))
         });
         taken.map_or(Next::Empty, Next::Packet)
     }

@@ -27,14 +27,14 @@ impl Books {
     #[inline]
     pub(crate) fn queue(&mut self, meta: &Meta) {
         self.queued_packets += u32::from(meta.segments);
-        self.queued_bytes += meta.leave;
+        self.queued_bytes += meta.counted();
     }
 
     /// Counts a packet as waiting no longer where it waited in a part of the link's queue.
     #[inline]
     pub(crate) fn unqueue_part(&mut self, meta: &Meta) {
         self.queued_packets -= u32::from(meta.segments);
-        self.queued_bytes -= meta.leave;
+        self.queued_bytes -= meta.counted();
     }
 
     /// Counts a packet as waiting no longer.
@@ -128,6 +128,6 @@ impl Hall<'_> {
     #[inline]
     pub(crate) fn waiting_without(&self, handle: Handle) -> (u64, u64) {
         let meta = self.pool.meta(handle);
-        (self.packets_waiting() - u64::from(meta.segments), self.bytes_waiting() - meta.leave)
+        (self.packets_waiting() - u64::from(meta.segments), self.bytes_waiting() - meta.counted())
     }
 }

@@ -201,7 +201,7 @@ mod tests {
         let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), Books::default());
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();
-            pool.meta_mut(handle).leave = 1000;
+            pool.meta_mut(handle).set_counted(1000);
             queue.push(&mut hall(&mut pool, &mut books, 0), handle);
         }
         let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut hall(pool, &mut books, now));

@@ -59,7 +59,7 @@ impl Lanes {
             return leaf.join(hall, handle);
         }
         let meta = hall.pool.meta(handle);
-        let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.leave);
+        let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.counted());
         if lane.limit.is_exceeded(packets, bytes, hall.rate) {
             hall.drop(handle, DropReason::QueueFull);
             return Joined::Dropped;
@@ -89,7 +89,7 @@ impl Lanes {
             None => from.fifo.pop(hall.pool)?,
         };
         let meta = hall.pool.meta(handle);
-        self.sending = Some((lane, meta.segments.into(), meta.leave));
+        self.sending = Some((lane, meta.segments.into(), meta.counted()));
         Some(handle)
     }
 
@@ -99,7 +99,7 @@ impl Lanes {
         let lane = &self.lanes[lane];
         match &lane.leaf {
             Some(leaf) => leaf.head(pool),
-            None => lane.fifo.first().map(|handle| pool.meta(handle).leave),
+            None => lane.fifo.first().map(|handle| pool.meta(handle).counted()),
         }
     }
 
@@ -134,7 +134,7 @@ impl Lane {
         let joined = if self.fifo.is_empty() { Joined::First } else { Joined::Behind };
         let meta = pool.meta(handle);
         self.packets += u64::from(meta.segments);
-        self.bytes += meta.leave;
+        self.bytes += meta.counted();
         self.fifo.push(pool, handle);
         joined
     }

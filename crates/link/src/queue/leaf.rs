@@ -62,7 +62,7 @@ impl Leaf {
         let meta = hall.pool.meta(handle);
         let verdict = self.queue.admit(&Admission {
             now: hall.now,
-            bytes: meta.leave,
+            bytes: meta.counted(),
             packets_waiting: self.books.queued_packets.into(),
             bytes_waiting: self.books.queued_bytes,
             rate: hall.rate,
@@ -106,7 +106,7 @@ impl Leaf {
 
     /// Bytes of the packet that it sends next, if it has one.
     pub(super) fn head(&self, pool: &Pool) -> Option<u64> {
-        (!self.next.is_none()).then(|| pool.meta(self.next).leave)
+        (!self.next.is_none()).then(|| pool.meta(self.next).counted())
     }
 
     /// Takes the packet that it sends next. It goes on counting as waiting.

@@ -87,7 +87,7 @@ pub enum Next {
 ///
 /// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from acceptance until its
 /// last bit is sent, or on a link that sends by opportunities until one takes its first. Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`].
-/// While a packet waits, `Meta::leave` is the bytes it counts, `Meta::arrival` when it came, and `Meta::band` its band.
+/// While a packet waits, `Meta::counted()` is known, `Meta::arrival` when it came, and `Meta::band` its band.
 /// The link keeps a list of packets for disciplines that need but one: [`Hall::append`], [`Hall::first`].
 pub trait Discipline: Block {
     /// Whether a packet or segment may join, and whether it is marked.
