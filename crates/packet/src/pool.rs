@@ -330,6 +330,13 @@ impl Pool {
         self.arena.get(handle.0 as usize + 1).map_or(&[0; LINE], |line| &line.0)
     }
 
+    /// Metadata, to change, and the first bytes, as [`Pool::first_line`] has them, at once.
+    #[inline]
+    pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &FirstLine) {
+        let (head, tail) = self.arena[handle.0 as usize..][..2].split_at_mut(1);
+        (bytemuck::cast_mut(&mut head[0]), &tail[0].0)
+    }
+
     /// A packet's bytes, to change.
     #[inline]
     pub fn data_mut(&mut self, handle: Handle) -> &mut [u8] {

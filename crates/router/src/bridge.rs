@@ -1,5 +1,6 @@
 //! A learning bridge (IEEE 802.1D-2004, 7.7 to 7.9), without a spanning tree: the plan refuses loops.
 
+use crate::classify::ETHERNET;
 use crate::fdb::{Fdb, Memo, hash_address};
 use longwire_block::{DropReason, FLOOD, Node, Outbox, refuse};
 use longwire_packet::{Batch, Pool};
@@ -69,11 +70,15 @@ impl Bridge {
         self.not_learnt
     }
 
-    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it.
+    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it. A frame without a whole header is a bad one.
     #[inline]
-    fn decide(&mut self, in_port: u16, frame: &[u8], now: Nanos) -> Result<u16, DropReason> {
-        let header = frame.first_chunk::<14>().ok_or(DropReason::BadFrame)?;
-        let (destination, source) = addresses(header);
+    fn decide(
+        &mut self,
+        in_port: u16,
+        header: Option<&[u8; ETHERNET]>,
+        now: Nanos,
+    ) -> Result<u16, DropReason> {
+        let (destination, source) = addresses(header.ok_or(DropReason::BadFrame)?);
         let place = (hash_address(source ^ destination.rotate_left(24)) >> 58) as usize % MEMOS;
         if let Some(port) = self.stations.again(&self.memos[place], (source, in_port, destination), now) {
             return Ok(port);
@@ -114,7 +119,7 @@ impl Bridge {
 
 /// Destination and source as 48-bit numbers.
 #[inline]
-fn addresses(header: &[u8; 14]) -> (u64, u64) {
+fn addresses(header: &[u8; ETHERNET]) -> (u64, u64) {
     // Eight bytes that are loaded at once, of which two are too many.
     let (Some(first), Some(last)) = (header.first_chunk(), header.last_chunk()) else { return (0, 0) };
     (u64::from_be_bytes(*first) >> 16, u64::from_be_bytes(*last) >> 16)
@@ -123,12 +128,13 @@ fn addresses(header: &[u8; 14]) -> (u64, u64) {
 impl Node for Bridge {
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, _out: &mut Outbox) {
         for &handle in batch.as_slice() {
-            let (meta, frame) = pool.parts_mut(handle);
+            let (meta, line) = pool.head_mut(handle);
             debug_assert!(
                 self.ports.binary_search(&meta.in_port).is_ok(),
                 "a frame from another node's port"
             );
-            match self.decide(meta.in_port, frame, Nanos(meta.arrival)) {
+            let header = if meta.len < ETHERNET as u32 { None } else { line.first_chunk() };
+            match self.decide(meta.in_port, header, Nanos(meta.arrival)) {
                 Ok(port) => meta.out_port = port,
                 Err(reason) => refuse(meta, reason),
             }

@@ -3,6 +3,7 @@
 use super::support::{Folder, ended_by_all, longwire, repository, stderr, stdout};
 use clap::CommandFactory;
 use longwire_cli::Cli;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 /// Two hosts, for commands that make hosts of their own.
@@ -265,7 +266,7 @@ impl Scene {
             let network = format!("--net=/run/netns/lw-{}-b", scene.name);
             let mut receiver = Command::new("nsenter");
             receiver.args([&network, env!("CARGO_BIN_EXE_longwire"), "traffic", "receive"]);
-            scene.receiver = Some(receiver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            scene.receiver = Some(listening(receiver));
         }
         scene
     }
@@ -289,6 +290,15 @@ impl Drop for Scene {
             longwire(&["lab", "down", &self.name]);
         }
     }
+}
+
+/// Starts a receiver, and waits until it says that it listens.
+fn listening(mut receiver: Command) -> Child {
+    let mut child = receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("listening on "), "{said}");
+    child
 }
 
 /// Does what comes before a round, and keeps the last line that it prints.

@@ -3,7 +3,7 @@
 mod table;
 
 use longwire_block::path::DIRECT;
-use longwire_packet::{Batch, Handle, Pool};
+use longwire_packet::{Batch, FirstLine, Handle, Meta, Pool};
 use longwire_wire::Addresses;
 use table::{Key, Table};
 
@@ -40,7 +40,8 @@ impl Classifier {
         if self.v4.is_large() {
             // The table's cache lines for the whole batch are on their way together.
             for &handle in batch.as_slice() {
-                if let Some(key) = plain_v4(pool, handle) {
+                let (meta, line) = pool.head_mut(handle);
+                if let Some(key) = plain_v4(meta, line) {
                     self.v4.prefetch(key);
                 }
             }
@@ -53,13 +54,20 @@ impl Classifier {
     /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.
     #[inline]
     pub fn classify_one(&self, pool: &mut Pool, handle: Handle) {
-        let known = match plain_v4(pool, handle) {
+        let (meta, line) = pool.head_mut(handle);
+        let known = match plain_v4(meta, line) {
             Some(key) => self.v4.find(key),
-            None if self.has_addresses() => self.by_addresses(&longwire_wire::addresses(pool.data(handle))),
+            None if self.has_addresses() => return self.classify_other(pool, handle),
             None => None,
         };
-        let path = known.unwrap_or_else(|| self.by_ports(pool, handle));
-        pool.meta_mut(handle).path = path;
+        meta.path = known.unwrap_or_else(|| self.path_by_ports(meta.in_port, meta.out_port));
+    }
+
+    /// The same for a packet that is not a plain one of IPv4.
+    fn classify_other(&self, pool: &mut Pool, handle: Handle) {
+        let known = self.by_addresses(&longwire_wire::addresses(pool.data(handle)));
+        let meta = pool.meta_mut(handle);
+        meta.path = known.unwrap_or_else(|| self.path_by_ports(meta.in_port, meta.out_port));
     }
 
     /// Whether the packet's addresses choose its path, wherever it goes.
@@ -92,12 +100,6 @@ impl Classifier {
             Addresses::Other => None,
         }
     }
-
-    #[inline]
-    fn by_ports(&self, pool: &Pool, handle: Handle) -> u32 {
-        let meta = pool.meta(handle);
-        self.path_by_ports(meta.in_port, meta.out_port)
-    }
 }
 
 /// The hash by which a pair of IPv4 addresses, source above destination, is looked for: what a measurement of it takes.
@@ -108,11 +110,10 @@ pub fn hash_v4_key(key: u64) -> u64 {
 
 /// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`] would find.
 #[inline]
-fn plain_v4(pool: &Pool, handle: Handle) -> Option<u64> {
-    let line = pool.first_line(handle);
+fn plain_v4(meta: &Meta, line: &FirstLine) -> Option<u64> {
     let [_, _, _, _, _, _, _, _, _, _, _, _, 8, 0, 0x45, ..] = line else { return None };
     let key: [u8; 8] = line[26..34].try_into().ok()?;
-    (pool.meta(handle).len >= 34).then_some(u64::from_be_bytes(key))
+    (meta.len >= 34).then_some(u64::from_be_bytes(key))
 }
 
 #[inline]
